@@ -77,7 +77,10 @@ def take_label(record: Record, column: str) -> str:
 
 
 def take_labels(record: Record, column: str, separator: str) -> tuple[str, ...]:
-    """Return the labels in a column, perhaps none: a list, or a text of one or with separators."""
+    """Return the labels in a column, perhaps none: a list, or a text of one or with separators.
+
+    They are in their order, and may be repeated.
+    """
     value = take_value(record, column)
     values = _split_labels(value, separator) if isinstance(value, str) else value
     labels = [read_label(each) for each in values] if isinstance(values, list) else [None]
@@ -86,8 +89,7 @@ def take_labels(record: Record, column: str, separator: str) -> tuple[str, ...]:
             f"{record.place} has {value!r:.{SHOWN_CHARS}} in {column} where a list of labels, or"
             f" labels with {separator!r} between them, should be"
         )
-    kept = dict.fromkeys(label for label in labels if label)
-    return tuple(check_label(label, record, column, "label") for label in kept)
+    return tuple(check_label(label, record, column, "label") for label in labels if label)
 
 
 def _split_labels(cell: str, separator: str) -> list[object] | None:

@@ -70,10 +70,10 @@ def test_a_label_must_be_there():
 @pytest.mark.parametrize(
     ("value", "labels"),
     [
-        ("a; b ;a", ("a", "b")),
+        ("a; b ;a", ("a", "b", "a")),
         ("", ()),
         (" ; ", ()),
-        (["b", "a", "b"], ("b", "a")),
+        (["b", "a", "b"], ("b", "a", "b")),
         ([1, 2.0], ("1", "2")),
         ([], ()),
         ("['c', 'a']", ("c", "a")),

@@ -23,7 +23,13 @@ from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.model_card import DataCounts
 from bertkit.reports.text import show
 from bertkit.tasks.batch import EncodedTable
-from bertkit.tasks.columns import SHOWN_CHARS, SHOWN_LABELS, describe_look_alikes, name_labels
+from bertkit.tasks.columns import (
+    SHOWN_CHARS,
+    SHOWN_LABELS,
+    describe_look_alikes,
+    name_labels,
+    sort_labels,
+)
 from bertkit.tasks.table import TASKS
 from bertkit.tasks.task import Task, TaskExample
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -90,7 +96,7 @@ def read_data(
     if len(tables) == 1:
         seed = shares.seed if shares.split_seed is None else shares.split_seed
         return hold_out(train, shares.held_out, seed)
-    known = sorted({label for one in train.examples for label in one.label_names})
+    known = sort_labels({label for one in train.examples for label in one.label_names})
     return FineTuningData(train, read_set(kind, tables[1], settings, known))
 
 

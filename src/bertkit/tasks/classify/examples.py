@@ -3,10 +3,12 @@
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self, TypeVar
 
 from bertkit.base.errors import InputError
-from bertkit.data.tables.record import BrokenRowError, Record
+from bertkit.data.problems import RowReport
+from bertkit.data.tables.record import Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.reports.text import show
 from bertkit.tasks.classify import ClassifySettings
@@ -18,9 +20,12 @@ from bertkit.tasks.columns import (
     take_label,
     take_labels,
 )
+from bertkit.tasks.missing_labels import NEGATIVE_MARKS, explain_kept, find_marks
 from bertkit.tasks.texts import TextExample, Texts, build_text_parser
 
 USUAL_LABEL = ("label", "labels")
+FLAGS = {"0": False, "1": True, "false": False, "true": True}
+FLAG_VALUES = FLAGS.keys() | {*NEGATIVE_MARKS}
 RARE = 0.2  # of the equal share of a label
 # Pairs of labels, sorted by name, of which the second is clearly the positive one.
 CLEAR_PAIRS = {
@@ -40,7 +45,8 @@ class ClassifyExample(TextExample):
     """A text or pair, with optional labels."""
 
     texts: Texts
-    labels: tuple[str, ...] | None = None  # any number with multi-label; None if unknown
+    # any number with multi-label, repeated until `settle` has read flags; None if unknown
+    labels: tuple[str, ...] | None = None
     place: str = ""  # file and line, for messages
 
     @classmethod
@@ -59,6 +65,24 @@ class ClassifyExample(TextExample):
 
         return parse
 
+    @classmethod
+    def settle(
+        cls,
+        examples: list[Self],
+        report: RowReport,
+        settings: ClassifySettings,
+        known: Sequence[str] = (),
+    ) -> list[Self]:
+        """Read lists of 0 and 1 as flags, and leave out examples without a label."""
+        listed = settings.label_names or known
+        if settings.multi_label:
+            examples = _read_flags(examples, listed, report)
+        found = {label for example in examples for label in example.label_names}
+        marks = find_marks(found, listed)
+        if not listed and (line := explain_kept(found, marks)):
+            report.notes.append(line)
+        return [each for one in examples if (each := _settle_one(one, marks, settings, report))]
+
     @property
     def label_names(self) -> Sequence[str]:
         """Its labels."""
@@ -76,14 +100,62 @@ def _take(record: Record, column: str, settings: ClassifySettings) -> tuple[str,
         labels = take_labels(record, column, settings.label_separator)
     else:
         labels = (take_label(record, column),)
-    listed = settings.label_names
-    unknown = [] if listed is None else [label for label in labels if label not in listed]
-    if unknown:
-        raise BrokenRowError(
-            f"{record.place} has the label {unknown[0]!r:.{SHOWN_CHARS}}, which isn't among labels"
-            f" ({settings.labels:.{SHOWN_CHARS}})"
-        )
     return tuple(map(sys.intern, labels))  # a million rows share few labels
+
+
+Labeled = TypeVar("Labeled", bound=ClassifyExample)
+
+
+def _read_flags(examples: list[Labeled], listed: Sequence[str], report: RowReport) -> list[Labeled]:
+    """Read lists of as many 0 and 1 in all examples as flags; else drop repeated labels."""
+    lists = [example.label_names for example in examples]
+    num_flags = len(lists[0]) if lists else 0
+    are_flags = num_flags > 1 and all(
+        len(one) == num_flags and FLAG_VALUES.issuperset(one) for one in lists
+    )
+    if are_flags and listed and len(listed) != num_flags:
+        are_flags = not all(set(one) <= {*listed} for one in lists)
+    if not are_flags:
+        return [replace(one, labels=tuple(dict.fromkeys(one.label_names))) for one in examples]
+    names = listed or tuple(map(str, range(num_flags)))
+    if len(names) != num_flags:
+        raise InputError(
+            f"{examples[0].place} has {num_flags} flags, 0 or 1, and there are {len(names)} labels"
+            f" ({name_labels(names)}); name as many with --labels"
+        )
+    report.notes.append(
+        f"each list is read as {num_flags} flags, 1 for a label that the text has; the labels are"
+        f" {name_labels(names)}" + ("" if listed else ", which --labels can name")
+    )
+    return [replace(one, labels=_name_flags(one.label_names, names)) for one in examples]
+
+
+def _name_flags(flags: Sequence[str], names: Sequence[str]) -> tuple[str, ...] | None:
+    """Return the labels whose flags are set; None if some are marks of a missing label."""
+    if not FLAGS.keys() >= {*flags}:
+        return None
+    return tuple(name for name, flag in zip(names, flags, strict=True) if FLAGS[flag])
+
+
+def _settle_one(
+    example: Labeled, marks: set[str], settings: ClassifySettings, report: RowReport
+) -> Labeled | None:
+    """Return an example without marks; None if it has no label or an unlisted one."""
+    given = example.label_names
+    labels = tuple(label for label in given if label not in marks)
+    listed = settings.label_names
+    unknown = [label for label in labels if listed is not None and label not in listed]
+    if unknown:
+        report.add_broken(
+            f"{example.place} has the label {unknown[0]!r:.{SHOWN_CHARS}}, which isn't among"
+            f" labels ({settings.labels:.{SHOWN_CHARS}})"
+        )
+        return None
+    if example.labels is None or (given and not labels):
+        mark = "flags that say so" if example.labels is None else f"the mark {given[0]!r}"
+        report.add_unlabeled(f"{example.place} has {mark}")
+        return None
+    return example if labels == given else replace(example, labels=labels)
 
 
 def find_labels(settings: ClassifySettings, examples: Sequence[ClassifyExample]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Self
 from unicodedata import category
@@ -12,11 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from bertkit.base.errors import InputError, pluralize
+from bertkit.data.problems import RowReport
 from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.reports.text import show
 from bertkit.tasks.columns import check_label, find_column, name_labels, take_value
 from bertkit.tasks.metrics.entities import Scheme, repair_tags
+from bertkit.tasks.missing_labels import find_marks
 from bertkit.tasks.tag import TagSettings
 from bertkit.tasks.tag.decoding import list_strays, spell
 from bertkit.tasks.task import TaskExample
@@ -75,6 +77,7 @@ def _find_rows(windows: Sequence[tuple[int, int]], starts: Numbers, ends: Number
 USUAL_WORDS = ("tokens", "words")
 USUAL_TAGS = ("tags", "ner_tags", "pos_tags")
 TEXT = "text"
+NO_TAG = ""  # of a word that is neither learned nor measured
 REPLACEMENT = "\ufffd"  # BERT's text cleaning drops it too
 
 
@@ -84,7 +87,7 @@ class TagExample(TaskExample):
 
     words: tuple[str, ...] | None = None  # None for a text that still has to be split into words
     text: str | None = None  # to split; None if words were given
-    tags: tuple[str, ...] | None = None  # one per word; None if unknown
+    tags: tuple[str, ...] | None = None  # one per word, which may be NO_TAG; None if unknown
     place: str = ""  # file and line, for messages
 
     @property
@@ -99,8 +102,36 @@ class TagExample(TaskExample):
 
     @property
     def label_names(self) -> Sequence[str]:
-        """The tags of its words."""
-        return self.tags or ()
+        """The tags of its words, without those that have none."""
+        return tuple(tag for tag in self.tags or () if tag != NO_TAG)
+
+    @classmethod
+    def settle(
+        cls,
+        examples: list[Self],
+        report: RowReport,
+        settings: TagSettings,
+        known: Sequence[str] = (),
+    ) -> list[Self]:
+        """Drop marks of words without a tag, and leave out sentences without any tag."""
+        del settings
+        counts = count_tags(examples)
+        marks = find_marks(counts, known, are_tags=True)
+        if not marks:
+            return examples
+        number = pluralize(sum(counts[mark] for mark in marks), "word")
+        report.notes.append(
+            f"{number} with {name_labels(sorted(marks))} have no tag: they are neither learned nor"
+            " measured"
+        )
+        kept = []
+        for example in examples:
+            tags = tuple(NO_TAG if tag in marks else tag for tag in example.tags or ())
+            if any(tags):
+                kept.append(example if tags == example.tags else replace(example, tags=tags))
+            else:
+                report.add_unlabeled(f"{example.place} has no word with a tag")
+        return kept
 
     @classmethod
     def build_parser(
@@ -171,7 +202,7 @@ def list_warnings(examples: Sequence[TagExample], scheme: Scheme | None) -> list
         )
     if scheme is None:
         return lines
-    odd = [one for one in examples if read_tags(tags := one.tags or (), scheme) != spell_all(tags)]
+    odd = [one for one in examples if read_tags(tags := one.label_names, scheme) != spell_all(tags)]
     if odd:
         lines.append(
             f"{_count(odd)} tags that don't follow {scheme}, such as an I- that begins an entity;"
@@ -212,7 +243,7 @@ def warn_of_plain(examples: Sequence[TagExample]) -> list[str]:
 
 def count_tags(examples: Sequence[TagExample]) -> Counter[str]:
     """Count the words with each tag."""
-    return Counter(chain.from_iterable(example.tags or () for example in examples))
+    return Counter(chain.from_iterable(example.label_names for example in examples))
 
 
 def is_blank(word: str) -> bool:

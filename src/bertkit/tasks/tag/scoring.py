@@ -18,8 +18,8 @@ from bertkit.tasks.metrics.entities import (
     count_entities,
     find_entities,
 )
-from bertkit.tasks.tag.decoding import Tagging
-from bertkit.tasks.tag.examples import TagExample, read_tags
+from bertkit.tasks.tag.decoding import TaggedWord, Tagging
+from bertkit.tasks.tag.examples import NO_TAG, TagExample, read_tags
 
 Tags = list[list[str]]  # of each word of each sentence
 
@@ -43,14 +43,22 @@ class TagScoring(TaskScoring[TagExample, Tagging]):
         tags = []
         for example in self.examples:
             assert example.tags is not None, "only examples with tags are measured"
-            own = list(example.tags)
+            own = list(example.label_names)
             tags.append(own if self.scheme is None else read_tags(own, self.scheme))
         return tags
 
     @cached_property
+    def words(self) -> list[list[TaggedWord]]:
+        """The words with a true tag, as predicted."""
+        return [
+            [word for tag, word in zip(example.tags or (), one.words, strict=True) if tag != NO_TAG]
+            for example, one in zip(self.examples, self.predictions, strict=True)
+        ]
+
+    @cached_property
     def found(self) -> Tags:
-        """The predicted tags."""
-        return [prediction.tags for prediction in self.predictions]
+        """The predicted tags of these words."""
+        return [[word.tag for word in words] for words in self.words]
 
     @cached_property
     def counts(self) -> EntityCounts | None:
@@ -102,8 +110,8 @@ class TagScoring(TaskScoring[TagExample, Tagging]):
     @property
     def confidences(self) -> Numbers:
         """The probability of each word's tag."""
-        words = (word.probability for one in self.predictions for word in one.words)
-        return np.array(list(words), dtype=np.float64)
+        words = chain.from_iterable(self.words)
+        return np.array([word.probability for word in words], dtype=np.float64)
 
     @property
     def is_right(self) -> Flags:
@@ -114,11 +122,9 @@ class TagScoring(TaskScoring[TagExample, Tagging]):
     def differences(self) -> list[tuple[Counter[str], Counter[str]]]:
         """The missed and the wrong entities or tags of each sentence."""
         found = []
-        for truth, prediction in zip(self.truth, self.predictions, strict=True):
-            words = [word.text for word in prediction.words]
-            expected, predicted = (
-                _name(words, tags, self.scheme) for tags in (truth, prediction.tags)
-            )
+        for truth, words, tagged in zip(self.truth, self.words, self.found, strict=True):
+            texts = [word.text for word in words]
+            expected, predicted = (_name(texts, tags, self.scheme) for tags in (truth, tagged))
             found.append((expected - predicted, predicted - expected))
         return found
 

@@ -4,7 +4,7 @@ import pytest
 from tests.unit.tasks.small import record_of, table_of
 
 from bertkit.base.errors import InputError
-from bertkit.data.tables.record import BrokenRowError
+from bertkit.data.problems import RowReport
 from bertkit.tasks.classify import ClassifySettings
 from bertkit.tasks.classify.examples import (
     ClassifyExample,
@@ -44,15 +44,101 @@ def test_several_labels_of_a_cell():
     assert parse(record_of(text="a", labels="")).labels == ()
 
 
+def settle(values, settings=ONE, known=()):
+    """Read a column as one file: the labels of the rows that are kept, and the report."""
+    parse = ClassifyExample.build_parser(settings, table_of("text", "label"), needs_answer=True)
+    examples = [parse(record_of(text="a", label=value)) for value in values]
+    report = RowReport("t.csv", num_rows=len(examples))
+    found = ClassifyExample.settle(examples, report, settings, known)
+    return [example.labels for example in found], report
+
+
 @pytest.mark.parametrize("settings", [ONE, MANY])
 def test_a_label_that_is_not_listed_is_a_broken_row(settings):
-    settings = settings.model_copy(update={"labels": "x,y"})
-    parse = ClassifyExample.build_parser(settings, table_of("text", "label"), needs_answer=True)
-    assert parse(record_of(text="a", label="y")).labels == ("y",)
-    with pytest.raises(
-        BrokenRowError, match=r"has the label 'z', which isn't among labels \(x,y\)"
-    ):
-        parse(record_of(text="a", label="z"))
+    labels, report = settle(["y", "z"], settings.model_copy(update={"labels": "x,y"}))
+    assert labels == [("y",)]
+    (message,) = report.first_broken
+    assert "has the label 'z', which isn't among labels (x,y)" in message
+
+
+@pytest.mark.parametrize(
+    ("values", "marks"),
+    [
+        ("- yes no no", {"-"}),
+        ("- + 0 -", set()),
+        ("- spam spam", set()),
+        ("-1 0 1 2", {"-1"}),
+        ("-1 yes no", {"-1"}),
+        ("-1 1 -1", set()),
+        ("-1 0 1", set()),
+        ("-1 0 +1", set()),
+        ("-2 -1 0 1 2", set()),
+        ("-1 0.5 2", set()),
+        ("-100 0 1 -1 2", {"-100", "-1"}),
+        ("-100 0 100", set()),
+        ("nan yes no <NA>", {"nan", "<NA>"}),
+    ],
+)
+def test_marks_of_no_label_are_left_out_and_counted(values, marks):
+    values = values.split()
+    labels, report = settle(values)
+    assert labels == [(value,) for value in values if value not in marks]
+    assert report.num_unlabeled == sum(value in marks for value in values)
+    assert report.num_broken == 0
+    report.check_share(0.0)
+
+
+def test_a_mark_is_a_label_where_it_is_listed_or_known():
+    listed = ClassifySettings(labels="-1,0,1,2")
+    assert settle(["-1", "0", "1", "2"], listed)[1].num_unlabeled == 0
+    labels, report = settle(["-1", "0", "1"], ClassifySettings(labels="0,1"))
+    assert (labels, report.num_unlabeled) == ([("0",), ("1",)], 1)
+    assert settle(["-1", "0"], known=("-1", "0", "2"))[1].num_unlabeled == 0
+    labels, report = settle(["-1", "-1"], known=("0", "1"))
+    with pytest.raises(InputError, match=r"no row has a label: t\.csv, line 2 has the mark '-1'"):
+        report.check_share(0.01)
+
+
+def test_a_mark_that_is_read_as_a_label_is_told():
+    (line,) = settle([-1, 0, 1])[1].notes
+    assert line.startswith("-1 is read as a label, beside 0, 1; if it means that there is none,")
+    for values in ([-1, 1], [-2, -1, 0, 1], [0, 1], ["-", "+"]):
+        assert settle(values)[1].notes == []
+    assert settle([-1, 0, 1], ClassifySettings(labels="-1,0,1"))[1].notes == []
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [[0, 1, 1], [1, 0, 0], [0, 0, 0]],
+        [[0.0, 1.0, 1.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]],
+        [[False, True, True], [True, False, False], [False, False, False]],
+        ["[0. 1. 1.]", "[1. 0. 0.]", "[0. 0. 0.]"],
+        ["0|1|1", "1|0|0", "0|0|0"],
+    ],
+)
+def test_lists_of_flags_are_not_labels(values):
+    labels, report = settle(values, MANY)
+    assert labels == [("1", "2"), ("0",), ()]
+    (line,) = report.notes
+    assert line.startswith("each list is read as 3 flags, 1 for a label that the text has; the")
+    named = MANY.model_copy(update={"labels": "bad,late,loud"})
+    assert settle(values, named)[0] == [("late", "loud"), ("bad",), ()]
+    assert settle(values, MANY, known=("bad", "late", "loud"))[0][1] == ("bad",)
+    with pytest.raises(InputError, match=r"line 2 has 3 flags, 0 or 1, and there are 2 labels"):
+        settle(values, MANY.model_copy(update={"labels": "bad,late"}))
+
+
+def test_flags_may_be_unknown():
+    labels, report = settle([[0, 1], [-1, -1], [1, 1]], MANY)
+    assert (labels, report.num_unlabeled) == ([("1",), ("0", "1")], 1)
+
+
+def test_other_lists_of_numbers_are_labels():
+    assert settle([[0, 1], [1], [0]], MANY)[0] == [("0", "1"), ("1",), ("0",)]
+    assert settle([[0, 2], [1, 1]], MANY)[0] == [("0", "2"), ("1",)]
+    assert settle([[1, 0]], MANY, known=("0", "1", "2"))[0] == [("1", "0")]
+    assert settle([[3, -1], [2, 5], [-1, -1]], MANY)[0] == [("3",), ("2", "5")]
 
 
 def test_whole_numbers_with_decimals_are_listed_labels():

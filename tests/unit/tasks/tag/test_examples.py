@@ -16,6 +16,30 @@ from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer
 
 
+def settle(*sentences, known=()):
+    """Read sentences of tags as one file."""
+    examples = [TagExample(words=("w",) * len(tags), tags=tags) for tags in sentences]
+    report = RowReport("t.jsonl", num_rows=len(examples))
+    return TagExample.settle(examples, report, TagSettings(), known), report
+
+
+@pytest.mark.parametrize("mark", ["-100", "-1"])
+def test_words_may_have_no_tag(mark):
+    found, report = settle((mark, "0", "1"), (mark, mark), ("1", "0"))
+    assert [example.tags for example in found] == [("", "0", "1"), ("1", "0")]
+    assert [example.label_names for example in found] == [("0", "1"), ("1", "0")]
+    assert report.notes[0].startswith(f"3 words with {mark} have no tag: they are neither learned")
+    assert report.num_unlabeled == 1
+    assert list_warnings(found, "BIO")
+    assert settle((mark, "0"), known=(mark, "0"))[0][0].tags == (mark, "0")
+
+
+def test_marks_that_are_tags_stay():
+    tags = ("NOUN", "-", ",", "VERB")
+    assert settle(tags)[0][0].tags == tags
+    assert settle(("NOUN", "_", "VERB"))[0][0].tags == ("NOUN", "", "VERB")
+
+
 def test_a_short_sentence_is_one_window():
     found = cut_windows([2, 1, 3], 6, 4)
     assert found.words == ((0, 3),)

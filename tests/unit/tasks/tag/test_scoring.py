@@ -1,10 +1,12 @@
 """Tags held against those of people, those too that training didn't have."""
 
+from dataclasses import replace
+
 import pytest
 
 from bertkit.tasks.evaluation import MAX_MISTAKES
 from bertkit.tasks.tag.decoding import TaggedWord, Tagging
-from bertkit.tasks.tag.examples import TagExample
+from bertkit.tasks.tag.examples import NO_TAG, TagExample
 from bertkit.tasks.tag.scoring import TagScoring
 
 LABELS = ("O", "B-LOC", "B-PER", "I-PER")
@@ -29,6 +31,23 @@ def test_entities_are_measured_as_seqeval_does():
         {"f1": 0.5, "precision": 0.5, "recall": 0.5, "accuracy": 4 / 6}
     )
     assert TagScoring(*found, LABELS, None).metrics == pytest.approx({"accuracy": 4 / 6})
+
+
+@pytest.mark.parametrize("scheme", ["BIO", None])
+def test_words_without_a_tag_are_not_measured(scheme):
+    examples, predictions = make(("B-PER ? O B-LOC", "B-PER B-LOC O O"), ("O ?", "O B-LOC"))
+    examples = [
+        replace(one, tags=tuple(tag.replace("?", NO_TAG) for tag in one.tags)) for one in examples
+    ]
+    short = make(("B-PER O B-LOC", "B-PER O O"), ("O", "O"))
+    measured, expected = (
+        TagScoring(*pair, LABELS, scheme) for pair in ((examples, predictions), short)
+    )
+    assert measured.metrics == expected.metrics
+    assert measured.is_right.tolist() == [True, True, False, True]
+    assert len(measured.confidences) == 4
+    assert measured.evaluate().confusion == expected.evaluate().confusion
+    assert "w1" not in measured.contrast(0)[1]
 
 
 @pytest.mark.parametrize(

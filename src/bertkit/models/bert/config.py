@@ -120,6 +120,7 @@ Size = Annotated[int, Field(ge=1, le=1 << 24)]
 ProblemType = Literal["single_label_classification", "multi_label_classification", "regression"]
 
 FEATURE_HEAD = "feature_head"  # a key that only `BertFeatureBased` reads
+CROSS_ENCODER = "sentence_transformers"  # a key that only its CrossEncoder reads
 
 
 def _is_none(value: object) -> bool:

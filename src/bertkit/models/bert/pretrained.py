@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError, InputError, SettingsError
-from bertkit.models.bert.config import FEATURE_HEAD, LABEL_KEYS, BertConfig
+from bertkit.models.bert.config import CROSS_ENCODER, FEATURE_HEAD, LABEL_KEYS, BertConfig
 from bertkit.models.bert.weights import fill_model, save_weights, without_memory
 from bertkit.nn.packing import COMPUTING, PackedBatch
 
@@ -126,7 +126,7 @@ class PretrainedBert(nn.Module):
 
 def _check_changes(changes: dict[str, Any]) -> None:
     """Refuse unknown keys, such as misspelled ones, which a config would silently keep."""
-    known = {*BertConfig.model_fields, *LABEL_KEYS, FEATURE_HEAD}
+    known = {*BertConfig.model_fields, *LABEL_KEYS, FEATURE_HEAD, CROSS_ENCODER}
     if unknown := sorted(changes.keys() - known):
         raise SettingsError(
             f"from_pretrained: {unknown[0]!r} is neither an argument nor a config key; config"

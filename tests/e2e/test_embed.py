@@ -35,7 +35,7 @@ def test_a_file_of_texts_becomes_a_file_of_vectors(model, texts, tmp_path, capsy
     summary = f"5 texts → {output} [5, 8], "
     assert out.startswith(summary)
     problems = "1 empty, 1 with unknown words only, 1 truncated to 24 tokens"
-    assert f"; {problems}\n" in out
+    assert f"; {problems}, 1 of 54 tokens (1.9 %) not in the vocabulary, read as [UNK]\n" in out
     assert " per second; " in out
     search = f'search --model {model} "the cat saw a dog ." --corpus {texts} --engine torch'
     assert err == f"Try: bertkit {search}\n"
@@ -89,12 +89,12 @@ def test_without_an_output_lines_go_to_standard_output(model, texts, capsys, mon
 
 def test_rows_before_one_that_cannot_be_read_are_printed(model, tmp_path, capsys):
     broken = tmp_path / "broken.jsonl"
-    broken.write_text('{"text": "x"}\n{"body": "x"}\n')
+    broken.write_text('{"text": "cat"}\n{"body": "cat"}\n')
     out, err = run(capsys, model, broken, code=2)
     assert json.loads(out)["row"] == 0
     assert err.endswith("broken.jsonl, row 2 has no field text; it has body\n")
     run(capsys, model, broken, "--output", tmp_path / "v.npy", code=2)
     assert list(tmp_path.iterdir()) == [broken]  # another input can't go on with it
-    broken.write_text('{"text": "x"}\n{"text": "y"}\n')
+    broken.write_text('{"text": "cat"}\n{"text": "dog"}\n')
     run(capsys, model, broken, "--output", tmp_path / "v.npy")
     assert np.load(tmp_path / "v.npy").shape == (2, 8)

@@ -40,7 +40,7 @@ def test_a_line_for_each_text_and_one_for_all(model, capsys):
     assert [first[3], second[3]] == list(texts)
     found = TextScorer.load(model)(list(texts))
     num_tokens = sum(one.num_tokens for one in found)
-    assert whole[3] == f"all 2 texts, {num_tokens} tokens, 1 of them unknown"
+    assert whole[3] == f"all 2 texts, {num_tokens} tokens"
     assert float(first[0]) == pytest.approx(found[0].log_probability, abs=0.01)
     assert float(first[2].replace(",", "")) == pytest.approx(found[0].perplexity, abs=0.06)
     out, _ = run(capsys, "score", model, *texts, "--json")

@@ -103,6 +103,8 @@ def train_tokenizer(call: TrainTokenizerCall, texts: Texts) -> Tokenizer:
         select(TrainTokenizerSettings, call),
         overwrite=call.overwrite,
     )
+    for line in result.list_problems():
+        announce(line)
     return result.tokenizer
 
 
@@ -131,7 +133,7 @@ def prepare(call: PrepareCall, texts: Texts, tokenizer: str | Path | Tokenizer) 
     """
     place = choose_output(call.output, "shards")
     column, held_out = call.text_column, call.held_out_texts
-    run_prepare(
+    result = run_prepare(
         list_inputs(texts, column),
         _find_tokenizer(tokenizer, place),
         place,
@@ -140,6 +142,8 @@ def prepare(call: PrepareCall, texts: Texts, tokenizer: str | Path | Tokenizer) 
         workers=select(WorkersSettings, call),
         overwrite=call.overwrite,
     )
+    for line in result.report:
+        announce(line)
     return ShardSet.open(place)
 
 

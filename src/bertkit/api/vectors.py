@@ -21,6 +21,7 @@ from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.progress import announce, show_progress
 from bertkit.base.settings import Settings, select
 from bertkit.checkpoints.hub import find_bundled
+from bertkit.data.problems import announce_unknown
 from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import RecordSettings, TableSettings
 from bertkit.data.tables.text_files import name_beside
@@ -29,6 +30,7 @@ from bertkit.inference.embeddings.settings import EmbedderSettings, Similarity
 from bertkit.inference.embeddings.similarity import Rows, compare_all
 from bertkit.inference.predictor import Predictor
 from bertkit.inference.settings import EngineSettings, LoadingSettings
+from bertkit.inference.stream import TextCounts
 from bertkit.inference.text_scorer import PairsResult, TextScorer, judge_pairs
 from bertkit.interpret.attention_view import AttentionView
 from bertkit.interpret.settings import ViewSettings
@@ -77,7 +79,11 @@ def embed(call: EmbedCall, texts: Table) -> Vectors:
         (2, 384)
     """
     embedder = take_object(Embedder, call.model, select(EmbedderSettings, call))
-    return embedder(read_texts(texts, select(TableSettings, call)), progress=True)
+    counts = TextCounts()
+    rows = read_texts(texts, select(TableSettings, call))
+    vectors = embedder(rows, progress=True, counts=counts)
+    announce_unknown(counts.unknown_tokens, counts.text_tokens, "the texts")
+    return vectors
 
 
 class SimilarityCall(EmbedderSettings, TextsCall):
@@ -143,8 +149,10 @@ def similarity(
     """
     embedder = take_object(Embedder, call.model, select(EmbedderSettings, call))
     reading = select(TableSettings, call)
-    rows = embedder(take_texts(first, reading))
-    columns = rows if second is None else embedder(take_texts(second, reading))
+    counts = TextCounts()
+    rows = embedder(take_texts(first, reading), counts=counts)
+    columns = rows if second is None else embedder(take_texts(second, reading), counts=counts)
+    announce_unknown(counts.unknown_tokens, counts.text_tokens, "the texts")
     name = call.similarity or cast("Similarity", embedder.similarity)
     scores = compare_all(name, rows, columns)
     return float(scores[0, 0]) if isinstance(first, str) and isinstance(second, str) else scores
@@ -245,7 +253,9 @@ def _search_rows(
 ) -> list[list[Hit]]:
     similarity = settings.similarity or cast("Any", embedder.similarity)
     texts = [row.text for row in rows]
-    index = VectorIndex(embedder(texts, progress=True), similarity)
+    counts = TextCounts()
+    index = VectorIndex(embedder(texts, progress=True, counts=counts), similarity)
+    announce_unknown(counts.unknown_tokens, counts.text_tokens, "the corpus")
     if settings.index == "approximate":
         index = index.approximate()
     scores, places = index.search(embedder(queries), top_k)
@@ -304,7 +314,9 @@ def predict(call: PredictCall, model: Model, data: Table) -> list[Any]:
     chosen, columns = select(PredictSettings, call), select(TaskColumns, call)
     answered = answer_file(predictor, cast("Table", hold_rows(data)), chosen, columns)
     with show_progress("Predicting", None) as progress:
-        return ResultList(row.prediction for row in answered.read(progress))
+        found = ResultList(row.prediction for row in answered.read(progress))
+    announce_unknown(answered.counts.unknown_tokens, answered.counts.text_tokens)
+    return found
 
 
 class EvaluateCall(TaskColumns, EvaluateSettings, EngineSettings, Call):

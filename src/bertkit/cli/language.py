@@ -23,6 +23,7 @@ from bertkit.cli.texts import (
     stream_results,
     take_model,
 )
+from bertkit.data.problems import announce_unknown
 from bertkit.inference.decoding.settings import check_seed
 from bertkit.inference.generation.settings import GeneratorSettings
 from bertkit.inference.settings import EngineSettings, FillOptions, LoadingSettings
@@ -69,11 +70,15 @@ def fill_mask(
     model, texts = take_model(texts, model, "words", file=file)
     named = gather_texts(texts, file)
     from bertkit.inference.fill_mask import FillMask
+    from bertkit.inference.stream import TextCounts
 
     fill = FillMask.load(model, loading).with_options(options)
     size, is_watched = find_size(texts, file), sys.stdout.isatty()
-    for result in stream_results(fill, named, "Filling", size, is_hidden=is_watched):
+    counts = TextCounts()
+    found = stream_results(fill, named, "Filling", size, is_hidden=is_watched, counts=counts)
+    for result in found:
         print_result(result, describe_blanks, json=json)
+    announce_unknown(counts.unknown_tokens, counts.text_tokens)
 
 
 def describe_blanks(result: "FilledText") -> str:
@@ -273,8 +278,9 @@ def score(
         facts = {**asdict(result), "perplexity": result.perplexity}
         print_result(result, describe_score, json=json, facts=facts)
         scores.add(result)
-    if json or len(scores.logs) > 1 or scores.num_unknown:
+    if json or len(scores.logs) > 1:
         print_result(scores, AllScores.describe, json=json, facts=scores.gather())
+    announce_unknown(scores.num_unknown, scores.num_tokens)
 
 
 @dataclass
@@ -307,10 +313,9 @@ class AllScores:
     def describe(self) -> str:
         """Describe them as the last line of a table."""
         facts = self.gather()
-        unknown = f", {self.num_unknown:,} of them unknown" if self.num_unknown else ""
         return (
             f"{format_score(facts['log_probability'], facts['perplexity'])} all"
-            f" {pluralize(len(self.logs), 'text')}, {pluralize(self.num_tokens, 'token')}{unknown}"
+            f" {pluralize(len(self.logs), 'text')}, {pluralize(self.num_tokens, 'token')}"
         )
 
 

@@ -204,12 +204,6 @@ def describe(result: "FineTuneResult") -> str:
     return legible("\n".join((*compared, line, *sure, *warnings)))
 
 
-PROBLEMS = {
-    "empty": "empty",
-    "truncated": "truncated to {max_length} tokens",
-    "windowed": "split into windows of {max_length} tokens",
-}
-
 DOCSTRING = """{summary}
 
     Takes a model of `bertkit finetune {name}`, or of another tool. Prediction n belongs to text n,
@@ -316,7 +310,6 @@ def give(answers: "Answers", output: Path | None, *, json: bool) -> None:
     report = answers.report
     problems = list_problems(
         answers.counts,
-        PROBLEMS,
         max_length=answers.task.settings.max_length,
         num_undecodable=0 if report is None else report.num_undecodable,
     )

@@ -101,7 +101,7 @@ def describe_vocabulary(settings: TrainTokenizerSettings, result: "TrainTokenize
             f"{pluralize(words.num_forgotten, 'occurrence')} of rare words dropped to stay within"
             f" {settings.max_distinct_words:,} distinct words."
         )
-    return "\n".join([*lines, *(f"In the input: {line}" for line in result.report.summary_lines())])
+    return "\n".join([*lines, *(f"In the input: {line}" for line in result.list_problems())])
 
 
 def prepare(

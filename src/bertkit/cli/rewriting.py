@@ -25,6 +25,7 @@ from bertkit.cli.texts import (
     open_result,
     take_model_and_files,
 )
+from bertkit.data.problems import check_unknown
 from bertkit.data.tables.settings import TableSettings
 from bertkit.inference.decoding.settings import DecodingOverrides
 from bertkit.inference.embeddings.settings import EmbedderSettings
@@ -269,6 +270,7 @@ def summarize(
                 heading = "" if len(files) == 1 and row is None else f"{place}\n"
                 sys.stdout.write(legible(heading + describe_summary(summary, why=why)))
             bar.advance(1)
+    check_unknown("the input", counts.unknown_tokens, counts.text_tokens)
     problems = list_problems(counts, SUMMARY_PROBLEMS, num_undecodable=texts.num_undecodable)
     if problems or counts.texts > 1:
         announce("; ".join((f"{counts.texts:,} summarized", *problems)))

@@ -18,12 +18,14 @@ from bertkit.base.files import BYTE_ORDER_MARK
 from bertkit.base.output import check_standard_output, open_output
 from bertkit.base.progress import announce, show_progress
 from bertkit.base.settings import replace_surrogates
+from bertkit.data.problems import describe_unknown
 from bertkit.data.tables.decoder import check_standard_input
 from bertkit.reports.text import format_number, format_percent
 
 if TYPE_CHECKING:
     from bertkit.checkpoints.hub import Part
     from bertkit.inference.pipeline import Pipeline
+    from bertkit.inference.stream import TextCounts
 
 Result = TypeVar("Result")
 
@@ -84,6 +86,7 @@ def stream_results(
     num_bytes: int | None,
     *,
     is_hidden: bool = False,
+    counts: "TextCounts | None" = None,
 ) -> "Iterator[Result]":
     """Yield the result of each text, with a progress bar over their bytes."""
     from bertkit.inference.pipeline import NamedInput
@@ -96,7 +99,7 @@ def stream_results(
             yield NamedInput(name, text)
 
     with show_progress(activity, num_bytes, is_bytes=True, is_hidden=is_hidden) as progress:
-        for result in pipeline.stream(read()):
+        for result in pipeline.stream(read(), counts=counts):
             yield result
             progress.advance(sizes.popleft())
 
@@ -254,9 +257,19 @@ def open_result(
     return nullcontext()
 
 
+PROBLEMS = {
+    "empty": "empty",
+    "unknown_only": "with unknown words only",
+    "truncated": "truncated to {max_length} tokens",
+    "windowed": "split into windows of {max_length} tokens",
+    "with_nul": "with NUL characters, which were removed",
+    "undecodable": "with bytes that aren't UTF-8, which were removed",
+}
+
+
 def list_problems(
-    counts: object,
-    descriptions: Mapping[str, str],
+    counts: Any,
+    descriptions: Mapping[str, str] = PROBLEMS,
     *,
     max_length: int | None = None,
     num_undecodable: int = 0,
@@ -269,7 +282,7 @@ def list_problems(
     ]
     if num_undecodable:
         problems.append(f"{num_undecodable:,} with bytes that aren't UTF-8, read as \ufffd")
-    return problems
+    return problems + describe_unknown(counts.unknown_tokens, counts.text_tokens)
 
 
 def describe_metrics(metrics: Mapping[str, Any]) -> str:

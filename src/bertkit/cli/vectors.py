@@ -28,6 +28,7 @@ from bertkit.cli.texts import (
     take_model_and_files,
 )
 from bertkit.data.file_parts import FilesSettings, check_is_single, is_folder
+from bertkit.data.problems import announce_unknown
 from bertkit.data.tables.settings import CorpusSettings
 from bertkit.inference.embeddings.settings import EmbedderSettings, Similarity, WordVectorSettings
 from bertkit.inference.settings import EngineSettings
@@ -39,15 +40,6 @@ if TYPE_CHECKING:
     from bertkit.retrieval.embed import EmbedResult
     from bertkit.retrieval.features import FeaturesResult
     from bertkit.retrieval.search_index import Hit
-
-PROBLEMS = {
-    "empty": "empty",
-    "unknown_only": "with unknown words only",
-    "truncated": "truncated to {max_length} tokens",
-    "windowed": "split into windows of {max_length} tokens",
-    "with_nul": "with NUL characters, which were removed",
-    "undecodable": "with bytes that aren't UTF-8, which were removed",
-}
 
 
 def embed(
@@ -145,7 +137,7 @@ def _describe_embedding(result: "EmbedResult") -> str:
         f" [{result.num_rows}, {result.dimension}], {pluralize(counts.tokens, 'token')},"
         f" {'already done' if result.was_done else rate}"
     )
-    problems = ", ".join(list_problems(counts, PROBLEMS, max_length=result.max_length))
+    problems = ", ".join(list_problems(counts, max_length=result.max_length))
     if not counts.texts:
         problems = "WARNING: the input is empty"
     return "; ".join(filter(None, (line, problems)))
@@ -249,7 +241,7 @@ def _describe_features(result: "FeaturesResult") -> str:
         f" ({identity['combine']}), C from {identity['sequence_from']},"
         f" {result.tokens_per_second:,.0f} tokens per second"
     )
-    problems = ", ".join(list_problems(counts, PROBLEMS, max_length=identity["max_length"]))
+    problems = ", ".join(list_problems(counts, max_length=identity["max_length"]))
     return "; ".join(filter(None, (line, problems)))
 
 
@@ -294,9 +286,12 @@ def similarity(
         )
     from bertkit.inference.embeddings.embedder import Embedder
     from bertkit.inference.embeddings.similarity import compare_all
+    from bertkit.inference.stream import TextCounts
 
     embedder = Embedder.load(model, settings)
-    vectors = embedder(given)
+    counts = TextCounts()
+    vectors = embedder(given, counts=counts)
+    announce_unknown(counts.unknown_tokens, counts.text_tokens)
     chosen = similarity or cast("Similarity", embedder.similarity)
     scores = compare_all(chosen, vectors, vectors).tolist()
     facts = {"similarity": chosen, "texts": given, "scores": scores}

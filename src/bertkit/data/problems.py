@@ -1,15 +1,62 @@
-"""Reports of data problems: each is counted, the first ones with their place."""
+"""Reports of data problems: each is counted, the first ones with their place; and of [UNK]."""
 
 from dataclasses import dataclass, field
 from typing import Annotated
 
 from pydantic import ConfigDict, Field, TypeAdapter
 
-from bertkit.base.errors import InputError
+from bertkit.base.errors import InputError, pluralize
+from bertkit.base.progress import announce
 from bertkit.data.encodings import DecodingCounts
 from bertkit.reports.text import format_percent
+from bertkit.tokenization.engine import MAX_WORD_CHARS
 
 MAX_PLACES = 5
+WARNING = "WARNING: "
+WARNED_SHARE = 0.1  # of a set's tokens: more [UNK] than that is a warning
+
+
+def describe_unknown(num_unknown: int, num_tokens: int, noun: str = "token") -> list[str]:
+    """Describe how many tokens of texts are [UNK] in a line; none if there are none."""
+    return _warn(num_unknown, num_tokens, noun, "not in the vocabulary, read as [UNK]")
+
+
+def describe_long_words(num_in_long: int, num_characters: int) -> list[str]:
+    """Describe how many characters are in words too long for WordPiece; none if there are none."""
+    long = f"in words over {MAX_WORD_CHARS} characters, which are read as [UNK]"
+    return _warn(num_in_long, num_characters, "character", f"{long}; put spaces between words")
+
+
+def _warn(number: int, total: int, noun: str, what: str) -> list[str]:
+    if not number:
+        return []
+    line = f"{number:,} of {pluralize(total, noun)} ({format_percent(number / total)}) {what}"
+    return [f"{WARNING if number > WARNED_SHARE * total else ''}{line}"]
+
+
+def is_unknown(num_unknown: int, num_tokens: int) -> bool:
+    """Whether texts have tokens, and all of them are [UNK]."""
+    return 0 < num_unknown == num_tokens
+
+
+NO_WORDS = "take a model or a tokenizer made for such text"
+
+
+def check_unknown(name: str, num_unknown: int, num_tokens: int, advice: str = NO_WORDS) -> None:
+    """Raise an error if texts have tokens, and all of them are [UNK]."""
+    if is_unknown(num_unknown, num_tokens):
+        raise InputError(
+            f"{name}: none of {pluralize(num_tokens, 'token')} is in the vocabulary, so that all"
+            f" are read as [UNK]; {advice.removeprefix(WARNING)}"
+        )
+
+
+def announce_unknown(num_unknown: int, num_tokens: int, name: str = "the input") -> None:
+    """Announce the tokens of texts that are [UNK]; raise an error as `check_unknown` does."""
+    check_unknown(name, num_unknown, num_tokens)
+    for line in describe_unknown(num_unknown, num_tokens):
+        announce(f"{name}: {line}")
+
 
 FAULTS = {
     "unreadable-file": "files that can't be read: skipped",

@@ -36,7 +36,7 @@ from bertkit.base.checksums import (
 )
 from bertkit.base.errors import DamagedFileError, MissingFileError, storage_errors
 from bertkit.base.remote_folder import fetch
-from bertkit.data.problems import ReadReport
+from bertkit.data.problems import ReadReport, describe_long_words, describe_unknown
 from bertkit.tokenization.folder import MANIFEST_FILE as TOKENIZER_MANIFEST
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -174,6 +174,9 @@ class ShardsManifest(ChecksummedModel):
     held_out: SplitCounts
     settings: dict[str, Any]
     report: ReadReport
+    characters: NonNegativeInt = 0
+    long_word_characters: NonNegativeInt = 0  # in words that are [UNK] because they are too long
+    unknown_tokens: NonNegativeInt = 0  # of the training tokens, [UNK]
     token_counts: FileRecord
     shards: list[ShardRecord]
 
@@ -192,6 +195,14 @@ class ShardsManifest(ChecksummedModel):
                     f" {found.tokens:,}, {found.sentences:,} and {found.documents:,}"
                 )
         return self
+
+    def list_problems(self) -> list[str]:
+        """Return a line for each outcome of reading, and for what the vocabulary lacks."""
+        return [
+            *self.report.summary_lines(),
+            *describe_unknown(self.unknown_tokens, self.train.tokens),
+            *describe_long_words(self.long_word_characters, self.characters),
+        ]
 
 
 def sum_counts(shards: Iterable[ShardRecord], split: Split) -> SplitCounts:

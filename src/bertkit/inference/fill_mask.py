@@ -12,8 +12,9 @@ from torch import Tensor
 from bertkit.base.errors import InputError
 from bertkit.base.settings import Settings
 from bertkit.inference.engines.engine import check_finite
-from bertkit.inference.pipeline import EncoderPipeline, NamedInput
+from bertkit.inference.pipeline import EncoderPipeline, NamedInput, WindowSize
 from bertkit.inference.settings import FillOptions
+from bertkit.inference.stream import TextCounts
 from bertkit.models.bert.heads import BertForMaskedLM
 from bertkit.nn.packing import PackedBatch
 from bertkit.reports.notebook import Row, Tabular
@@ -96,6 +97,23 @@ class FillMask(EncoderPipeline[str, FilledText]):
     def count_tokens(self, encoded: tuple[str, list[int]]) -> int:
         """Return the number of tokens of a text."""
         return len(encoded[1])
+
+    def size(self, encoded: Sequence[tuple[str, list[int]]]) -> WindowSize:
+        """Return the tokens of a window's texts, none of which is cut off."""
+        counts = self.count(encoded, None)
+        return WindowSize(counts.tokens, num_unknown=counts.unknown_tokens)
+
+    def count(self, encoded: Sequence[tuple[str, list[int]]], computed: object) -> TextCounts:
+        """Count texts and their tokens; a [MASK] isn't a token of the text."""
+        ids = list(chain.from_iterable(ids for _, ids in encoded))
+        tokenizer = self.loaded.tokenizer
+        num_special = 2 * len(encoded) + ids.count(tokenizer.mask_id)
+        return TextCounts(
+            texts=len(encoded),
+            tokens=len(ids),
+            text_tokens=len(ids) - num_special,
+            unknown_tokens=ids.count(tokenizer.unk_id),
+        )
 
     def compute_batch(self, batch: Sequence[tuple[str, list[int]]]) -> Iterable[Any]:
         """Return ids and probabilities of the likeliest entries for the [MASK]s of each text."""

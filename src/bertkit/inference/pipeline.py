@@ -58,10 +58,11 @@ class Window(NamedTuple):
 
 
 class WindowSize(NamedTuple):
-    """The tokens of an encoded window that the model reads, and its inputs that were cut off."""
+    """The size of an encoded window."""
 
-    num_tokens: int
-    num_cut: int = 0
+    num_tokens: int  # that the model reads
+    num_cut: int = 0  # inputs that were cut off
+    num_unknown: int = 0  # tokens that are [UNK]
 
 
 class Loadable(ABC):

@@ -12,6 +12,7 @@ from torch import Tensor
 from bertkit.base.errors import CheckpointError
 from bertkit.base.settings import Settings
 from bertkit.checkpoints.run_folder import read_metrics
+from bertkit.data.problems import is_unknown
 from bertkit.inference.engines.choice import find_device
 from bertkit.inference.engines.engine import Engine, TorchEngine, check_finite
 from bertkit.inference.loading import LoadedModel
@@ -39,6 +40,7 @@ from bertkit.tasks.tag.decoding import Tagging
 from bertkit.tasks.tag.examples import TagExample
 from bertkit.tasks.tag.task import Tag
 from bertkit.tasks.task import Task, TaskExample, TaskPrediction
+from bertkit.tokenization.tokenizer import Tokenizer
 
 
 @dataclass
@@ -47,25 +49,30 @@ class PredictionCounts(InputCounts):
 
     inputs: int = 0
     tokens: int = 0  # that the model processed, with special tokens and overlaps of windows
+    text_tokens: int = 0  # of these, without special tokens
+    unknown_tokens: int = 0  # of these, [UNK]
     empty: int = 0  # without a token, such as white space; encoded as [CLS] [SEP]
+    unknown_only: int = 0  # with no word in the vocabulary
     truncated: int = 0  # of which a part was cut off
     windowed: int = 0  # split into several windows
 
 
-def count_encoded(task: Task[Any, Any], encoded: Sequence[Encoded]) -> PredictionCounts:
+def count_encoded(
+    task: Task[Any, Any], encoded: Sequence[Encoded], tokenizer: Tokenizer
+) -> PredictionCounts:
     """Count encoded examples of a task."""
+    text_tokens = [one.num_text_tokens for one in encoded]
+    unknown = [one.count(tokenizer.unk_id) for one in encoded]
     return PredictionCounts(
         inputs=len(encoded),
         tokens=sum(one.num_tokens for one in encoded),
-        empty=sum(map(is_empty, encoded)),
+        text_tokens=sum(text_tokens),
+        unknown_tokens=sum(unknown),
+        empty=text_tokens.count(0),
+        unknown_only=sum(map(is_unknown, unknown, text_tokens)),
         truncated=sum(one.is_cut for one in encoded),
         windowed=sum(task.scored != "choice" and len(one.sequences) > 1 for one in encoded),
     )
-
-
-def is_empty(encoded: Encoded) -> bool:
-    """Whether an example has only special tokens: [CLS], and [SEP] after each text."""
-    return all(len(ids) == 2 + segments[-1] for ids, segments in encoded.sequences)
 
 
 Input = TypeVar("Input")
@@ -207,12 +214,12 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
 
     def size(self, encoded: EncodedExamples[Example]) -> WindowSize:
         """Return the size of encoded examples."""
-        counts = count_encoded(self.task, encoded.encoded)
-        return WindowSize(counts.tokens, counts.truncated)
+        counts = self.count(encoded, None)
+        return WindowSize(counts.tokens, counts.truncated, counts.unknown_tokens)
 
     def count(self, encoded: EncodedExamples[Example], computed: object) -> PredictionCounts:
         """Count the examples of a window."""
-        return count_encoded(self.task, encoded.encoded)
+        return count_encoded(self.task, encoded.encoded, self.loaded.tokenizer)
 
     @torch.inference_mode()
     def _compute(self, batch: PackedBatch) -> Float[Tensor, "rows ..."]:

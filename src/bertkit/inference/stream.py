@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Self, TypeVar
 
 from bertkit.base.errors import BertkitError, InputError
+from bertkit.data.problems import is_unknown
 from bertkit.tokenization.tokenizer import Tokenizer, check_texts
 
 TextOrIds = str | Sequence[int]
@@ -34,6 +35,8 @@ class TextCounts(InputCounts):
 
     texts: int = 0
     tokens: int = 0  # that the model processed, with special tokens and overlaps of parts
+    text_tokens: int = 0  # of the whole texts, without special tokens
+    unknown_tokens: int = 0  # of these, [UNK]
     empty: int = 0  # without a token, such as white space; encoded as [CLS] [SEP]
     unknown_only: int = 0  # with no word in the vocabulary; encoded as [UNK] …
     truncated: int = 0  # of which the end was cut off
@@ -91,7 +94,10 @@ class TextEncoder:
                 pieces = [*prompt, *text[1:-1]]
             counts.empty += len(pieces) <= num_of_prompt
             own = pieces[num_of_prompt:]
-            counts.unknown_only += bool(own) and own.count(self.tokenizer.unk_id) == len(own)
+            num_unknown = own.count(self.tokenizer.unk_id)
+            counts.text_tokens += len(own)
+            counts.unknown_tokens += num_unknown
+            counts.unknown_only += is_unknown(num_unknown, len(own))
             if self.keeps_end and self.stride is None:
                 cut = max(0, len(pieces) - room)
                 parts = [(pieces[:num_of_prompt] + own[cut:])[:room]]

@@ -16,7 +16,7 @@ from bertkit.base.progress import ProgressBar, show_progress
 from bertkit.base.remote_folder import publishes_output
 from bertkit.base.settings import Settings, replace_surrogates
 from bertkit.data.file_parts import FilesResult, FilesSettings, make_files
-from bertkit.data.problems import RowReport
+from bertkit.data.problems import RowReport, check_unknown
 from bertkit.data.tables.decoder import show_names
 from bertkit.data.tables.record import has_column, look_up
 from bertkit.data.tables.records import open_records
@@ -106,11 +106,19 @@ class Answers:
         """Yield rows with their answers, in order."""
         started = time.monotonic()
         answers = self.predictor.stream_examples(self.examples, self.counts)
+        if self.file is None:  # nothing is answered if no word is known
+            answers = iter(list(answers))
+            self._check_unknown()
         for number, (example, prediction) in enumerate(answers, start=1):
             values = {} if self.file is None else self.file.rows.popleft()
             yield AnsweredRow(number, values, example, prediction)
             progress.advance(1)
         self.elapsed_seconds = time.monotonic() - started
+        self._check_unknown()
+
+    def _check_unknown(self) -> None:
+        name = "the input" if self.report is None else self.report.name
+        check_unknown(name, self.counts.unknown_tokens, self.counts.text_tokens)
 
     def describe_json(self, row: AnsweredRow) -> dict[str, Any]:
         """Return an answer as JSON data, after the id of its row."""

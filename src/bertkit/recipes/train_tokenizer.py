@@ -12,12 +12,13 @@ from bertkit.base.files import durable_folder
 from bertkit.base.output import list_names, open_output
 from bertkit.base.progress import show_progress
 from bertkit.data.documents import open_corpus
-from bertkit.data.problems import ReadReport
+from bertkit.data.problems import WARNING, ReadReport, describe_long_words, describe_unknown
 from bertkit.data.sources import CorpusInput, ReaderSettings
+from bertkit.reports.text import format_percent
 from bertkit.tokenization.folder import CONFIG_FILE, ENGINE_FILE, MANIFEST_FILE, VOCABULARY_FILE
 from bertkit.tokenization.settings import VocabularySettings
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.tokenization.training import WordCounts, build_vocabulary, count_words
+from bertkit.tokenization.training import WordCounts, build_vocabulary, count_unknown, count_words
 
 
 class TrainTokenizerSettings(VocabularySettings, ReaderSettings):
@@ -25,6 +26,7 @@ class TrainTokenizerSettings(VocabularySettings, ReaderSettings):
 
 
 FACTS_FILE = "training.json"
+NOTED_ACCENTS = 0.01  # of the words: English has fewer with accents, German and French have more
 OWN_FILES = {VOCABULARY_FILE, ENGINE_FILE, CONFIG_FILE, MANIFEST_FILE, FACTS_FILE}
 
 
@@ -37,6 +39,20 @@ class TrainTokenizerResult:
     word_counts: WordCounts
     report: ReadReport
     elapsed_seconds: float  # including reading
+
+    def list_problems(self) -> list[str]:
+        """Return a line for each outcome of reading, and for what the vocabulary doesn't keep."""
+        words, lines = self.word_counts, self.report.summary_lines()
+        lines += describe_long_words(words.num_in_long, words.num_characters)
+        num_unknown = count_unknown(words.counts, self.tokenizer.vocabulary)
+        lines += describe_unknown(num_unknown, words.num_words, "word")
+        if words.num_accented > NOTED_ACCENTS * words.num_words:
+            share = format_percent(words.num_accented / words.num_words)
+            lines.append(
+                f"{share} of the words have accents, which the tokenizer removes;"
+                " --no-strip-accents keeps them"
+            )
+        return lines
 
 
 def train_tokenizer(
@@ -66,9 +82,15 @@ def train_tokenizer(
             lines = (line for document in corpus.documents() for line in document.lines)
             word_counts = count_words(lines, settings)
         if not word_counts.counts:
-            reasons = corpus.report.summary_lines() or ["name input with text"]
+            reasons = [
+                *describe_long_words(word_counts.num_in_long, word_counts.num_characters),
+                *corpus.report.summary_lines(),
+            ] or ["name input with text"]
             raise InputError(
-                "; ".join(["the input has no words to train a vocabulary on", *reasons])
+                "; ".join(
+                    reason.removeprefix(WARNING)
+                    for reason in ("the input has no words to train a vocabulary on", *reasons)
+                )
             )
         with show_progress("Merging pieces", settings.vocab_size) as progress:
             vocabulary = build_vocabulary(word_counts, settings, progress.advance)
@@ -117,4 +139,7 @@ def summarize(result: TrainTokenizerResult) -> dict[str, int]:
         "words": words.num_words,
         "distinct_words": len(words.counts),
         "forgotten_words": words.num_forgotten,
+        "characters_in_long_words": words.num_in_long,
+        "accented_words": words.num_accented,
+        "unknown_words": count_unknown(words.counts, result.tokenizer.vocabulary),
     }

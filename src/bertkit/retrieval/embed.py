@@ -21,6 +21,7 @@ from bertkit.base.remote_folder import publishes_output
 from bertkit.base.settings import select
 from bertkit.base.signals import stop_at_once
 from bertkit.data.file_parts import FilesResult, FilesSettings, make_files
+from bertkit.data.problems import check_unknown, is_unknown
 from bertkit.data.tables.text_files import TextFiles, open_text_files
 from bertkit.data.tables.texts import TextRow
 from bertkit.data.writers import build_schema, check_suffix, write_lines, write_tables
@@ -170,8 +171,11 @@ def embed(
             place, fingerprint, embedder.dimension, restart=settings.restart
         ) as vectors:
             result = _embed_rest(embedder, files, vectors, place)
-            _publish(vectors, place, result.counts, files)
+            unknown = result.counts.unknown_tokens, result.counts.text_tokens
+            if not is_unknown(*unknown):
+                _publish(vectors, place, result.counts, files)
         remove_unfinished(place)
+        check_unknown(files.name, *unknown)
     return result
 
 
@@ -219,6 +223,7 @@ def embed_lines(
         for line in format_rows(vectors, num_rows, ids):
             write_line(line)
         num_rows += len(vectors)
+    check_unknown(files.name, counts.unknown_tokens, counts.text_tokens)
     seconds = time.monotonic() - started
     rate = counts.tokens / max(seconds, 1e-9)
     return _summarize(

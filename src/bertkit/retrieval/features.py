@@ -18,6 +18,7 @@ from bertkit.base.progress import ProgressBar, show_progress
 from bertkit.base.remote_folder import publishes_output
 from bertkit.base.settings import select
 from bertkit.data.file_parts import FilesResult, FilesSettings, make_files
+from bertkit.data.problems import check_unknown
 from bertkit.data.tables.texts import open_texts
 from bertkit.data.writers import build_schema, check_suffix, write_lines, write_tables
 from bertkit.inference.embeddings.features import (
@@ -246,6 +247,7 @@ class FeatureStream:
         texts = self._read_texts(progress)
         yield from self._extractor.stream(texts, counts=self._counts)
         self._counts.undecodable = self.table.num_undecodable
+        check_unknown(self.table.name, self._counts.unknown_tokens, self._counts.text_tokens)
         self._elapsed_seconds = time.monotonic() - started
 
     def summarize(self, output: Path | None) -> FeaturesResult:

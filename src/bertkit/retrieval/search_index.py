@@ -21,6 +21,7 @@ from bertkit.base.errors import (
 from bertkit.base.files import remove_folder
 from bertkit.base.output import LOCK_FILE, open_output
 from bertkit.base.progress import announce, show_progress
+from bertkit.data.problems import describe_unknown
 from bertkit.data.tables.text_files import open_text_files
 from bertkit.data.tables.texts import TextRow
 from bertkit.inference.embeddings.embedder import Embedder, Vectors
@@ -136,8 +137,9 @@ def _describe(plan: IndexPlan, result: EmbedResult) -> str:
     problems += [
         f"{number:,} {name.replace('_', ' ')}"
         for name, number in asdict(result.counts).items()
-        if number and name not in ("texts", "tokens")
+        if number and name not in ("texts", "tokens", "text_tokens", "unknown_tokens")
     ]
+    problems += describe_unknown(result.counts.unknown_tokens, result.counts.text_tokens)
     line = f"{plan.corpus.name}: {pluralize(result.num_rows, 'text')} embedded"
     return line + (f" ({', '.join(problems)})" if problems else "")
 

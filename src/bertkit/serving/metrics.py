@@ -39,6 +39,7 @@ class ServerMetrics:
         self.requests = self._count("te_request_count", "Requests that ended.", "route")
         self.successes = self._count("te_request_success", "Requests that were answered.", "route")
         self.failures = self._count("te_request_failure", "Requests that weren't.", "err")
+        self.unknown_tokens = self._count("te_request_unknown_tokens", "Tokens read as [UNK].")
         self.duration = self._measure("te_request_duration", "Seconds of a request.", SECONDS)
         self.queue_duration = self._measure("te_request_queue_duration", WAITS, SECONDS)
         self.inference_duration = self._measure("te_request_inference_duration", COMPUTES, SECONDS)
@@ -69,14 +70,15 @@ class ServerMetrics:
         self.queue_duration.labels(model).observe(work.begun - work.queued)
         self.inference_duration.labels(model).observe(work.ended - work.begun)
         self.input_length.labels(model).observe(work.num_tokens)
+        self.unknown_tokens.labels(model).inc(work.num_unknown)
 
     def write(self) -> bytes:
         """Return all metrics as text, counters without the `_total` of Prometheus's client."""
         text = COUNTER.sub(rb"\1", generate_latest(self.registry))
         return SAMPLE.sub(rb'\1,worker="%b"} ' % self._worker, text) if self._worker else text
 
-    def _count(self, name: str, meaning: str, label: str) -> Counter:
-        return Counter(name, meaning, ["model", label], registry=self.registry)
+    def _count(self, name: str, meaning: str, *labels: str) -> Counter:
+        return Counter(name, meaning, ["model", *labels], registry=self.registry)
 
     def _measure(self, name: str, meaning: str, bounds: list[float] | list[int]) -> Histogram:
         return Histogram(name, meaning, ["model"], buckets=bounds, registry=self.registry)

@@ -20,6 +20,7 @@ from bertkit.tokenization.engine import (
     CLS,
     CONTINUATION,
     MASK,
+    MAX_WORD_CHARS,
     PAD,
     PLAIN_WORD,
     SEP,
@@ -229,6 +230,13 @@ class Tokenizer:
         if self.settings.strip_accents:
             return [(start, _skip_marks(text, stop)) for start, stop in spans.values()]
         return list(spans.values())
+
+    def count_in_long_words(self, text: str) -> int:
+        """Count the characters in words that are [UNK] because they are too long."""
+        if max(map(len, text.split()), default=0) <= MAX_WORD_CHARS:
+            return 0
+        lengths = (stop - start for start, stop in self.find_words(text))
+        return sum(length for length in lengths if length > MAX_WORD_CHARS)
 
     def piece_ids(self, texts: Iterable[str]) -> list[list[int]]:
         """Return the token ids of each text, without special tokens."""

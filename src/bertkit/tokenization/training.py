@@ -14,6 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
+from unicodedata import category, normalize
 
 from tokenizers import pre_tokenizers
 
@@ -42,6 +43,8 @@ class WordCounts:
     num_characters: int = 0
     num_words: int = 0  # counting repeats
     num_forgotten: int = 0  # occurrences of rare words that were dropped to limit memory
+    num_in_long: int = 0  # characters in words that are too long, which aren't counted
+    num_accented: int = 0  # words with accents that are removed
 
     def forget_rarest(self, max_words: int) -> None:
         """Drop the rarest words until at most half of `max_words` are left.
@@ -66,6 +69,7 @@ class WordSplitter:
 
     def __init__(self, settings: TokenizerSettings) -> None:
         self._lowercase = settings.lowercase
+        self._strip_accents = settings.strip_accents
         self._normalizer = build_normalizer(settings)
         self._pre_tokenizer = pre_tokenizers.BertPreTokenizer()
 
@@ -76,6 +80,12 @@ class WordSplitter:
             return words
         text = self._normalizer.normalize_str(SURROGATE.sub("\ufffd", chunk))
         return [word for word, _ in self._pre_tokenizer.pre_tokenize_str(text)]
+
+    def removes_accents(self, chunk: str) -> bool:
+        """Whether a chunk has accents, and they are removed."""
+        if not self._strip_accents or chunk.isascii():
+            return False
+        return any(category(letter) == "Mn" for letter in normalize("NFD", chunk))
 
 
 def count_words(texts: Iterable[str], settings: VocabularySettings) -> WordCounts:
@@ -106,8 +116,11 @@ def _add_chunks(
 ) -> None:
     """Move chunk counts into word counts; a chunk may contain any number of words."""
     for chunk, count in pending.items():
+        result.num_accented += count * splitter.removes_accents(chunk)
         for word in splitter.split(chunk):
-            if len(word) <= MAX_WORD_CHARS:
+            if len(word) > MAX_WORD_CHARS:
+                result.num_in_long += count * len(word)
+            else:
                 result.counts[word] += count
                 result.num_words += count
                 if len(result.counts) > max_words:
@@ -156,6 +169,12 @@ def build_vocabulary(
         vocabulary.append(piece)
         on_entries(1)
     return vocabulary
+
+
+def count_unknown(counts: Counter[str], vocabulary: Iterable[str]) -> int:
+    """Count the words with a character that a trained vocabulary lacks, which are [UNK]."""
+    letters = {entry for entry in vocabulary if len(entry) == 1}
+    return sum(count for word, count in counts.items() if not letters.issuperset(word))
 
 
 def most_frequent_characters(counts: Counter[str], limit: int) -> set[str]:

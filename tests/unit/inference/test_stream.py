@@ -24,7 +24,7 @@ def test_texts_are_framed_and_counted():
     assert found.ids == [[CLS, A, B, SEP], [CLS, C, SEP]]
     assert found.owners == [0, 1]
     assert found.num_skipped == [0, 0]
-    assert found.counts == TextCounts(texts=2, tokens=7)
+    assert found.counts == TextCounts(texts=2, tokens=7, text_tokens=3)
 
 
 @pytest.mark.parametrize("text", ["", "  ", "\u200b", "\N{REPLACEMENT CHARACTER}"])
@@ -37,20 +37,24 @@ def test_a_text_without_a_token_is_empty(text):
 def test_what_the_vocabulary_does_not_know_is_counted_where_nothing_else_is_there():
     encoder = TextEncoder(TOKENIZER, max_length=5)
     assert encoder(["zebra x"]).ids == [[CLS, UNK, UNK, SEP]]
-    assert count(encoder, "zebra x", "a x") == TextCounts(texts=2, tokens=8, unknown_only=1)
+    assert count(encoder, "zebra x", "a x") == TextCounts(
+        texts=2, tokens=8, text_tokens=4, unknown_tokens=3, unknown_only=1
+    )
 
 
 def test_a_nul_is_dropped_and_counted():
     encoder = TextEncoder(TOKENIZER, max_length=5)
     assert encoder(["a\0 b"]).ids == [[CLS, A, B, SEP]]
-    assert count(encoder, "a\0 b", "a") == TextCounts(texts=2, tokens=7, with_nul=1)
+    assert count(encoder, "a\0 b", "a") == TextCounts(texts=2, tokens=7, text_tokens=3, with_nul=1)
     assert count(encoder, "\0") == TextCounts(texts=1, tokens=2, with_nul=1, empty=1)
 
 
 def test_a_long_text_is_cut_and_counted():
     encoder = TextEncoder(TOKENIZER, max_length=4)
     assert encoder(["a b c"]).ids == [[CLS, A, B, SEP]]
-    assert count(encoder, "a b c", "a b") == TextCounts(texts=2, tokens=8, truncated=1)
+    assert count(encoder, "a b c", "a b") == TextCounts(
+        texts=2, tokens=8, text_tokens=5, truncated=1
+    )
 
 
 def test_the_start_of_a_long_text_may_be_cut_off_but_not_its_prompt():
@@ -190,7 +194,9 @@ def test_token_ids_are_taken_as_they_are_and_cut_and_prompted_as_texts():
     encoder = TextEncoder(TOKENIZER, max_length=9, lowercase=True)
     found = encoder([[CLS, *inner, SEP], (CLS, SEP), [CLS, UNK, SEP], "B"])
     assert found.ids == [[CLS, *inner, SEP], [CLS, SEP], [CLS, UNK, SEP], [CLS, B, SEP]]
-    assert found.counts == TextCounts(texts=4, tokens=15, empty=1, unknown_only=1)
+    assert found.counts == TextCounts(
+        texts=4, tokens=15, text_tokens=7, unknown_tokens=2, empty=1, unknown_only=1
+    )
     encoder = TextEncoder(TOKENIZER, max_length=5, prompt="seek ", skips_prompt=True)
     found = encoder([[CLS, *inner, SEP]])
     assert found.ids == [[CLS, TOKENIZER.token_to_id("seek"), A, UNK, SEP]]

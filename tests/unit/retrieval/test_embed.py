@@ -142,12 +142,12 @@ def test_rows_of_a_folder_have_their_file_and_those_with_ids_their_id(embedder, 
     folder = tmp_path / "notes"
     folder.mkdir()
     write_texts(folder / "b.txt", ["cat", "", "dog"])
-    (folder / "a.csv").write_text("key,text\nx,mat\n")
+    (folder / "a.csv").write_text("key,text\nx,hat\n")
     output = tmp_path / f"vectors{form}"
     embed_alone(embedder, folder, output)
     assert read_ids(output) == ["notes/a.csv:1", *(f"notes/b.txt:{n}" for n in (1, 2, 3))]
     np.testing.assert_array_equal(
-        read_rows(output), np.stack(list(embedder.stream(["mat", "cat", "", "dog"])))
+        read_rows(output), np.stack(list(embedder.stream(["hat", "cat", "", "dog"])))
     )
     with pytest.MonkeyPatch.context() as patches:
         use_engine(patches, embedder)

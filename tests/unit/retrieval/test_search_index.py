@@ -94,7 +94,10 @@ def open_index(model, corpus, **choices):
 
 def test_texts_are_found_in_order(model, corpus, made, capsys):
     index = open_index(model, corpus)
-    told = f"{corpus}: 5 texts embedded (1 empty row left out, 1 unknown only)\n"
+    told = (
+        f"{corpus}: 5 texts embedded (1 empty row left out, 1 unknown only, 1 of 16 tokens (6.2 %)"
+        " not in the vocabulary, read as [UNK])\n"
+    )
     assert capsys.readouterr().err.endswith(told)
     hits = index.search("a hat", top_k=10)
     assert [(hit.row, hit.text) for hit in hits[:2]] == [(2, "a hat"), (5, "a hat")]

@@ -218,13 +218,20 @@ class Embedder(Pipeline[str, Vectors], TextTransformer):
         }
 
     def __call__(  # type: ignore[override]  # one array instead of a list
-        self, inputs: str | Iterable[str], /, *, progress: bool = False, **options: Any
+        self,
+        inputs: str | Iterable[str],
+        /,
+        *,
+        progress: bool = False,
+        counts: TextCounts | None = None,
+        **options: Any,
     ) -> Vectors:
         """Compute the vector of a text, `[dimension]`, or of several, `[num_texts, dimension]`.
 
         Args:
             inputs: one text; or a list, an array, or another iterable of several.
             progress: show a progress bar.
+            counts: statistics of several texts, updated.
             options: there are none; settings are given to `load`.
 
         Raises:
@@ -237,7 +244,7 @@ class Embedder(Pipeline[str, Vectors], TextTransformer):
         texts = cast("Sequence[str]", inputs if hasattr(inputs, "__len__") else list(inputs))
         vectors, done = np.empty((len(texts), self.dimension), dtype=np.float32), 0
         with show_progress("Embedding", len(texts)) if progress else nullcontext() as bar:
-            for _, rows in self.stream_windows(self.read(texts)):
+            for _, rows in self.stream_windows(self.read(texts), counts):
                 vectors[done : done + len(rows)] = rows
                 done += len(rows)
                 if bar is not None:
@@ -285,7 +292,8 @@ class Embedder(Pipeline[str, Vectors], TextTransformer):
 
     def size(self, encoded: EncodedTexts) -> WindowSize:
         """Return the size of encoded texts."""
-        return WindowSize(encoded.counts.tokens, encoded.counts.truncated)
+        counts = encoded.counts
+        return WindowSize(counts.tokens, counts.truncated, counts.unknown_tokens)
 
     def count(self, encoded: EncodedTexts, computed: Vectors) -> TextCounts:
         """Return the statistics of a window's texts."""

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bertkit.base.errors import InputError, SettingsError, pluralize
+from bertkit.data.problems import is_unknown
 from bertkit.inference.embeddings.settings import FeatureSettings
 from bertkit.inference.engines.engine import Engine, check_finite, resolve_layers
 from bertkit.inference.loading import LoadedModel
@@ -65,14 +66,16 @@ class PairEncoder:
 
     def _count(self, parts: tuple[str, ...], encoding: Encoding) -> TextCounts:
         """Return the counts of a text."""
-        num_special = 1 + len(parts)
+        num_tokens = len(encoding) - 1 - len(parts)
         num_unknown = encoding.ids.count(self.tokenizer.unk_id)
         return TextCounts(
             texts=1,
             tokens=len(encoding),
             with_nul=any(NUL in part for part in parts),
-            empty=len(encoding) == num_special,
-            unknown_only=0 < num_unknown == len(encoding) - num_special,
+            text_tokens=num_tokens,
+            unknown_tokens=num_unknown,
+            empty=not num_tokens,
+            unknown_only=is_unknown(num_unknown, num_tokens),
         )
 
 

@@ -21,6 +21,7 @@ from bertkit.inference.generation.settings import (
     SummarySettings,
 )
 from bertkit.inference.pipeline import NamedInput, Pipeline
+from bertkit.inference.predictor import PredictionCounts
 from bertkit.inference.stream import InputCounts, TextCounts
 from bertkit.models.open_model import OpenModel
 from bertkit.reports.notebook import Row, Tabular
@@ -92,9 +93,13 @@ class SummaryCounts(InputCounts):
     short: int = 0  # because the remaining sentences are redundant
     limited: int = 0  # cut at `MAX_SENTENCES`
     truncated: int = 0  # sentences cut at the model's maximum length; if trained, texts with such
+    text_tokens: int = 0
+    unknown_tokens: int = 0  # of these, [UNK]
 
     @classmethod
-    def of(cls, summaries: Sequence[ExtractiveSummary], num_truncated: int) -> Self:
+    def of(
+        cls, summaries: Sequence[ExtractiveSummary], read: TextCounts | PredictionCounts
+    ) -> Self:
         """Count some summaries."""
         return cls(
             texts=len(summaries),
@@ -102,7 +107,9 @@ class SummaryCounts(InputCounts):
             whole=sum(summary.is_whole and summary.num_candidates > 0 for summary in summaries),
             short=sum(summary.is_short for summary in summaries),
             limited=sum(summary.is_limited for summary in summaries),
-            truncated=num_truncated,
+            truncated=read.truncated,
+            text_tokens=read.text_tokens,
+            unknown_tokens=read.unknown_tokens,
         )
 
 
@@ -159,7 +166,7 @@ class SummaryWindow(NamedTuple):
     """The summaries of some texts, and the statistics that their model gives."""
 
     summaries: list[ExtractiveSummary]
-    num_truncated: int
+    read: TextCounts | PredictionCounts
 
 
 class ExtractiveSummarizer(Pipeline[str, ExtractiveSummary]):
@@ -236,7 +243,7 @@ class CentralSummarizer(ExtractiveSummarizer):
                 self._summarize(each, vectors[stop - len(each) : stop])
                 for each, stop in zip(encoded, stops, strict=True)
             ],
-            counts.truncated,
+            counts,
         )
 
     def _summarize(self, candidates: Candidates, vectors: Vectors) -> ExtractiveSummary:

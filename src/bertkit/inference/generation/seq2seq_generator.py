@@ -70,6 +70,8 @@ class GenerationCounts(InputCounts):
     empty: int = 0  # inputs without a token; their answer is empty
     cut: int = 0  # inputs that were truncated
     unfinished: int = 0  # answers that reached the length limit
+    text_tokens: int = 0  # of the sources, without special tokens
+    unknown_tokens: int = 0  # of these, [UNK]
 
 
 class SourceWindow(NamedTuple):
@@ -184,6 +186,8 @@ class Seq2SeqGenerator(Pipeline[str, GeneratedText]):
             empty=sum(not ids for ids in encoded.ids),
             cut=sum(encoded.is_cut),
             unfinished=sum(not one.is_finished for one in best),
+            text_tokens=sum(len(ids) - NUM_SPECIAL for ids in encoded.ids if ids),
+            unknown_tokens=sum(ids.count(self.tokenizer.unk_id) for ids in encoded.ids),
         )
 
     def _count_cost(self, num_read: int, settings: DecodingSettings) -> int:

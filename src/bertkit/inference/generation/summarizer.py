@@ -109,7 +109,7 @@ class TrainedSummarizer(ExtractiveSummarizer):
         """Select the sentences of each text."""
         found = self.extractor.decode_window(encoded, self.extractor.compute_window(encoded))
         summaries = list(map(self._summarize, encoded.examples, found))
-        return SummaryWindow(summaries, self.extractor.count(encoded, None).truncated)
+        return SummaryWindow(summaries, self.extractor.count(encoded, None))
 
     def _summarize(self, example: ExtractExample, found: Extraction) -> ExtractiveSummary:
         relevance = np.array([sentence.probability for sentence in found.sentences])

@@ -28,6 +28,7 @@ class Work:
         most_tokens: of an input; longer ones are cut off or refused.
         written_tokens: that are written for an input, at most.
         num_tokens: those that the model read.
+        num_unknown: of these, [UNK].
         num_left: pieces without a result.
         queued, begun, ended: times of `time.monotonic`.
         future: the results; it is done, or cancelled, when nobody waits any longer.
@@ -41,6 +42,7 @@ class Work:
     most_tokens: int = MOST_TOKENS + 1
     written_tokens: int = 0
     num_tokens: int = 0
+    num_unknown: int = 0
     queued: float = 0.0
     begun: float = 0.0
     ended: float = 0.0
@@ -76,6 +78,7 @@ class Work:
         if self.future.done():
             return
         self.num_tokens += piece.num_tokens
+        self.num_unknown += piece.num_unknown
         self._results += piece.results
         self.num_left -= 1
         if not self.num_left:
@@ -95,6 +98,7 @@ class WorkPiece:
         cost: in tokens, about.
         cost_so_far: of the work up to the end of the piece.
         num_tokens: that the model reads.
+        num_unknown: of these, [UNK].
         results: of its inputs, or why there are none.
     """
 
@@ -103,6 +107,7 @@ class WorkPiece:
     cost: int
     cost_so_far: int
     num_tokens: int = 0
+    num_unknown: int = 0
     results: list[Any] | BertkitError = field(default_factory=list)
 
     @property

@@ -316,6 +316,6 @@ def encode(pipeline: Pipeline[Any, Any], piece: WorkPiece) -> Any:
             f"the model would read {size.num_tokens:,} tokens, and the server takes"
             f" {MOST_TOKENS_READ:,}; shorten the text"
         )
-    piece.num_tokens = size.num_tokens
+    piece.num_tokens, piece.num_unknown = size.num_tokens, size.num_unknown
     piece.cost = min(piece.cost, size.num_tokens + len(piece.inputs) * piece.work.written_tokens)
     return encoded

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from bertkit.base.errors import InputError, pluralize
 from bertkit.base.progress import show_progress
-from bertkit.data.problems import MAX_PLACES, RowReport
+from bertkit.data.problems import MAX_PLACES, RowReport, check_unknown, describe_unknown
 from bertkit.data.tables.record import BrokenRowError
 from bertkit.data.tables.records import RecordTable, open_records, read_examples
 from bertkit.data.tables.rows import Table
@@ -68,6 +68,8 @@ class SetCounts(DataCounts):
     num_empty: int = Field(description="empty texts")
     num_cut: int = Field(description="texts that were truncated")
     num_in_windows: int = Field(description="texts read in windows")
+    num_tokens: int = Field(default=0, description="tokens of the texts")
+    num_unknown: int = Field(default=0, description="tokens not in the vocabulary ([UNK])")
     # They count as errors.
     num_unseen: int = Field(description="labels that the training data lacks")
     labels: dict[str, int]  # empty if labels have no names
@@ -187,13 +189,17 @@ def encode(
             chosen = found.examples[start : start + EXAMPLES_AT_ONCE]
             encoded = task.encode(chosen, tokenizer)
             table.extend(encoded)
-            problems.add(count_encoded(task, encoded))
+            problems.add(count_encoded(task, encoded, tokenizer))
             bar.advance(len(chosen))
     return table, problems
 
 
 def count_set(task: Task[Any, Any], found: ExampleSet, problems: PredictionCounts) -> SetCounts:
-    """Count a set's examples, labels and data problems; `problems` are the counts from encoding."""
+    """Count a set's examples, labels and data problems; `problems` are the counts from encoding.
+
+    It is an `InputError` if no token of the set is in the vocabulary.
+    """
+    check_unknown(found.name, problems.unknown_tokens, problems.text_tokens)
     labels = Counter(task.spell(label) for one in found.examples for label in one.label_names)
     known = set(task.labels)
     return SetCounts(
@@ -205,6 +211,8 @@ def count_set(task: Task[Any, Any], found: ExampleSet, problems: PredictionCount
         num_empty=problems.empty,
         num_cut=problems.truncated,
         num_in_windows=problems.windowed,
+        num_tokens=problems.text_tokens,
+        num_unknown=problems.unknown_tokens,
         num_unseen=sum(count for label, count in labels.items() if label not in known),
         labels=dict(sorted(labels.items(), key=lambda item: (-item[1], item[0]))),
     )
@@ -227,6 +235,7 @@ def describe_set(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> 
         )
     if counts.num_in_windows:
         lines.append(f"{name}: {counts.num_in_windows:,} of them read in several windows")
+    lines += [f"{name}: {line}" for line in describe_unknown(counts.num_unknown, counts.num_tokens)]
     if counts.num_unseen:
         lines.append(
             f"{name}: {pluralize(counts.num_unseen, 'label')} not among the training labels,"

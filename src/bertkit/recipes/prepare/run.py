@@ -23,7 +23,7 @@ from bertkit.base.progress import show_progress
 from bertkit.base.remote_folder import publishes_output
 from bertkit.base.signals import stop_at_once
 from bertkit.data.documents import open_corpus
-from bertkit.data.problems import ReadReport
+from bertkit.data.problems import NO_WORDS, ReadReport, check_unknown, describe_long_words
 from bertkit.data.shards import (
     MANIFEST,
     PARTS,
@@ -177,7 +177,7 @@ def prepare(
         was_done=was_done,
         elapsed_seconds=seconds,
         bytes_per_second=prepared_bytes / seconds,
-        report=manifest.report.summary_lines(),
+        report=manifest.list_problems(),
     )
 
 
@@ -302,12 +302,20 @@ def write_manifest(
     if not sum_counts(shards, "held-out").tokens:
         shards, held_out_counts = hold_out_end(output, shards, settings.held_out, report)
         token_counts[: len(held_out_counts)] -= held_out_counts
+    train, num_unknown = sum_counts(shards, "train"), int(token_counts[tokenizer.unk_id])
+    num_characters = sum(result.characters for result in results)
+    num_in_long = sum(result.long_word_characters for result in results)
+    advice = describe_long_words(num_in_long, num_characters) or [NO_WORDS]
+    check_unknown("the input", num_unknown, train.tokens, *advice)
     manifest = ShardsManifest(
         vocab_size=tokenizer.vocab_size,
         tokenizer_fingerprint=tokenizer.fingerprint,
         tokenizer_manifest=tokenizer_manifest,
         raw_bytes=sum(result.raw_bytes for result in results),
-        train=sum_counts(shards, "train"),
+        characters=num_characters,
+        long_word_characters=num_in_long,
+        unknown_tokens=num_unknown,
+        train=train,
         held_out=sum_counts(shards, "held-out"),
         settings=settings.model_dump(mode="json"),
         report=report,

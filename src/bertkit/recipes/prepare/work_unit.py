@@ -51,6 +51,8 @@ class UnitResult(ChecksummedModel):
     shards: list[ShardRecord]
     token_counts: FileRecord
     raw_bytes: int
+    characters: int = 0
+    long_word_characters: int = 0
     report: ReadReport
 
 
@@ -133,7 +135,7 @@ def prepare_unit(
         split: ShardWriter(folder, split, number, tokenizer.vocab_size, SHARD_TOKENS)
         for split in SPLITS
     }
-    raw_bytes = 0
+    raw_bytes = num_characters = num_in_long = 0
     documents = (
         document
         for source in sources
@@ -142,6 +144,9 @@ def prepare_unit(
     for batch in batch_documents(documents):
         for document, ids, lengths in tokenize_documents(batch, settings, tokenizer):
             raw_bytes += sum(len(line.encode()) for line in document.lines)
+            num_characters += sum(map(len, document.lines))
+            if (ids == tokenizer.unk_id).any():
+                num_in_long += sum(map(tokenizer.count_in_long_words, document.lines))
             if len(lengths):
                 is_held_out = sources[0].is_held_out
                 split = "held-out" if is_held_out else choose_split(document.group, settings)
@@ -154,6 +159,8 @@ def prepare_unit(
         shards=[record for writer in writers.values() for record in writer.records],
         token_counts=write_array(unit_path(folder, number, "npy"), writers["train"].token_counts),
         raw_bytes=raw_bytes,
+        characters=num_characters,
+        long_word_characters=num_in_long,
         report=report,
     ).save(unit_path(folder, number, "json"))
 

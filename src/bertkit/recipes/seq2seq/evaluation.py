@@ -11,6 +11,7 @@ from pathlib import Path
 from bertkit.base.errors import DamagedFileError, InputError, MissingFileError, pluralize
 from bertkit.base.progress import ProgressBar, announce, show_progress
 from bertkit.checkpoints.run_folder import checkpoint_path
+from bertkit.data.problems import check_unknown
 from bertkit.data.tables.settings import TableSettings
 from bertkit.data.tables.texts import TextTable, open_texts
 from bertkit.inference.decoding.settings import DecodingSettings
@@ -46,6 +47,7 @@ class GeneratedTexts:
         texts = self._read_rows(progress) if isinstance(self.texts, TextTable) else self.texts
         yield from self.generator.stream(texts, counts=self.counts)
         self.elapsed_seconds = time.monotonic() - started
+        check_unknown("the input", self.counts.unknown_tokens, self.counts.text_tokens)
 
     def _read_rows(self, progress: ProgressBar | None) -> Iterator[str]:
         assert isinstance(self.texts, TextTable)

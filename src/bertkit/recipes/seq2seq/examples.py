@@ -15,6 +15,7 @@ from pydantic import Field
 from bertkit.base.checksums import record_file
 from bertkit.base.errors import InputError, pluralize, storage_errors
 from bertkit.base.progress import announce
+from bertkit.data.problems import check_unknown, describe_unknown
 from bertkit.data.tables.formats.hub import SCHEME
 from bertkit.data.tables.parallel import Pair, PairReport, PairSettings, open_pairs, read_pairs
 from bertkit.data.tables.rows import Table
@@ -22,7 +23,7 @@ from bertkit.inference.generation.seq2seq_generator import GenerationCounts
 from bertkit.recipes.model_card import DataCounts
 from bertkit.recipes.seq2seq.settings import MOST_HELD_OUT, Seq2SeqSettings
 from bertkit.recipes.seq2seq.token_pairs import TokenPairs, TokenTexts
-from bertkit.reports.text import format_metric, format_percent, make_legible
+from bertkit.reports.text import format_metric, make_legible
 from bertkit.tokenization.settings import TokenizerSettings
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -290,15 +291,18 @@ def cut_pairs(
 def count_set(
     found: PairSet, kept: TokenPairs, tokenizer: Tokenizer, num_too_long: int = 0
 ) -> PairSetCounts:
-    """Build the counts of a set."""
-    sides = (kept.sources, kept.targets)
+    """Build the counts of a set; it is an `InputError` if no token is in the vocabulary."""
+    ids = np.concatenate([kept.sources.ids, kept.targets.ids])
+    num_unknown = int((ids == tokenizer.unk_id).sum())
+    num_special = int(np.isin(ids, (tokenizer.cls_id, tokenizer.sep_id)).sum())
+    check_unknown(found.name, num_unknown, len(ids) - num_special)
     return PairSetCounts(
         name=found.name,
         sha256=found.sha256,
         num_pairs=len(kept),
         num_source_tokens=len(kept.sources.ids),
         num_target_tokens=len(kept.targets.ids) - len(kept),
-        num_unknown=sum(int((side.ids == tokenizer.unk_id).sum()) for side in sides),
+        num_unknown=num_unknown,
         num_cut=0,
         num_too_long=num_too_long,
         num_over_limit=found.report.num_too_long,
@@ -326,10 +330,6 @@ def describe_set(counts: PairSetCounts) -> Sequence[str]:
             f"{name}: of {counts.num_cut_targets:,} of them the target was truncated, so its end"
             f" isn't learned; a larger --max-target-length keeps it"
         )
-    if counts.num_unknown:
-        share = counts.num_unknown / (counts.num_source_tokens + counts.num_target_tokens)
-        lines.append(
-            f"{name}: {pluralize(counts.num_unknown, 'token')} ({format_percent(share)}) not in"
-            " the vocabulary"
-        )
+    num_tokens = counts.num_source_tokens + counts.num_target_tokens
+    lines += [f"{name}: {line}" for line in describe_unknown(counts.num_unknown, num_tokens)]
     return lines

@@ -132,6 +132,8 @@ def test_what_is_odd_is_counted(extract):
     assert counts == TextCounts(
         texts=10,
         tokens=sum(len(each.encoding) for each in found),
+        text_tokens=38,
+        unknown_tokens=3,
         empty=3,
         unknown_only=2,  # without its NUL, a\0cat is a word that nobody knows
         truncated=1,

@@ -3,9 +3,13 @@
 import random
 from pathlib import Path
 
+from tests.unit.inference.small import save_small
+
 from bertkit.recipes.seq2seq.job import Seq2SeqJob
 from bertkit.recipes.seq2seq.run import PairFiles, Seq2SeqTraining
 from bertkit.recipes.seq2seq.settings import Seq2SeqSettings, TranslateSettings
+from bertkit.tokenization.engine import SPECIAL_TOKENS
+from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Machine
 
 WORDS = {"one": "eins", "two": "zwei", "three": "drei", "four": "vier", "five": "acht"}
@@ -52,6 +56,12 @@ def write_files(folder: Path) -> PairFiles:
         write_sides(folder, "train", make_pairs(240, 1)),
         write_sides(folder, "dev", make_pairs(12, 2)),
     )
+
+
+def save_encoder(folder: Path, **changes: object) -> None:
+    """An encoder whose vocabulary has the words of both languages."""
+    save_small(folder, max_position_embeddings=16, **changes)
+    Tokenizer([*SPECIAL_TOKENS, *WORDS, *WORDS.values()]).save(folder)
 
 
 def open_job(files: PairFiles, settings: Seq2SeqSettings) -> Seq2SeqJob:

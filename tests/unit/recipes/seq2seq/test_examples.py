@@ -3,9 +3,15 @@
 import math
 
 import pytest
-from tests.unit.inference.small import save_small
 from tests.unit.inference.small_causal import save_causal
-from tests.unit.recipes.seq2seq.small import QUICK, SHORT, make_pairs, open_job, write_sides
+from tests.unit.recipes.seq2seq.small import (
+    QUICK,
+    SHORT,
+    make_pairs,
+    open_job,
+    save_encoder,
+    write_sides,
+)
 
 from bertkit.base.errors import CheckpointError
 from bertkit.inference.generation.seq2seq_generator import GenerationCounts
@@ -71,7 +77,7 @@ def test_letters_that_can_not_be_written_are_told():
 
 
 def test_an_encoder_without_capitals_is_told_when_the_run_begins(tmp_path, capsys):
-    save_small(tmp_path / "encoder", max_position_embeddings=16)
+    save_encoder(tmp_path / "encoder")
     pairs = write_sides(tmp_path, "pairs", [(one, two.upper()) for one, two in make_pairs(9, 1)])
     settings = QUICK.model_copy(update={"model": str(tmp_path / "encoder"), **WARM})
     open_job(PairFiles(pairs, pairs), settings)

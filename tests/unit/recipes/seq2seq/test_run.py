@@ -7,8 +7,14 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from tests.unit.inference.small import save_small
-from tests.unit.recipes.seq2seq.small import QUICK, SHORT, make_pairs, open_job, write_sides
+from tests.unit.recipes.seq2seq.small import (
+    QUICK,
+    SHORT,
+    make_pairs,
+    open_job,
+    save_encoder,
+    write_sides,
+)
 from tests.unit.recipes.stopping import interrupt, read_files, read_rows, stop_at
 from tests.unit.training.jobs import vary
 
@@ -231,7 +237,7 @@ def test_the_time_of_judging_is_that_of_all_texts(files, monkeypatch):
 
 
 def test_both_halves_begin_with_an_encoder(files, tmp_path):
-    save_small(tmp_path / "encoder", max_position_embeddings=16)
+    save_encoder(tmp_path / "encoder")
     warm = {"model": str(tmp_path / "encoder"), "layers": None, "hidden_size": None, "heads": None}
     settings = QUICK.model_copy(update={**warm, "vocab_size": 6000})
     job = open_job(files, settings)
@@ -253,7 +259,7 @@ def test_an_encoder_that_was_moved_is_known_by_its_files(files, tmp_path, monkey
         changes = {"model": str(tmp_path / name), "layers": None, "hidden_size": None}
         return SHORT.model_copy(update={**changes, "heads": None, "vocab_size": 6000})
 
-    save_small(tmp_path / "encoder", max_position_embeddings=16)
+    save_encoder(tmp_path / "encoder")
     with monkeypatch.context() as patch:
         stop_at(2, patch)
         with pytest.raises(StoppedError):
@@ -261,7 +267,7 @@ def test_an_encoder_that_was_moved_is_known_by_its_files(files, tmp_path, monkey
     (tmp_path / "encoder").rename(tmp_path / "moved")
     train_seq2seq(files, tmp_path / "out", begin_with("moved"))
     assert "resuming after step 3" in capsys.readouterr().err
-    save_small(tmp_path / "other", max_position_embeddings=16, initializer_range=0.3)
+    save_encoder(tmp_path / "other", initializer_range=0.3)
     with pytest.raises(ResumeError, match=r"--model .*/encoder → .*/other"):
         train_seq2seq(files, tmp_path / "out", begin_with("other"))
 

@@ -235,11 +235,11 @@ def test_cohere_orders_documents(server, models, kind):
 
 
 def ask(server, path, body, authorization=f"Bearer {KEY}"):
-    """The answer to a request as LangChain and LlamaIndex send it."""
+    """The answer to a body of LangChain's or LlamaIndex's, neither of which is imported here."""
     return httpx.post(f"{server}{path}", json=body, headers={"authorization": authorization})
 
 
-def test_langchain_orders_documents(server):
+def test_bodies_of_langchains_rerankers_for_cohere_and_jina_are_taken(server):
     asked = {"query": "the cat", "documents": ["a dog", "lost"], "model": "reranker"}
     cohere_body = {**asked, "top_n": 1, "max_tokens_per_doc": None}
     assert len(ask(server, "/v2/rerank", cohere_body).json()["results"]) == 1
@@ -249,7 +249,7 @@ def test_langchain_orders_documents(server):
     assert "no model here does regress" in refused.json()["detail"]
 
 
-def test_llamaindex_orders_texts_with_a_bare_key(server):
+def test_bodies_of_llamaindexs_reranker_are_taken_with_a_bare_key(server):
     texts = ["a dog", "lost", "a dog"]
     found = ask(server, "/rerank", {"query": "the cat", "texts": texts}, KEY).json()
     assert len(found) == len(texts)

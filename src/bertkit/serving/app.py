@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 import uuid
 from collections.abc import Iterable
 from contextlib import suppress
@@ -10,6 +11,7 @@ from typing import Any
 import orjson
 from pydantic import BaseModel, ValidationError
 from starlette.applications import Starlette
+from starlette.convertors import Convertor, PathConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
@@ -57,9 +59,12 @@ def build_app(service: Service, keys: Keys, admin_keys: Keys) -> Starlette:
 
     paths = list_paths([*ENDPOINTS, Endpoint("/openapi.json", show, "tei", is_open=True)])
     api = describe_api(paths, has_keys=bool(keys))
+    ends = [path.removeprefix(MODEL_PATH) for path, _ in paths if path.startswith(MODEL_PATH)]
+    register_url_convertor("name", make_convertor(filter(None, ends)))
     routes = []
     for path, endpoint in paths:
-        pattern = path.replace("{model}", "{model:path}")
+        is_whole = path == MODEL_PATH
+        pattern = path.replace("{model}", "{model:name}" if is_whole else "{model:path}")
         handler = Responder(service, endpoint, admin_keys if endpoint.is_admin else keys)
         routes.append(Route(pattern, handler, methods=[endpoint.method]))
     app = Starlette(routes=routes, exception_handlers={HTTPException: refuse_path})
@@ -74,6 +79,15 @@ def build_app(service: Service, keys: Keys, admin_keys: Keys) -> Starlette:
             expose_headers=["retry-after", "x-request-id"],
         )
     return app
+
+
+def make_convertor(ends: Iterable[str]) -> Convertor[str]:
+    """Return what finds a model's name, which may have slashes, but no other route's end."""
+
+    class NameConvertor(PathConvertor):
+        regex = f"(?!.*(?:{'|'.join(map(re.escape, ends))})$).*"
+
+    return NameConvertor()
 
 
 def list_paths(endpoints: Iterable[Endpoint]) -> list[tuple[str, Endpoint]]:

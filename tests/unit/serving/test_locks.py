@@ -1,6 +1,7 @@
 """Every route needs a key, bodies are bounded, and errors repeat no texts."""
 
 import http.client
+import re
 import ssl
 import subprocess
 
@@ -33,7 +34,7 @@ def list_routes(client):
     routes = build_app(client.server.service, Keys(), Keys()).routes
     assert all(isinstance(route, Route) for route in routes)
     return [
-        (method, route.path.replace("{model:path}", "some"))
+        (method, re.sub("{model:[a-z]+}", "some", route.path))
         for route in routes
         for method in sorted(route.methods - {"HEAD"})
     ]
@@ -233,6 +234,12 @@ def test_unknown_paths_and_methods_are_answered_as_json(locked):
     assert (answer.status, answer.headers["allow"]) == (405, "POST")
     assert answer.json["error"] == "the route doesn't take GET; it takes POST"
     assert locked.ask("POST", "/embed/", b"{}", {}).status == 404
+    for path, method, allowed in (
+        ("org/some/info", "POST", "GET, HEAD"),
+        ("some/tag", "GET", "POST"),
+    ):
+        answer = locked.ask(method, f"/v1/models/{path}", None, {})
+        assert (answer.status, answer.headers["allow"]) == (405, allowed)
 
 
 @pytest.mark.parametrize("given", ["a\tb", "x" * 81, "é", ""])

@@ -1,5 +1,7 @@
 """The description of the routes is OpenAPI 3.1, complete, and what the server answers."""
 
+import re
+
 import jsonschema
 import pytest
 from openapi_spec_validator import validate
@@ -21,7 +23,7 @@ def test_the_description_is_valid_and_has_each_route(client, api):
     routes = build_app(client.server.service, Keys(), Keys()).routes
     described = {(method.upper(), path) for path, one in api["paths"].items() for method in one}
     assert described == {
-        (method, route.path.replace(":path}", "}"))
+        (method, re.sub(":[a-z]+}", "}", route.path))
         for route in routes
         for method in route.methods - {"HEAD"}
     }

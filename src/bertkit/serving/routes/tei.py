@@ -206,7 +206,9 @@ async def check_ready(call: RequestContext, _: None) -> Response:
 
 
 async def show_metrics(call: RequestContext, _: None) -> Response:
-    """Metrics for Prometheus."""
+    """Metrics for Prometheus, of all models."""
+    if call.named is not None:
+        call.service.find(call.named)  # refuses a model that isn't there
     content = call.service.metrics.write()
     return Response(content, media_type="text/plain; version=0.0.4; charset=utf-8")
 

@@ -19,6 +19,7 @@ from bertkit.data.tables.rows import ArrowTable, Table
 from bertkit.data.tables.settings import TableSettings
 from bertkit.data.tables.text_files import open_text_files
 from bertkit.data.tables.texts import read_documents
+from bertkit.reports.text import shorten
 
 # Texts where one string is a text: a list of texts or rows, a data frame, or a file.
 SeveralTexts = list[Any] | tuple[Any, ...] | ArrowTable | Path
@@ -85,16 +86,20 @@ def take_documents(texts: str | SeveralTexts, reading: TableSettings) -> list[st
 def name_files(data: object) -> list[str] | None:
     """Return data as names of files, folders or globs; None if they are rows or texts.
 
-    A string or a path is a name, and so are several paths, and several strings that all exist.
+    A string or a path is a name, and so is everything in a list with a path. A list of strings is
+    texts, whatever files there are; if there is one for each, that is announced.
     """
     if isinstance(data, str | Path):
         return [check_name(data)]
-    if not isinstance(data, Sequence) or not data:
+    if not isinstance(data, Sequence) or not all(isinstance(one, str | Path) for one in data):
         return None
-    if all(isinstance(one, Path) for one in data):
+    if any(isinstance(one, Path) for one in data):
         return [check_name(one) for one in data]
-    if all(isinstance(one, str | Path) and _exists(str(one)) for one in data):
-        return [str(one) for one in data]
+    if data and all(map(_exists, data)):
+        announce(
+            f"{shorten(', '.join(data))}: read as texts, though there are files of these names; a"
+            " list of pathlib.Path names files"
+        )
     return None
 
 

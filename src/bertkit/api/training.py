@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, cast, overload
 
 from pydantic import BeforeValidator, SkipValidation
 
-from bertkit.api.inputs import choose_output, hold_rows, list_inputs, name_files
+from bertkit.api.inputs import check_name, choose_output, hold_rows, list_inputs, name_files
 from bertkit.api.settings import Call, divide, ends_in_one_line, show_fields, takes
 from bertkit.base.errors import SettingsError
 from bertkit.base.parts import WorkersSettings
@@ -424,7 +424,10 @@ def _train_pairs(task: str, values: Mapping[str, Any]) -> Seq2SeqGenerator:
 
 def _take_pairs(given: Texts) -> Pairs:
     """Return the files of pairs, or rows that can be read more than once."""
-    names = name_files(given)
-    if names is not None:
-        return tuple(map(Path, names))
+    if isinstance(given, str | Path):
+        return (Path(check_name(given)),)
+    if isinstance(given, list | tuple):
+        names = [one for one in given if isinstance(one, str | Path)]
+        if names and len(names) == len(given):
+            return tuple(Path(check_name(name)) for name in names)
     return list(given) if isinstance(given, tuple | Iterator) else cast("Table", given)

@@ -61,7 +61,7 @@ def embed(call: EmbedCall, texts: Table) -> Vectors:
     """Embed texts: row n of the result belongs to text n.
 
     Args:
-        texts: a list of texts, a data frame, or a file, folder or glob by name, or several.
+        texts: a list of texts, a data frame, a file, folder or glob by name, or a list of `Path`.
         model: a model folder, a run, the id of a model of the Hub, or an `Embedder`; by default
             the model that comes with bertkit.
 
@@ -190,7 +190,8 @@ def search(
 
     Args:
         queries: one query or several.
-        corpus: a file, folder or glob by name, or several; a list of texts, or a data frame.
+        corpus: a file, folder or glob by name, or a list of `Path`; a list of texts, or a data
+            frame.
         model: a model folder, a run, or the id of a model of the Hub; by default the model that
             comes with bertkit.
         top_k: results per query.

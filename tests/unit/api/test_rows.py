@@ -3,6 +3,7 @@
 import math
 from collections import namedtuple
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,11 +12,12 @@ import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 
 import bertkit
-from bertkit.api.inputs import list_rows, list_texts, name_files
+from bertkit.api.inputs import list_rows, list_texts, name_files, read_texts, take_documents
 from bertkit.base.errors import InputError, MissingFileError
 from bertkit.data.problems import RowReport
 from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import open_records
+from bertkit.data.tables.settings import TableSettings
 from bertkit.tasks.regress import RegressSettings
 from bertkit.tasks.regress.task import RegressExample
 
@@ -221,9 +223,27 @@ def test_names_of_files_are_told_from_texts(tmp_path):
     assert name_files([name, tmp_path]) == [name, str(tmp_path)]
     assert name_files(f"{tmp_path}/*.txt") == [f"{tmp_path}/*.txt"]
     assert name_files([name, "a text"]) is None
+    assert name_files((name,)) is None
     assert name_files([""]) is None
     assert name_files([]) is None
     assert name_files(pd.DataFrame(ROWS)) is None
+
+
+def test_strings_in_a_list_are_texts_whatever_files_there_are(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cats").mkdir()
+    (tmp_path / "cats" / "a.txt").write_text("one\ntwo\nthree\n")
+    (tmp_path / "dogs").write_text("a\nb\n")
+    texts = ["cats", "dogs"]
+    assert read_texts(texts, TableSettings()) == texts
+    assert "cats, dogs: read as texts, though there are files of these" in capsys.readouterr().err
+    assert read_texts([Path("cats"), Path("dogs")], TableSettings()) == [
+        *("one", "two", "three"),
+        *("a", "b"),
+    ]
+    assert bertkit.embed(["."]).shape[0] == 1
+    assert bertkit.search("dogs", texts, top_k=1)[0].text == "dogs"
+    assert take_documents(texts, TableSettings()) == texts
 
 
 @pytest.mark.parametrize("text", ["Größe " * 44, "щ" * 130, "a\0b", "x/" * 3000])

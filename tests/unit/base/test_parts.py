@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from bertkit.base.errors import InputError, MissingExtraError, SettingsError
 from bertkit.base.parts import PartsSettings, WorkersSettings, count_cores, run_parts
@@ -62,6 +63,12 @@ def test_a_share_is_every_nth_part():
     shares = [parts[PartsSettings(shard=f"{number}/3").share] for number in range(3)]
     assert shares == [[0, 3, 6], [1, 4], [2, 5]]
     assert parts[PartsSettings().share] == parts
+
+
+@pytest.mark.parametrize("shard", ["3/3", "4/3", "0/0", "-1/3", "1", "a/b"])
+def test_a_share_that_no_part_has_is_refused(shard):
+    with pytest.raises(ValidationError, match="must be i/n with i from 0 to n - 1"):
+        PartsSettings(shard=shard)
 
 
 def test_a_task_returns_its_result_its_bytes_and_its_error(job, tmp_path, monkeypatch):

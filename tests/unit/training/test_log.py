@@ -54,6 +54,17 @@ def test_rows_behind_the_step_at_which_a_run_is_taken_up_are_cut_off(path):
     assert list(read_log(path)) == []
 
 
+def test_tensorboard_shows_each_step_of_a_resumed_run_once(tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    path = tmp_path / "log.jsonl"
+    write_rows(path, 1, 2, 3)
+    with RunLog(path, 2, 2) as log:
+        log.write("train", 3, loss=0.25)
+    events = EventAccumulator(str(tmp_path / "tensorboard")).Reload().Scalars("train/loss")
+    assert [(event.step, event.value) for event in events] == [(1, 0.5), (2, 0.5), (3, 0.25)]
+
+
 def test_what_a_power_cut_left_behind_the_synced_rows_is_passed_over(path):
     write_rows(path, 1, 2)
     with path.open("ab") as stream:

@@ -80,6 +80,16 @@ def test_epochs_and_seeds_differ():
     assert keys(build(0), 0) != keys(build(0), 25)
 
 
+def test_windows_of_equal_size_are_shuffled_differently():
+    def plan(epoch, shard):
+        return np.zeros((50, 1), dtype=np.int64)
+
+    keys = [each.key for each in ExampleOrder([10] * 2, plan, 0, window_tokens=10).first_epoch()]
+    first, second = ([key.index for key in keys[start : start + 50]] for start in (0, 50))
+    assert sorted(first) == sorted(second) == list(range(50))
+    assert first != second
+
+
 def test_only_the_shards_of_a_window_are_planned_at_once():
     planned = []
 

@@ -142,6 +142,15 @@ def test_whole_words_never_go_over_the_number_unless_all_words_are_longer():
         assert len(run(build(whole_words=True), mixed, np.array([22]), seed).positions) == 3
 
 
+def test_a_word_that_was_cut_off_is_none_of_the_segment_before():
+    ids = np.array([CLS, 700, 10, SEP, 701, 11, SEP])  # each segment begins inside a word
+    chosen = {
+        tuple(run(build(whole_words=True, mask_rate=0.5), ids, np.array([7]), seed).positions)
+        for seed in range(50)
+    }
+    assert chosen == {(1, 2), (1, 4), (1, 5), (2, 4), (2, 5), (4, 5)}
+
+
 def test_nothing_to_mask_gives_no_target():
     masked = run(build(), np.array([CLS, SEP, SEP]), np.array([3]))
     assert len(masked.positions) == 0

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 import orjson
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 from starlette.applications import Starlette
 from starlette.convertors import Convertor, PathConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
@@ -19,7 +19,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Match, Route
 
 from bertkit.base.errors import BertkitError, locate_failure
-from bertkit.base.settings import describe_validation
+from bertkit.serving.bodies import check_content, parse_body
 from bertkit.serving.errors import Reason, ServingError, describe_refusal, find_style, write_error
 from bertkit.serving.keys import Keys
 from bertkit.serving.openapi import describe_api
@@ -75,7 +75,7 @@ def build_app(service: Service, keys: Keys, admin_keys: Keys) -> Starlette:
             CORSMiddleware,
             allow_origins=service.settings.cors_allow_origin,
             allow_methods=["GET", "POST"],
-            allow_headers=["authorization", "content-type", "x-request-id"],
+            allow_headers=["*"],  # clients name themselves in headers of their own
             expose_headers=["retry-after", "x-request-id"],
         )
     return app
@@ -168,16 +168,7 @@ class Responder:
         kind = self.endpoint.body
         if kind is None:
             return None
-        content_type, _, parameters = request.headers.get("content-type", "").partition(";")
-        content_type = content_type.strip().lower()
-        charset = parameters.partition("charset=")[2].strip('" ').lower()
-        is_json = content_type == "application/json" or content_type.endswith("+json")
-        if not is_json or charset not in {"", "utf-8", "utf8"}:
-            raise Reason.NOT_JSON.error(
-                "the body must be JSON in UTF-8, with Content-Type: application/json"
-            )
-        if request.headers.get("content-encoding", "identity") != "identity":
-            raise Reason.NOT_JSON.error("the body is compressed; send it as it is")
+        check_content(request.headers)
         try:
             async with asyncio.timeout(self.service.settings.timeout):
                 content = await self._receive(request, call)
@@ -187,11 +178,7 @@ class Responder:
             raise Reason.LARGE_BODY.error(
                 f"the body has over {MAX_VALUES:,} commas and brackets; divide it"
             )
-        try:
-            return kind.model_validate_json(content)
-        except ValidationError as error:
-            problems = describe_validation(error, kind, shows_input=False)
-            raise Reason.UNREADABLE.error(problems) from None
+        return parse_body(kind, content)
 
     async def _receive(self, request: Request, call: RequestContext) -> bytes:
         limit, parts, size = self.service.settings.payload_limit, [], 0

@@ -5,9 +5,10 @@ import json
 import threading
 from contextlib import closing
 
+import pytest
 from tests.hostile.raw_http import wait_until
 from tests.unit.serving.running import running
-from tests.waiting import TIMEOUT_SECONDS
+from tests.waiting import TIMEOUT_SECONDS, little_computing
 
 from bertkit.inference.fill_mask import FillMask
 
@@ -38,3 +39,37 @@ def test_what_a_client_that_left_asked_for_is_not_computed(models, monkeypatch):
             may_go_on.set()
         assert client.post(FILL, {"inputs": TEXT}).status == 200
     assert len(computed) == 1 + 1
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "application/json; charset=utf-8; version=1",
+        "application/json; version=1; charset=UTF-8",
+        'Application/JSON;charset="utf8"',
+        "application/vnd.api+json",
+    ],
+)
+def test_a_content_type_may_have_parameters(client, content_type):
+    assert client.post(FILL, {"inputs": TEXT}, content_type=content_type).status == 200
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (r"a cat \ud83d b", "a cat \ufffd b"),
+        (r"\ude00\ud83d\ude00\uD83D", "\ufffd\U0001f600\ufffd"),
+        (r"\\ud83d \\\ud83d", "\\ud83d \\\ufffd"),
+    ],
+)
+def test_half_a_character_is_one_that_is_unknown(client, written, meant):
+    half = client.post("/embed", f'{{"inputs": "{written}"}}'.encode())
+    whole = client.post("/embed", {"inputs": meant})
+    assert (half.status, half.json) == (200, whole.json)
+
+
+def test_halves_of_characters_take_no_long_time(client):
+    content = b'{"inputs": "' + rb"\\\ud83d" * 900_000 + b'"}'
+    with little_computing():
+        assert client.post("/embed", content).status in {413, 422}
+    assert client.post("/embed", rb'{"inputs": "\ud83d"').status == 422

@@ -130,7 +130,6 @@ DEEP = b'{"inputs": ' + b"[" * 5000 + b"]" * 5000 + b"}"
         (b"nonsense", {}, 422),
         (b'\xef\xbb\xbf{"inputs": "a"}', {}, 422),
         (b'{"inputs": "\xff"}', {}, 422),
-        (b'{"inputs": "\\ud800"}', {}, 422),
         (b'{"inputs": [NaN]', {}, 422),
         (b'{"inputs": ' + b"9" * 5000 + b"}", {}, 422),
         (DEEP, {}, 422),
@@ -253,7 +252,7 @@ def test_pages_of_other_origins_are_allowed_only_if_asked(locked, client):
     preflight = {
         "origin": "https://example.org",
         "access-control-request-method": "POST",
-        "access-control-request-headers": "authorization, content-type",
+        "access-control-request-headers": "authorization, content-type, x-stainless-os",
     }
     assert locked.ask("OPTIONS", "/embed", None, preflight).status == 405
     assert "access-control-allow-origin" not in client.get("/health", **preflight).headers
@@ -261,7 +260,8 @@ def test_pages_of_other_origins_are_allowed_only_if_asked(locked, client):
         answer = other.ask("OPTIONS", "/embed", None, preflight)
         assert answer.status == 200
         assert answer.headers["access-control-allow-origin"] == "https://example.org"
-        assert "authorization" in answer.headers["access-control-allow-headers"]
+        allowed = answer.headers["access-control-allow-headers"]
+        assert allowed == preflight["access-control-request-headers"]
         answer = other.ask("OPTIONS", "/embed", None, preflight | {"origin": "https://evil.org"})
         assert "access-control-allow-origin" not in answer.headers
     for wrong in ("example.org", "https://example.org/"):

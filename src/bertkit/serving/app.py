@@ -23,7 +23,7 @@ from bertkit.serving.bodies import check_content, parse_body
 from bertkit.serving.errors import Reason, ServingError, describe_refusal, find_style, write_error
 from bertkit.serving.keys import Keys
 from bertkit.serving.openapi import describe_api
-from bertkit.serving.routes import hub, openai, tasks, tei
+from bertkit.serving.routes import hub, openai, tasks, tei, writing
 from bertkit.serving.routes.answers import JSON, Endpoint, write_json
 from bertkit.serving.service import RequestContext, Service
 
@@ -31,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 ENDPOINTS = (
     *tasks.ENDPOINTS,
+    *writing.ENDPOINTS,
     *tei.ENDPOINTS,
     *openai.ENDPOINTS,
     *hub.ENDPOINTS,

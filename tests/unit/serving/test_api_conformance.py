@@ -14,12 +14,13 @@ from bertkit.checkpoints.hub import find_bundled
 from bertkit.serving.app import ENDPOINTS, list_paths
 from bertkit.serving.openapi import describe_api
 
-LEAST_ANSWERED = 40  # of 46 operations
+LEAST_ANSWERED = 42  # of 48 operations
 ADMIN_KEY = "of-the-admin"
 TEXT, PAIR = "the cat saw a dog", ["the cat", "saw a dog"]
 TEXTS = {"inputs": TEXT}
 BODIES = {  # by the end of an operation's path
     "answer": {"inputs": {"question": TEXT, "context": "a dog saw the hat"}},
+    "completions": {"prompt": TEXT, "max_tokens": 4},
     "choose": {"inputs": {"context": TEXT, "choices": ["a hat", "lost"]}},
     "decode": {"ids": [5, 6, 7]},
     "embeddings": {"input": [TEXT, "lost"]},
@@ -35,6 +36,7 @@ MODELS = {  # which of them do a task, by the end of its path; the encoder does 
     "answer": "reader",
     "choose": "chooser",
     "classify": "sentiment",
+    "completions": "writer",
     "fill-mask": "words",
     "generate": "writer",
     "next-sentence": "words",

@@ -62,6 +62,8 @@ REQUESTS = {
     "/v1/models/{model}/tokenize": {"inputs": ["a"], "add_special_tokens": False},
     "/v1/models/{model}/embed": {"inputs": 5},
     "/v1/models/{model}/tag": {"inputs": "a"},
+    "/v1/completions": {"model": "writer", "prompt": "the cat", "max_tokens": 3},
+    "/v1/models/{model}/v1/completions": {"prompt": "the cat"},
 }
 
 

@@ -174,11 +174,16 @@ def test_a_models_own_address_does_what_it_is_for(client, vectors):
     assert client.post("/v1/models/reranker", asked).json == whole
     predicted = client.post("/v1/models/sentiment/predict", {"inputs": "the cat"}).json
     assert client.post("/v1/models/sentiment/invocations", {"inputs": "the cat"}).json == predicted
+    asked = {"inputs": "the cat", "truncate": True}  # as clients of text-embeddings-inference ask
+    assert client.post("/v1/models/sentiment", asked).json == predicted
+    assert client.post("/v1/models/sentiment", {"inputs": "the cat"}).json == [predicted]
     scored = client.post("/v1/models/reranker", {"inputs": "a dog", "parameters": {}}).json
     assert [one["label"] for one in scored[0]] == ["LABEL_0"]
     (best, *_) = client.post("/v1/models/words", {"inputs": "the [MASK]"}).json
     assert best["sequence"] == f"the {best['token_str'].removeprefix('##')}"
-    streamed = client.post("/v1/models/writer", {"inputs": "the cat", "stream": True})
+    streamed = client.post("/v1/models/writer", {"inputs": ["the cat"], "stream": True})
+    assert streamed.status == 422
+    streamed = client.post("/v1/models/words", {"inputs": "the [MASK]", "stream": True})
     assert streamed.status == 422
     refused = client.post("/v1/models/chooser", {"inputs": "the cat"})
     assert "POST to /v1/models/chooser/choose" in refused.json["error"]

@@ -19,6 +19,7 @@ from bertkit.serving.routes.requests import (
     AnyBody,
     Body,
     ClassifyRequest,
+    ContinueRequest,
     EmbedBody,
     OptionsRequest,
     PredictBody,
@@ -28,19 +29,14 @@ from bertkit.serving.routes.requests import (
     WriteRequest,
 )
 from bertkit.serving.routes.tei import compare, embed_inputs, predict, rerank, score_labels
+from bertkit.serving.routes.writing import continue_texts, translate_names
 from bertkit.serving.service import RequestContext
 from bertkit.tasks.answer.scoring import Answer
 from bertkit.tasks.tag.decoding import Tagging
 
-# transformers' names of options of decoding, and ours.
-WRITING = {
-    "max_new_tokens": "max_tokens",
-    "min_new_tokens": "min_tokens",
-    "num_beams": "beams",
-    "num_return_sequences": "num_answers",
-    "no_repeat_ngram_size": "no_repeat_ngram",
-    "do_sample": "sample",
-}
+INVOCATIONS = "/invocations"  # a route that text-embeddings-inference has for SageMaker
+# Keys of text-embeddings-inference; who sends one expects its answer.
+OF_PREDICT = PredictBody.model_fields.keys() - {"inputs"}
 
 
 async def infer(call: RequestContext, body: AnyBody) -> Any:
@@ -57,9 +53,12 @@ async def infer(call: RequestContext, body: AnyBody) -> Any:
     if task == "regress" and "query" in given:
         return await rerank(call, read(RerankBody, given))
     if task in {"classify", "regress"}:
-        if "parameters" not in given:
+        is_of_tei = call.route == INVOCATIONS or not OF_PREDICT.isdisjoint(given)
+        if is_of_tei and "parameters" not in given:
             return await predict(call, read(PredictBody, given))
         return await classify(call, read(ClassifyRequest, given))
+    if task == "generate":
+        return await continue_texts(call, read(ContinueRequest, given))
     if task not in FORMS:
         raise Reason.UNREADABLE.error(
             f"{call.model} is for the task {task}; POST to /v1/models/{call.model}/{task}"
@@ -137,9 +136,10 @@ def shape_blanks(filled: FilledText, _: object) -> list[Any]:
 
 def shape_tags(tagging: Tagging, parameters: Any) -> list[dict[str, Any]]:
     """Return entities; or each word with its tag, if they aren't wanted or the model has none."""
-    are_joined = tagging.entities and parameters.aggregation_strategy != "none"
+    is_grouped = parameters.aggregation_strategy != "none"
+    are_joined = bool(tagging.entities) and is_grouped
     found: Sequence[Any] = tagging.entities if are_joined else tagging.words
-    key, name = ("entity_group", "type") if are_joined else ("entity", "tag")
+    key, name = "entity_group" if is_grouped else "entity", "type" if are_joined else "tag"
     return [
         {
             key: getattr(one, name),
@@ -170,11 +170,6 @@ def shape_answer(answer: Answer, parameters: Any) -> Any:
     return best[: parameters.top_k] if parameters.top_k > 1 else best[0]
 
 
-def translate_names(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return transformers' options of decoding under our names."""
-    return {WRITING.get(key, key): value for key, value in parameters.items()}
-
-
 FORMS = {
     "fill-mask": HubForm(OptionsRequest, shape_blanks, lambda given: given),
     "tag": HubForm(TagRequest, shape_tags),
@@ -191,15 +186,9 @@ FORMS = {
         lambda given: translate_names(given.generate_parameters),
         is_listed=True,
     ),
-    "generate": HubForm(
-        OptionsRequest,
-        lambda continued, _: {"generated_text": continued.answers[0].text},
-        translate_names,
-        is_listed=True,
-    ),
 }
 
 ENDPOINTS = tuple(
     Endpoint(path, infer, "tei")
-    for path in ("/invocations", "/")  # the second is the pattern of all others of a model
+    for path in (INVOCATIONS, "/")  # the second is the pattern of all others of a model
 )

@@ -1,8 +1,8 @@
 """What routes take, as pydantic models: they check requests, and the OpenAPI page shows them."""
 
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel, model_validator
 
 MAX_TOKEN_ID = 2**31 - 1
 QUICKLY = Field(fail_fast=True)  # else a list of a million wrong values has a million errors
@@ -11,6 +11,8 @@ Text = Annotated[str, Field(strict=True)]
 Texts = Annotated[list[Text], QUICKLY]
 Count = Annotated[int, Field(ge=1)]
 Pair = Annotated[list[Text], Field(min_length=2, max_length=2)]
+ListedPair = Annotated[list[Text], Field(min_length=1, max_length=2)]
+OneOrTwo = Text | ListedPair
 TextOrIds = Text | Ids
 Input = TextOrIds | Annotated[list[TextOrIds], QUICKLY]
 
@@ -87,14 +89,7 @@ class EmbedBody(EmbedTokensBody):
 class PredictBody(TruncatingBody):
     """A request of `/predict`: a text, a pair of texts, or a list of lists of one or two."""
 
-    inputs: (
-        Text
-        | Annotated[list[Text], Field(min_length=1, max_length=2)]
-        | Annotated[
-            list[Annotated[list[Text], Field(min_length=1, max_length=2)]],
-            Field(min_length=1, fail_fast=True),
-        ]
-    )
+    inputs: OneOrTwo | Annotated[list[ListedPair], Field(min_length=1, fail_fast=True)]
     raw_scores: bool = False
 
 
@@ -173,8 +168,22 @@ class ClassifyParameters(OwnBody):
 class TagParameters(OwnBody):
     """What is wanted of a text's tags: entities, or words."""
 
-    aggregation_strategy: Literal["none", "simple", "first"] = "simple"
+    aggregation_strategy: Literal["none", "simple", "first", "average", "max"] = "simple"
     ignore_labels: Texts = ["O"]
+    stride: Count | None = None
+
+    @model_validator(mode="after")
+    def _has_a_meaning(self) -> Self:
+        if self.aggregation_strategy in {"average", "max"}:
+            raise ValueError(
+                f"aggregation_strategy {self.aggregation_strategy} needs the scores of all tokens"
+                " of a word, and models here tag it by the first; give none, simple or first"
+            )
+        if self.stride is not None:
+            raise ValueError(
+                "stride isn't taken: a long text is read in windows that overlap as the model says"
+            )
+        return self
 
 
 class Question(Body):
@@ -205,7 +214,75 @@ class WriteParameters(OwnBody):
     generate_parameters: dict[str, JsonValue] = {}
 
 
-ClassifyRequest = HubRequest[Text, ClassifyParameters]
+Stop = Annotated[str, Field(strict=True, min_length=1, max_length=200)]
+Stops = Annotated[list[Stop], Field(max_length=16, fail_fast=True)]
+
+
+class ContinueParameters(Body, extra="allow"):
+    """What is wanted of a continued text; further keys say how its tokens are chosen."""
+
+    stop: Stops | None = None
+    return_full_text: bool | None = None
+    details: Literal[False] | None = None
+
+
+class ContinueRequest(HubRequest[Text, ContinueParameters]):
+    """A request of the Hub's clients to continue a text."""
+
+    stream: bool = False  # type: ignore[assignment]
+
+
+class CompletionsBody(Body, extra="allow"):
+    """A request of `/v1/completions`, as OpenAI defines it.
+
+    Further keys say how tokens are chosen, under OpenAI's names, transformers' or ours.
+    """
+
+    prompt: Text | Annotated[list[Text], Field(min_length=1, fail_fast=True)]
+    model: Text | None = None
+    stop: Stop | Stops | None = None
+    echo: bool | None = None
+    return_full_text: bool | None = None
+    stream: bool | None = None
+    stream_options: dict[str, JsonValue] | None = None
+    user: Text | None = None
+
+    @property
+    def stops(self) -> list[str]:
+        """The stop sequences."""
+        return [self.stop] if isinstance(self.stop, str) else self.stop or []
+
+    @property
+    def keeps_prompt(self) -> bool:
+        """Whether answers begin with the prompt."""
+        return bool(self.echo or self.return_full_text)
+
+    def list_prompts(self) -> list[str]:
+        """Return one prompt, or several, as a list."""
+        return [self.prompt] if isinstance(self.prompt, str) else self.prompt
+
+
+class PairedText(Body):
+    """A text, and perhaps a second one, as transformers' pipelines take them."""
+
+    text: Text
+    text_pair: Text | None = None
+
+
+class ClassifyRequest(HubRequest[OneOrTwo | PairedText, ClassifyParameters]):
+    """A request to classify texts or pairs of texts."""
+
+    def list_inputs(self) -> list[Any]:
+        """Return texts and pairs as a pipeline takes them."""
+        rows = [one.values() if isinstance(one, dict) else one for one in super().list_inputs()]
+        return [one if isinstance(one, str) else take_pair(*one) for one in rows]
+
+
+def take_pair(text: str, pair: str | None = None) -> str | tuple[str, str]:
+    """Return a text, or a pair of texts, as a pipeline takes it."""
+    return text if pair is None else (text, pair)
+
+
 OptionsRequest = HubRequest[Text, dict[str, JsonValue]]
 TagRequest = HubRequest[Text, TagParameters]
 AnswerRequest = HubRequest[Question, AnswerParameters]

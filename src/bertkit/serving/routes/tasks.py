@@ -1,23 +1,21 @@
 """bertkit's own routes: a pipeline's call and its JSON, for one input or several, and the page."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 from typing import Any
 
-from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, Response
 
-from bertkit.base.errors import BertkitError, InputError
-from bertkit.inference.generation.generator import Generator, WordStream
+from bertkit.base.errors import InputError
 from bertkit.reports.interactive import InteractivePage, page_modules, read_modules, read_styles
-from bertkit.serving.errors import Reason, describe_refusal, write_error
+from bertkit.serving.errors import Reason
 from bertkit.serving.models import ReadyModel
-from bertkit.serving.routes.answers import EVENTS, JSON, Endpoint, TaskResults, write_events
+from bertkit.serving.routes.answers import Endpoint, TaskResults
 from bertkit.serving.routes.requests import (
     AttentionBody,
     ChoicesBody,
-    GenerateBody,
     InputsBody,
     PairsBody,
     QuestionsBody,
@@ -52,47 +50,6 @@ async def compute_task(call: RequestContext, body: TaskBody[Any]) -> TaskResults
     inputs = body.list_inputs()
     found = await call.compute(task, inputs, body.options, truncate=body.truncate)
     return answer(call, body, found)
-
-
-async def generate(call: RequestContext, body: GenerateBody) -> TaskResults | Response:
-    """Continue texts.
-
-    One can be sent word by word.
-    """
-    if not body.stream:
-        return await compute_task(call, body)
-    if not isinstance(body.inputs, str):
-        raise Reason.UNREADABLE.error(
-            "stream is for one text, and inputs is a list; give the text alone"
-        )
-    loaded = call.find("generate")
-    generator: Generator = loaded.choose("generate", body.options)
-    stream = WordStream(generator.loaded, generator.spacing, generator.options)
-    most, truncate = loaded.max_length, body.truncate
-    try:
-        first = await call.run(stream, [body.inputs], truncate=truncate, most_tokens=most)
-    except BaseException:
-        stream.end()
-        raise
-    events = write_events(send_words(call, stream, first))
-    return StreamingResponse(events, headers={"cache-control": "no-cache"}, media_type=EVENTS)
-
-
-async def send_words(
-    call: RequestContext, stream: WordStream, found: Sequence[str | None]
-) -> AsyncIterator[dict[str, Any]]:
-    """Yield an event for each word, and perhaps an error; others are computed between words."""
-    try:
-        while found[0] is not None and call.work is not None:
-            yield {"text": found[0]}
-            found = await call.go_on(call.work)
-        call.failure = ""
-    except BertkitError as error:
-        refusal = describe_refusal(error)
-        call.failure = refusal.reason.kind
-        yield write_error(refusal, "openai")[1]
-    finally:
-        stream.end()  # else what a cancelled task holds keeps its key/value cache
 
 
 async def show_attention(call: RequestContext, body: AttentionBody) -> TaskResults:
@@ -180,13 +137,6 @@ ENDPOINTS = (
     *(
         Endpoint(OF_MODEL + task, compute_task, "openai", body, summary=summary)
         for task, (body, summary) in TASKS.items()
-    ),
-    Endpoint(
-        OF_MODEL + "generate",
-        generate,
-        "openai",
-        answer=TaskResults,
-        media_types=(JSON, EVENTS),
     ),
     Endpoint(OF_MODEL + "attention", show_attention, "openai"),
     Endpoint(OF_MODEL + "reload", reload_models, "openai", summary=RELOAD_ONE, is_admin=True),

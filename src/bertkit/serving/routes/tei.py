@@ -24,6 +24,7 @@ from bertkit.serving.routes.requests import (
     RerankBody,
     SimilarityBody,
     TokenizeBody,
+    take_pair,
 )
 from bertkit.serving.service import RequestContext
 from bertkit.tasks.classify.scoring import sigmoid
@@ -104,7 +105,7 @@ async def predict(
     given = body.inputs
     is_one = isinstance(given, str) or isinstance(given[0], str)
     parts: Any = [[given] if isinstance(given, str) else given] if is_one else given
-    inputs = [one[0] if len(one) == 1 else tuple(one) for one in parts]
+    inputs = [take_pair(*one) for one in parts]
     refuse_empty(inputs)
     found = await score_labels(call, inputs, is_raw=body.raw_scores, truncate=body.truncate)
     return found[0] if is_one else found

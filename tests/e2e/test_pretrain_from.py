@@ -15,6 +15,7 @@ from bertkit.cli.main import main
 from bertkit.recipes.pretrain.run import Pretraining
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.training.log import read_log
+from bertkit.training.run import Run
 
 
 def from_words(workshop: Path, source: Path | str, output: Path, *more: str) -> list[str]:
@@ -179,3 +180,20 @@ def test_the_settings_file_has_the_flags_too(workshop, model, tmp_path):
         del words[words.index(flag) : words.index(flag) + 2]
     assert main(words) == 0
     assert read_checksummed_json(tmp_path / "run" / "settings.json")["num_steps"] == 2
+
+
+def test_a_run_of_every_objective_goes_on_by_default(workshop, tmp_path, capsys):
+    for objective, metric in (("mlm", "mlm_loss"), ("causal", "clm_loss"), ("bert", "nsp_loss")):
+        run, more = tmp_path / objective, tmp_path / f"more-{objective}"
+        assert main(pretrain_words(workshop, run, "--objective", objective, steps=2)) == 0
+        words = from_words(workshop, run, more)
+        place = words.index("--objective")
+        del words[place : place + 2]
+        assert main(words) == 0
+        *_, last = (row for row in read_log(more / "log.jsonl") if row["event"] == "eval")
+        assert metric in last
+        assert Run(more).read_record().settings["objective"] == objective
+        capsys.readouterr()
+        words[words.index("--steps") + 1] = "6"
+        assert main(words) == 0
+        assert "resuming after step 4" in capsys.readouterr().err

@@ -239,7 +239,9 @@ def pretrain(
         from bertkit.recipes.pretrain.run import pretrain as run
 
     result = run(data, output, settings)
-    command, text = choose_trial(ShardSet.open(data), settings.objective)
+    # With --from, the model may say that it reads left to right.
+    objective = "causal" if "clm_accuracy" in result.metrics else settings.objective
+    command, text = choose_trial(ShardSet.open(data), objective)
     trial = (command, show(output), text)
     print_result(result, partial(describe_run, trial), json=json)
 

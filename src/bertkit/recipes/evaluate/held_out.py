@@ -11,7 +11,7 @@ from bertkit.data.shards import ShardSet
 from bertkit.inference.loading import LoadedModel
 from bertkit.models.open_model import OpenModel
 from bertkit.recipes.evaluate.run import EvaluateResult, describe_calibration
-from bertkit.recipes.pretrain.job import evaluate_words, held_out_batches
+from bertkit.recipes.pretrain.job import evaluate_words, find_objective, held_out_batches
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.reports.figures.confusion_matrix import list_rows, most_confused
 from bertkit.reports.text import format_metric, format_percent, show
@@ -117,9 +117,7 @@ def evaluate_held_out(
 ) -> HeldOutResult:
     """Evaluate a model on all held-out text of shards, masked as in every evaluation of a run."""
     opened = OpenModel.open(model, revision=revision)
-    objective_name: ObjectiveName = "bert" if "next_sentence" in opened.heads else "mlm"
-    if opened.is_causal:
-        objective_name = "causal"
+    objective_name = find_objective(opened)
     shards = ShardSet.open(data)
     kind = OBJECTIVES[objective_name].model_kind
     loaded = LoadedModel.load(kind, opened, device)

@@ -2,7 +2,7 @@
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
@@ -15,19 +15,23 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bertkit.base.checksums import FileRecord
-from bertkit.base.errors import InputError
+from bertkit.base.errors import InputError, pluralize
 from bertkit.base.files import read_json
 from bertkit.base.progress import announce
 from bertkit.data.order import ExampleOrder
 from bertkit.data.shards import Shard, ShardSet
 from bertkit.models.bert.config import PRESETS, BertConfig
-from bertkit.models.bert.heads import WordScoringBert
+from bertkit.models.bert.heads import IS_NEXT, WordScoringBert
 from bertkit.models.bert.neighbor_heads import attend_to_neighbors
 from bertkit.models.open_model import OpenModel
 from bertkit.recipes.pretrain.settings import PretrainSettings
+from bertkit.reports.text import format_percent
 from bertkit.tasks.metrics.texts import find_bits_per_character, find_perplexity
+from bertkit.tasks.objectives.bert import BertObjective
+from bertkit.tasks.objectives.masked_pairs import IS_RANDOM
 from bertkit.tasks.objectives.masking import MaskingSettings
 from bertkit.tasks.objectives.objective import Objective, WordBatch, batch_tensors
+from bertkit.tasks.objectives.settings import ObjectiveName
 from bertkit.tasks.objectives.table import OBJECTIVES
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Job, Machine, MicroBatch, Scores
@@ -96,11 +100,19 @@ def held_out_batches(
 
 def open_source(name: str, settings: PretrainSettings, tokenizer: Tokenizer) -> OpenModel:
     """Open a model with the run's dropout and direction; check that it fits the shards."""
-    is_causal = OBJECTIVES[settings.objective].is_causal
     opened = OpenModel.open(name, revision=settings.from_revision)
+    objective = find_objective(opened) if settings.continues_objective else settings.objective
+    is_causal = OBJECTIVES[objective].is_causal
     opened = opened.change(**settings.dropout_rates, is_decoder=is_causal)
     check_tokenizer(opened, tokenizer, settings)
     return opened
+
+
+def find_objective(opened: OpenModel) -> ObjectiveName:
+    """Return the objective that a model was pre-trained with, by its direction and its heads."""
+    if opened.is_causal:
+        return "causal"
+    return "bert" if "next_sentence" in opened.heads else "mlm"
 
 
 def check_tokenizer(opened: OpenModel, tokenizer: Tokenizer, settings: PretrainSettings) -> None:
@@ -210,6 +222,21 @@ def build_new_model(config: BertConfig, settings: PretrainSettings) -> WordScori
     return model
 
 
+COUNTED_PAIRS = 4096
+OTHER_DOCUMENTS = "prepare text of several documents (a blank line between two)"
+MORE_SENTENCES = "prepare documents of several sentences"
+
+
+def count_next(rows: Iterable[NDArray[np.int64]]) -> tuple[int, int]:
+    """Count the planned pairs whose B follows A, and all."""
+    is_random = [int(row[IS_RANDOM]) for row in rows]
+    return is_random.count(0), len(is_random)
+
+
+def _share(number: int, total: int) -> str:
+    return f"{number:,} of {pluralize(total, 'pair')} ({format_percent(number / total)})"
+
+
 class PretrainingJob(Job[WordBatch]):
     """Training on the shards; in a second phase, if there is one, with longer examples."""
 
@@ -243,6 +270,29 @@ class PretrainingJob(Job[WordBatch]):
         self.objective = build_objective(self.shards.train, self.shards, self.tokenizer, settings)
         lengths = [shard.num_tokens for shard in self.shards.train]
         self.order = ExampleOrder(lengths, self.objective.plan, seed=settings.seed)
+
+    def check_pairs(self) -> None:
+        """Announce how often B follows A; raise `InputError` if it always or never does.
+
+        The training text is judged by its first `COUNTED_PAIRS` pairs. Held-out pairs of one kind
+        are only announced: the model learns, and the accuracy on them says nothing.
+        """
+        if not issubclass(self.kind, BertObjective):
+            return
+        examples = islice(self.order.first_epoch(), COUNTED_PAIRS)
+        num_next, number = count_next(example.row for example in examples)
+        if num_next in {0, number}:
+            raise InputError(
+                f"B {'always' if num_next else 'never'} follows A in {pluralize(number, 'pair')} of"
+                " the training text, so there is no next sentence to predict;"
+                f" {OTHER_DOCUMENTS if num_next else MORE_SENTENCES}, or give --objective mlm"
+            )
+        announce(f"next sentences: B follows A in {_share(num_next, number)} of training")
+        labels = torch.cat([batch.next_sentence_labels for batch in self.held_out])
+        num_next, number = int((labels == IS_NEXT).sum()), len(labels)
+        alarm = "WARNING: " if num_next in {0, number} else ""
+        note = ", so that their next-sentence accuracy says nothing" if alarm else ""
+        announce(f"{alarm}next sentences: B follows A in {_share(num_next, number)} held out{note}")
 
     @cached_property
     def long_job(self) -> "PretrainingJob | None":

@@ -20,12 +20,14 @@ from bertkit.recipes.pretrain.job import (
     build_config,
     build_new_model,
     check_config,
+    find_objective,
     find_trained_length,
     load_source,
     open_source,
 )
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.reports.notebook import show_metrics
+from bertkit.tasks.objectives.settings import ObjectiveName
 from bertkit.tasks.objectives.table import OBJECTIVES
 from bertkit.tokenization.folder import read_max_length
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -103,10 +105,17 @@ class Pretraining(Recipe[PretrainingJob, PretrainResult]):
         ):
             self.config = BertConfig.from_dict(record.model, run.folder)
             self.model_max_length = read_max_length(last)
+            self._take_objective(record.settings["objective"])
         else:
             self.source = open_source(settings.start_from, settings, tokenizer)
-            self.config = check_config(self.source.config, settings, self.source.folder)
+            self._take_objective(find_objective(self.source))
+            self.config = check_config(self.source.config, self.settings, self.source.folder)
             self.model_max_length = self.source.model_max_length
+
+    def _take_objective(self, name: ObjectiveName) -> None:
+        """Train as the model was trained before, unless the settings say how."""
+        if self.settings.continues_objective:
+            self.settings = self.settings.model_copy(update={"objective": name})
 
     def describe(self, run: Run) -> RunRecord:
         """Return settings, data, config and source, which `open_data` finds."""
@@ -127,9 +136,12 @@ class Pretraining(Recipe[PretrainingJob, PretrainResult]):
         else:
             model = OBJECTIVES[self.settings.objective].model_kind.from_pretrained(checkpoint)
         length = find_trained_length(self.settings, self.model_max_length, self.config)
-        return PretrainingJob(
+        job = PretrainingJob(
             self.settings, model, machine, self.shards, self.tokenizer, trained_length=length
         )
+        if checkpoint is None:
+            job.check_pairs()
+        return job
 
     def begin_model(self) -> WordScoringBert:
         """Build the model with the weights of the source, or random ones from the seed."""

@@ -89,7 +89,8 @@ class PretrainSettings(ObjectiveSettings, TrainingSettings):
     objective: Annotated[ObjectiveName, _shows_recipes("objective")] = Field(
         default="bert",
         description="mlm: masked words only; bert: masked words and next sentence; causal: the"
-        " next word, left to right. By default as --recipe says.",
+        " next word, left to right. By default as --recipe says, and with --from as its model was"
+        " trained.",
         json_schema_extra=BY_RECIPE,
     )
     initialization: Annotated[Literal["neighbors", "random"], _shows_recipes("initialization")] = (
@@ -173,6 +174,8 @@ class PretrainSettings(ObjectiveSettings, TrainingSettings):
         chosen = {**RECIPES.get(str(recipe), {}), **TUNED.get((str(recipe), str(model)), {})}
         if values.get("objective") == "causal":
             chosen.pop("mask_rate", None)  # nothing is masked
+        if not is_new:
+            chosen.pop("objective", None)  # the model has one
         return {**chosen, **values, "model": model, "recipe": recipe}
 
     @model_validator(mode="after")
@@ -208,6 +211,11 @@ class PretrainSettings(ObjectiveSettings, TrainingSettings):
                 "long_length needs a number of steps that doesn't change; leave out deadline"
             )
         return self
+
+    @property
+    def continues_objective(self) -> bool:
+        """Whether the objective is that of the model that `start_from` names."""
+        return self.start_from is not None and "objective" not in self.model_fields_set
 
     @property
     def longest(self) -> int:

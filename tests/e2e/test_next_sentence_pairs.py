@@ -1,0 +1,52 @@
+"""Next sentences that always or never follow teach nothing, and are refused."""
+
+from pathlib import Path
+
+from tests.e2e.small import make_workshop, pretrain_words, run
+
+ONE = [f"The {noun} is here and the {noun} was there." for noun in ("cat", "dog", "hat", "owl")]
+
+
+def prepare(folder: Path, text: str) -> Path:
+    folder.mkdir()
+    (folder / "corpus.txt").write_text(text)
+    make_workshop(folder, "corpus.txt", vocab_size=80)
+    return folder
+
+
+def test_one_document_has_no_other_b(tmp_path, capsys):
+    workshop = prepare(tmp_path / "one", "\n".join(ONE * 20))
+    _, error = run(capsys, *pretrain_words(workshop, tmp_path / "run"), code=2)
+    assert "B always follows A in " in error
+    assert "prepare text of several documents (a blank line between two), or give" in error
+    assert not (tmp_path / "run").exists()
+    _, error = run(capsys, *pretrain_words(workshop, tmp_path / "run", "--objective", "mlm"))
+    assert "follows" not in error
+
+
+def test_documents_of_one_sentence_have_no_next_one(tmp_path, capsys):
+    workshop = prepare(tmp_path / "one", "\n\n".join(ONE * 20))
+    _, error = run(capsys, *pretrain_words(workshop, tmp_path / "run"), code=2)
+    assert "B never follows A in " in error
+    assert "prepare documents of several sentences, or give --objective mlm" in error
+
+
+def test_shares_are_said_where_the_run_begins(tmp_path, capsys):
+    workshop = prepare(tmp_path / "two", "\n\n".join(["\n".join(ONE * 4)] * 6))
+    _, error = run(capsys, *pretrain_words(workshop, tmp_path / "run"))
+    shares = [line for line in error.splitlines() if "next sentences: B follows A in " in line]
+    assert [line.rsplit(" ", 2)[-1] for line in shares][:1] == ["training"]
+    assert "%) held out" in shares[1]
+    _, error = run(capsys, *pretrain_words(workshop, tmp_path / "run", steps=14))
+    assert "B follows A" not in error  # it was said
+
+
+def test_held_out_pairs_of_one_kind_are_a_warning(tmp_path, capsys):
+    folder = prepare(tmp_path / "two", "\n\n".join(["\n".join(ONE * 4)] * 6))
+    (folder / "held-out.txt").write_text("\n".join(ONE * 4))
+    words = f"prepare {folder}/corpus.txt --held-out-inputs {folder}/held-out.txt --held-out 0"
+    more = f"--tokenizer {folder}/tokenizer --output {folder}/shards --overwrite"
+    run(capsys, *f"{words} {more}".split())
+    _, error = run(capsys, *pretrain_words(folder, tmp_path / "run"))
+    assert "WARNING: next sentences: B follows A in " in error
+    assert "(100.0 %) held out, so that their next-sentence accuracy says nothing" in error

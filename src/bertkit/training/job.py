@@ -66,12 +66,15 @@ class Watched:
             None to train to the last step.
         is_tie_by_loss: whether the lower held-out loss breaks a tie; otherwise the earlier
             checkpoint wins.
+        may_be_first: whether the weights before the first step may be the best, because their head
+            isn't random.
     """
 
     metric: str
     is_higher_better: bool
     patience: int | None = None
     is_tie_by_loss: bool = False
+    may_be_first: bool = False
 
 
 class Lookahead:

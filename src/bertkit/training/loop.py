@@ -35,12 +35,13 @@ from bertkit.training.step import (
 def follow(
     watched: Watched, metrics: Mapping[str, float], state: RunState, num_steps: int
 ) -> RunState:
-    """Return the state updated with an evaluation; one before the first step is ignored."""
-    if state.step == 0:
+    """Return the state updated with an evaluation; one of a random head is ignored."""
+    if state.step == 0 and not watched.may_be_first:
         return state
     if is_better(watched, metrics, state):
+        value = metrics[watched.metric]
         changes = {
-            "best_metric": metrics[watched.metric],
+            "best_metric": value if math.isfinite(value) else None,
             "best_step": state.step,
             "best_step_loss": metrics["loss"],
             "num_not_better": 0,
@@ -59,15 +60,17 @@ def follow(
 def is_better(watched: Watched, metrics: Mapping[str, float], state: RunState) -> bool:
     """Whether metrics are better than the run's best so far.
 
-    A value that isn't finite never is. An equal value is better only if `is_tie_by_loss` is set
-    and its loss is lower.
+    Until a value is finite, the lower loss is better. An equal value is better only if its loss is
+    lower, and `is_tie_by_loss` is set or the best are the weights before the first step.
     """
-    value, best = metrics[watched.metric], state.best_metric
-    if best is None or not math.isfinite(value):
-        return math.isfinite(value)
+    value, best, loss = metrics[watched.metric], state.best_metric, state.best_step_loss
+    has_lower_loss = loss is None or metrics["loss"] < loss
+    if not math.isfinite(value):
+        return best is None and has_lower_loss
+    if best is None:
+        return True
     if value == best:
-        loss = state.best_step_loss
-        return watched.is_tie_by_loss and loss is not None and metrics["loss"] < loss
+        return (watched.is_tie_by_loss or state.best_step == 0) and has_lower_loss
     return (value > best) == watched.is_higher_better
 
 
@@ -78,13 +81,13 @@ def tell_best(watched: Watched, state: RunState) -> dict[str, Any]:
 
 def describe_end(watched: Watched, state: RunState) -> str:
     """Describe why a run ended early."""
-    if state.best_step is None:
-        history = "was not finite"
-    else:
-        best = format_metric(watched.metric, state.best_metric)
-        history = f"was not better than the {best} of step {state.best_step:,}"
+    metric, value = watched.metric, state.best_metric
+    if value is None:
+        metric, value = f"{metric} was not defined, and the loss", state.best_step_loss
+    best = format_metric(watched.metric, value)
+    history = f"was not better than the {best} of step {state.best_step:,}"
     return (
-        f"step {state.step:,}: ended early, for {watched.metric} {history}"
+        f"step {state.step:,}: ended early, for {metric} {history}"
         f" in {pluralize(state.num_not_better, 'evaluation')}"
     )
 
@@ -98,11 +101,11 @@ def fit(job: Job[AnyBatch], run: Run, state: RunState, num_steps: int) -> RunSta
 
     If a metric is watched, each evaluation with a new best value is followed by a checkpoint that
     is kept, as are the checkpoints that the job needs. The evaluation before the first step is
-    never the best, because its head is untrained.
+    never the best if the head is random then.
 
     Returns:
         The run's final state: at the last step, or earlier (`has_ended_early`). The best step is
-        None if no metric is watched or none of its values was finite.
+        None if no metric is watched.
     """
     align_weights(job.model)
     replica = Replica.build(job)
@@ -147,7 +150,8 @@ class _Loop(Generic[AnyBatch]):
         A signal may arrive between any two lines. If it interrupts an evaluation, the resumed run
         repeats that evaluation. Where one rank gets a signal, all stop after the same step.
         """
-        saved_step, saved_at = state.step, time.monotonic()
+        is_new = state.evaluated_step is None
+        saved_step, saved_at = -1 if is_new else state.step, time.monotonic()
         while True:
             if self._is_evaluation_due(state):
                 state = self._evaluate(state)
@@ -155,7 +159,10 @@ class _Loop(Generic[AnyBatch]):
             is_due, is_stopped = self.replica.ranks.any(
                 self._is_checkpoint_due(state, saved_at), self.stop.is_set
             )
-            if is_done or ((is_due or is_stopped) and state.step > saved_step):
+            is_unsaved = (
+                state.step > max(saved_step, 0) or state.step == state.best_step != saved_step
+            )
+            if is_done or ((is_due or is_stopped) and is_unsaved):
                 self._save(state)
                 saved_step, saved_at = state.step, time.monotonic()
             if is_done:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from tests.unit.training.jobs import build_job, load_weights, vary
 
 from bertkit.base.errors import StoppedError
@@ -34,6 +35,8 @@ def train(
     curve: Sequence[float] = CURVE,
     patience: int | None = None,
     is_higher_better: bool = True,
+    may_be_first: bool = False,
+    find_loss: Callable[[], float] | None = None,
     interrupt: Callable[[int], None] = lambda step: None,
 ) -> RunState:
     """Begin or go on, as a recipe does, with a metric that follows a curve."""
@@ -51,9 +54,10 @@ def train(
         return job.examples_at(step)
 
     def evaluate() -> dict[str, float]:
-        return {**job.evaluate(), "quality": curve[-(-num_done // SETTINGS.eval_every)]}
+        found = job.evaluate() if find_loss is None else {"loss": find_loss()}
+        return {**found, "quality": curve[-(-num_done // SETTINGS.eval_every)]}
 
-    watched = Watched("quality", is_higher_better, patience)
+    watched = Watched("quality", is_higher_better, patience, may_be_first=may_be_first)
     watching = vary(job, examples_at=examples_at, evaluate=evaluate, watched=watched)
     if state.is_done(NUM_STEPS):
         return state
@@ -157,13 +161,66 @@ def test_a_run_ends_early_when_nothing_gets_better(run, capfd):
     assert list(read_log(run.log_path)) == rows
 
 
-def test_a_value_that_is_not_finite_is_null_in_the_log_and_never_best(run, capfd):
-    state = train(run, curve=[math.nan, math.inf, *[math.nan] * 7], patience=3)
-    assert (state.step, state.best_step, state.has_ended_early) == (6, None, True)
-    assert steps_of(run) == [6]
+def test_where_no_value_is_finite_the_loss_selects_the_best(run, capfd):
+    losses = iter([0.5, 3.0, 2.0, 4.0, 5.0, 6.0])
+    curve = [math.nan, math.inf, *[math.nan] * 7]
+    state = train(run, curve=curve, patience=3, find_loss=lambda: next(losses))
+    assert (state.step, state.best_step, state.has_ended_early) == (10, 4, True)
+    assert (state.best_metric, state.best_step_loss) == (None, 2.0)
+    assert steps_of(run) == [4, 10]
     rows = [row for row in read_log(run.log_path) if row["event"] == "eval"]
-    assert [row["quality"] for row in rows] == [None] * 4
-    assert "quality was not finite in 3 evaluations" in capfd.readouterr().err
+    assert [row["quality"] for row in rows] == [None] * 6
+    assert (
+        "quality was not defined, and the loss was not better than the 2.000 of step 4 in 3"
+        " evaluations"
+    ) in capfd.readouterr().err
+
+
+def test_a_value_replaces_losses_as_soon_as_one_is_finite():
+    watched, state = Watched("quality", is_higher_better=True), RunState()
+    seen = []
+    for step, (value, loss) in enumerate(
+        [(0.0, 1.0), (math.nan, 3.0), (math.nan, 2.0), (0.1, 9.0), (math.nan, 1.0), (0.2, 9.0)]
+    ):
+        metrics = {"quality": value, "loss": loss}
+        state = follow(watched, metrics, state.model_copy(update={"step": step}), 10)
+        seen.append(state.best_step)
+    assert seen == [None, 1, 2, 3, 3, 5]
+
+
+@pytest.mark.parametrize(("loss", "best_step"), [(0.9, 1), (1.1, 0)])
+def test_of_the_first_weights_and_equally_good_ones_those_with_the_lower_loss_are_best(
+    loss, best_step
+):
+    watched = Watched("quality", is_higher_better=True, may_be_first=True)
+    state = RunState()
+    seen = []
+    for step, each in enumerate([1.0, loss, loss / 2]):
+        metrics = {"quality": 0.5, "loss": each}
+        state = follow(watched, metrics, state.model_copy(update={"step": step}), 10)
+        seen.append(state.best_step)
+    assert seen == [0, best_step, best_step or 2]
+
+
+def test_weights_whose_head_is_not_random_may_be_the_best_before_the_first_step(tmp_path, run):
+    curve = (0.9, *[0.5] * 8)
+
+    def interrupt(step: int) -> None:
+        if step == 0:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(run, curve=curve, may_be_first=True, interrupt=interrupt)
+    assert steps_of(run) == [0]
+    state = train(run, curve=curve, may_be_first=True)  # resumes, with the saved weights
+    assert (state.step, state.best_step, state.best_metric) == (15, 0, 0.9)
+    assert steps_of(run) == [0, 15]
+    first = build_job(SETTINGS, dropout=0.3).model.state_dict()
+    saved = load_file(checkpoint_path(run.folder, 0) / "model.safetensors")
+    assert all(torch.equal(saved[name], tensor) for name, tensor in first.items())
+    whole = another(run, tmp_path / "whole")
+    train(whole, curve=curve, may_be_first=True)
+    assert content_of(whole) == content_of(run)
 
 
 def test_a_run_that_lost_its_patience_at_the_last_step_has_not_ended_early(run):

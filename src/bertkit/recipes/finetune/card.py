@@ -30,13 +30,9 @@ class SavedFineTuning(FinishedRecord):
     calibration: CalibrationError | None = None  # None if answers have no confidence
     baseline: dict[str, SavedNumber]  # of always predicting the most frequent label
     best_epoch: float  # may be fractional
+    steps_per_epoch: int
     train: SetCounts
     dev: SetCounts
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """The steps of an epoch; 1 if no step was the best."""
-        return max(1, round(self.best_step / self.best_epoch)) if self.best_step else 1
 
 
 @dataclass(frozen=True)
@@ -190,9 +186,10 @@ def describe_training(facts: FineTuningFacts) -> str:
     if saved.num_steps == 0:
         how = "The last layer of the head was solved on the frozen encoder, without training steps."
     else:
+        best = f"after epoch {saved.best_epoch:.4g}" if saved.best_step else "before the first step"
         how = (
             f"The model was trained for {pluralize(saved.num_steps, 'step')}{ending}; this is the"
-            f" model after epoch {saved.best_epoch:.4g}."
+            f" model {best}."
         )
     origin = f" It was initialized from these files of {plain(facts.initial_model)}:"
     made = f"{how}{LEFT_TO_RIGHT * facts.pools_last}{origin}"

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from bertkit.base.errors import pluralize
 from bertkit.recipes.finetune.examples import SetCounts
 from bertkit.recipes.finetune.job import FineTuningJob, decode_all
 from bertkit.reports.text import format_metric, show
@@ -37,7 +38,10 @@ def evaluate_model(job: FineTuningJob) -> FinalEvaluation:
     evaluation = task.score(examples, predictions).evaluate()
     before = plain.score(examples, unscaled).evaluate() if unscaled else None
     baseline = measure_baseline(job)
-    warnings = [find_only_label(job.counts["dev"])]
+    warnings = [
+        find_only_label(job.counts["dev"]),
+        warn_of_undefined(plain.metric, evaluation, len(examples)),
+    ]
     if not evaluation.warnings:  # such as that all predictions are alike, which says more
         warnings.append(compare_to_baseline(plain.metric, evaluation, baseline))
     evaluation = replace(evaluation, warnings=(*evaluation.warnings, *filter(None, warnings)))
@@ -102,6 +106,16 @@ def compare_to_baseline(metric: str, evaluation: Evaluation, baseline: Metrics) 
         f" ({format_metric(metric, least)}): the model has learned nothing; try more examples,"
         " more epochs, another"
         " learning rate or another seed"
+    )
+
+
+def warn_of_undefined(metric: str, evaluation: Evaluation, num_examples: int) -> str | None:
+    """Return a warning if the metric that should have selected the best step isn't defined."""
+    if math.isfinite(evaluation.metrics[metric]):
+        return None
+    return (
+        f"{metric} isn't defined on {pluralize(num_examples, 'held-out example')}, so the held-out"
+        " loss selected the best step; give more, and different ones, with --dev"
     )
 
 

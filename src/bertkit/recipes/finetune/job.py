@@ -140,6 +140,7 @@ class FineTuningJob(Job[TaskBatch]):
             self.task.metric if settings.best_by == "metric" else "loss",
             is_higher_better=settings.best_by == "metric",
             patience=settings.patience,
+            may_be_first=has_solved_head,
         )
 
     def examples_at(self, step: int) -> list[int]:

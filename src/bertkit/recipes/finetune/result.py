@@ -58,7 +58,10 @@ def summarize(facts: FineTuningFacts) -> str:
     how = "The last layer was solved on the frozen encoder."
     if saved.num_steps:
         steps = pluralize(saved.num_steps, "step")
-        how = f"It trained for {steps}{ending}; the best epoch was {saved.best_epoch:.4g}."
+        best = f"the best epoch was {saved.best_epoch:.4g}"
+        if saved.best_step == 0:
+            best = "the best was what it started with, the solved last layer"
+        how = f"It trained for {steps}{ending}; {best}."
     chance = f" {CHANCE}" if facts.final.baseline else ""
     return f"{facts.initial_model}, fine-tuned for the task {facts.final.task.name}. {how}{chance}"
 
@@ -164,6 +167,7 @@ def describe_result(job: FineTuningJob, final: FinalEvaluation, state: RunState)
         num_steps=state.step,
         best_step=best_step,
         best_epoch=best_step / job.num_epoch_steps,
+        steps_per_epoch=job.num_epoch_steps,
         has_ended_early=state.has_ended_early,
         train=job.counts["train"],
         dev=job.counts["dev"],

@@ -314,7 +314,7 @@ def choose_all_curves(facts: RunFacts) -> tuple[Curve, ...]:
 def choose_axis(facts: RunFacts) -> Across:
     """Return epochs as the x axis if their length is known, else steps."""
     result = facts.result
-    if result is None or result.best_epoch <= 0:
+    if result is None or result.num_steps == 0:
         return STEPS
     return epochs(result.steps_per_epoch)
 

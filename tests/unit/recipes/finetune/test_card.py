@@ -65,6 +65,7 @@ def make_facts(labels=("bad", "good"), name="model", **changes) -> FineTuningFac
         num_steps=9,
         best_step=8,
         best_epoch=2.5,
+        steps_per_epoch=3,
         has_ended_early=True,
         train=counts,
         dev=counts,

@@ -10,7 +10,7 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression, Ridge
 from tests.unit.recipes.finetune.small import TASK, make_rows, open_job, save_model, write_rows
-from tests.unit.recipes.stopping import interrupt
+from tests.unit.recipes.stopping import interrupt, read_rows
 
 from bertkit.base.errors import NonFiniteError, SettingsError, StoppedError
 from bertkit.inference.predictor import Classifier
@@ -144,7 +144,26 @@ def test_a_sentence_encoder_keeps_its_pooling_unless_another_is_set(
     record = json.loads((output / "run" / "settings.json").read_text())
     assert record["settings"]["learning_rate"] is None
     classify = Classifier.load(output, precision="fp32")
-    assert [each.label for each in classify(["the cat", "a dog lost"])] == ["good", "bad"]
+    assert [each.label for each in classify(["the cat", "a dog"])] == ["good", "bad"]
+
+
+def test_training_that_makes_a_solved_head_worse_is_undone(encoder, tmp_path):
+    train = write_rows(tmp_path / "train.csv", make_rows(24, 3))
+    swapped = [row.replace("cat", "dog" if "cat" in row else "cat") for row in make_rows(16, 4)]
+    dev = write_rows(tmp_path / "dev.csv", [*swapped[:12], *make_rows(4, 5)])
+    sources = Sources("classify", str(encoder), str(train), str(dev))
+    found = finetune(sources, tmp_path / "model", TASK, replace_rate(DEFAULT, 0.05))
+    rows = [row for row in read_rows(tmp_path / "model") if row["event"] == "eval"]
+    losses = {row["step"]: row["loss"] for row in rows}
+    assert min(losses, key=losses.__getitem__) == 0
+    assert (found.saved.best_step, found.saved.best_epoch) == (0, 0.0)
+    assert "before the first step" in (tmp_path / "model" / "README.md").read_text()
+    linear = finetune(sources, tmp_path / "solved", TASK, LINEAR)
+    assert found.saved.metrics == linear.saved.metrics
+
+
+def replace_rate(settings: FineTuneSettings, learning_rate: float) -> FineTuneSettings:
+    return FineTuneSettings(**{**settings.model_dump(), "learning_rate": learning_rate})
 
 
 def test_a_run_that_was_stopped_has_the_same_settings(sources, encoder, tmp_path, monkeypatch):

@@ -56,6 +56,23 @@ def test_it_learns_and_keeps_the_best_epoch(whole):
     assert [each.label for each in classify(["the cat", "a dog lost"])] == ["good", "bad"]
 
 
+def test_where_the_metric_is_not_defined_the_loss_selects_the_step_and_a_line_says_so(
+    made, tmp_path
+):
+    train = write_rows(tmp_path / "train.csv", ["the cat,2", "a dog,-2", "the hat,1"] * 6)
+    dev = write_rows(tmp_path / "dev.csv", ["a cat saw,-9", "the dog,-9", "a hat,-9"])
+    sources = recipe.Sources("regress", str(made / "model"), str(train), str(dev))
+    found = finetune(sources, tmp_path / "model", RegressSettings(max_length=12), QUICK)
+    evaluations = [row for row in read_rows(tmp_path / "model") if row["event"] == "eval"]
+    assert {row["pearson"] for row in evaluations} == {None}
+    best = min(evaluations[1:], key=lambda row: row["loss"])
+    assert found.saved.best_step == best["step"] < evaluations[-1]["step"]
+    assert (
+        "pearson isn't defined on 3 held-out examples, so the held-out loss selected the best step;"
+        " give more, and different ones, with --dev"
+    ) in found.saved.warnings
+
+
 def test_the_folder_has_all_that_is_known_and_no_checkpoint(whole):
     assert set(read_files(whole)) >= {
         "README.md",

@@ -122,6 +122,7 @@ def make_result() -> SavedFineTuning:
         num_steps=NUM_STEPS,
         best_step=40,
         best_epoch=2.0,
+        steps_per_epoch=20,
         has_ended_early=False,
         train=counts,
         dev=counts,

@@ -114,15 +114,18 @@ def test_a_pipe_in_a_folder_is_counted_and_not_read(books):
         assert corpus.report.places["unreadable-file"] == ["books/pipe (not a regular file)"]
 
 
-@pytest.mark.parametrize("name", ["a.png", "a.TXT.xz", "a.tar.gz", "a.pdf", "a.json"])
+@pytest.mark.parametrize(
+    "name",
+    ["a.png", "a.TXT.xz", "a.tar.gz", "a.pdf", "a.json", "a.csv", "a.TSV", "a.html", "a.htm.gz"],
+)
 def test_a_name_tells_what_is_no_text(tmp_path, name):
     path = tmp_path / name
     path.write_text("[]")
     corpus = open_corpus([str(path)], ReaderSettings())
     assert list(corpus.documents()) == []
     assert corpus.report.counts == {"not-text": 1}
-    if name == "a.json":
-        assert "--format jsonl" in corpus.report.places["not-text"][0]
+    advice = {"a.json": "--format jsonl", "a.csv": "JSONL or Parquet", "a.html": "make text of it"}
+    assert advice.get(name, "") in corpus.report.places["not-text"][0]
     (chosen,) = find_sources([str(path)], ReaderSettings(format="text"))
     assert chosen.refusal is None
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from bertkit.base.errors import InputError, storage_errors
+from bertkit.base.progress import announce
 from bertkit.base.remote import RemoteFile, locate
 from bertkit.data.input_files import (
     NOT_TEXT,
@@ -88,6 +89,8 @@ class TextTable:
                 text = record.values[rows.columns[0]] or ""  # a null of Parquet is an empty text
                 yield TextRow(str(text), position - before, self._find_id(record, decoder))
         decoder.check_decodable(is_whole=True)
+        for note in decoder.report.notes:
+            announce(f"{self.name}: {note}")
 
     def decoder(self) -> RowDecoder:
         """Return a decoder of its rows."""

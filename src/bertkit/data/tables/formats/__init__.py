@@ -8,7 +8,7 @@ add it to `FORMATS`, and its name to the settings that may name it (`tables/sett
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 from bertkit.base.remote import RemoteFile
 from bertkit.data.input_files import find_extension
@@ -20,7 +20,7 @@ from bertkit.data.tables.record import Rows
 class FileFormat(NamedTuple):
     """A file format."""
 
-    read_rows: Callable[[BinaryIO, RowDecoder], Rows]
+    read_rows: Callable[[Any, RowDecoder], Rows]  # the stream is what `open_rows` opens
     extensions: tuple[str, ...] = ()
     is_text: bool = True  # else it says by itself how its characters are encoded
 

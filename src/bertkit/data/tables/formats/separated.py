@@ -2,17 +2,20 @@
 
 CSV is as in RFC 4180: a quoted cell may contain commas and line ends, and quotes in it are doubled.
 In TSV quotes are ordinary text and a record is a line, as in the IANA registration of the type and
-in the files of the GLUE tasks. In a file with other line ends a lone CR is a part of its cell.
+in the files of the GLUE tasks, unless the beginning of the file shows that cells are quoted as in
+CSV, as pandas and R write them. In a file with other line ends a lone CR is a part of its cell.
 Blanks around column names are dropped, and so are columns without a name at the end of the header.
 """
 
 import csv
+import io
 import re
 from collections import deque
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from bertkit.base.errors import InputError, pluralize
+from bertkit.data.encodings import SAMPLE_BYTES
 from bertkit.data.problems import REPEATED_HEADER
 from bertkit.data.tables.decoder import MAX_ROW_BYTES, RowDecoder
 from bertkit.data.tables.formats.lines import read_lines
@@ -22,6 +25,10 @@ OTHER_SEPARATORS = (";", "\t", "|")
 # A malicious file can make each line swallow all that follow; this limits how much is read again
 # because of it.
 MAX_AGAIN_BYTES = 16 * MAX_ROW_BYTES
+QUOTED_NAME = re.compile(rb'"(?:[^"]|"")*+"')
+QUOTED_CELL = re.compile(rb'(?<![^\t\r\n])"((?:[^"]|"")*+)"(?![^\t\r\n])')
+CUT_CELL = re.compile(rb'(?<![^\t\r\n])"(?:[^"]|"")*+"?\Z')
+DOUBLED_QUOTES = re.compile(r'"(?:[^"]|"")*?""(?:[^"]|"")*+"')
 BLANK_LINES = {b"\n", b"\r\n", b"\r"}
 SEPARATOR_LINE = re.compile(r"sep=([^\w\s\"]|[ \t])", re.IGNORECASE)  # the first line, for Excel
 LONE_RETURN = re.compile(r"\r(?!\n|\Z)")
@@ -35,10 +42,41 @@ def read_csv_rows(stream: BinaryIO, decoder: RowDecoder) -> Rows:
     return _read_rows(CellReader(stream, decoder, delimiter=delimiter, strict=True), decoder)
 
 
-def read_tsv_rows(stream: BinaryIO, decoder: RowDecoder) -> Rows:
+def read_tsv_rows(stream: io.BufferedReader, decoder: RowDecoder) -> Rows:
     """Read a record for each line of a TSV file."""
+    if _has_quoted_cells(stream.peek(SAMPLE_BYTES)[:SAMPLE_BYTES]):
+        decoder.report.notes.append("cells are quoted as in CSV, and are read without the quotes")
+        return _read_rows(CellReader(stream, decoder, delimiter="\t", strict=True), decoder)
     reader = CellReader(stream, decoder, delimiter="\t", quoting=csv.QUOTE_NONE)
-    return _read_rows(reader, decoder)
+    rows = _read_rows(reader, decoder)
+    return rows._replace(records=_count_quoted(rows.records, decoder))
+
+
+def _has_quoted_cells(sample: bytes) -> bool:
+    """Whether all names of columns are quoted, or all cells with quotes, some of them doubled."""
+    names = sample.partition(b"\n")[0].rstrip().split(b"\t")
+    if all(map(QUOTED_NAME.fullmatch, names)):
+        return True
+    cells = [found[1] for found in QUOTED_CELL.finditer(sample)]
+    others = QUOTED_CELL.sub(b"", sample)
+    if len(sample) == SAMPLE_BYTES:
+        others = CUT_CELL.sub(b"", others)
+    return b'"' not in others and any(b'""' in cell for cell in cells)
+
+
+def _count_quoted(records: Iterator[Record], decoder: RowDecoder) -> Iterator[Record]:
+    """Note rows whose cells seem to be quoted though those before them aren't."""
+    num_rows, first = 0, ""
+    for record in records:
+        cells = [cell for cell in record.values.values() if isinstance(cell, str)]
+        if any(cell.startswith('"') and DOUBLED_QUOTES.fullmatch(cell) for cell in cells):
+            num_rows, first = num_rows + 1, first or record.place
+        yield record
+    if num_rows:
+        decoder.report.notes.append(
+            f"{pluralize(num_rows, 'row')} with cells that seem to be quoted as in CSV, first"
+            f" {first}; in TSV quotes are text, and --format csv --delimiter tab reads them without"
+        )
 
 
 def _read_rows(rows: "CellReader", decoder: RowDecoder) -> Rows:

@@ -4,6 +4,7 @@ import csv
 import io
 import re
 
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -78,6 +79,51 @@ def test_blank_lines_are_rows_in_one_column_and_none_in_several(tmp_path, end):
     assert [record.values["text"] for record in found] == ["a", f"b{blank}c"]
     assert [record.place.split()[-1] for record in found] == ["5", "8"]
     assert report.num_rows == 2
+
+
+FRAME = pd.DataFrame(
+    {"text": ['a "b" c', "plain", "two\nlines", '"all"'], "label": ["x", "y", "x", '"y"']}
+)
+
+
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC])
+@pytest.mark.parametrize("num_rows", [1, 4, 40_000])
+def test_tsv_of_other_programs_is_read_without_its_quotes(tmp_path, quoting, num_rows):
+    frame = pd.concat([FRAME] * (num_rows // 4 + 1))[:num_rows]
+    path = tmp_path / "a.tsv"
+    frame.to_csv(path, sep="\t", index=False, quoting=quoting)
+    records, report = read(path)
+    assert [dict(record.values) for record in records] == frame.to_dict("records")
+    assert report.notes == ["cells are quoted as in CSV, and are read without the quotes"]
+    texts = [row.text for row in open_texts(path).rows()]
+    assert texts == frame["text"].tolist()
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        'text\tlabel\n"Go," he said.\tx\n"No."\ty\n',
+        'text\tlabel\n"Go."\tx\n"No."\ty\n',
+        '"\tlabel\n""\tx\n',
+        'text\tlabel\n"a ""b"" c"\tx\na "b"\ty\n',
+    ],
+)
+def test_quotes_of_a_text_stay_in_tsv(tmp_path, rows):
+    _, *cells = [line.split("\t") for line in rows.splitlines()]
+    records, report = read(write(tmp_path, "a.tsv", rows))
+    assert [list(record.values.values()) for record in records] == cells
+    assert len(report.notes) == ('""b""' in rows)
+
+
+def test_cells_that_are_quoted_later_are_told(tmp_path, capsys):
+    path = write(tmp_path, "a.tsv", "text\n" + "plain words\n" * 9000 + '"a ""b"""\n')
+    records, report = read(path)
+    assert records[-1].values["text"] == '"a ""b"""'
+    (note,) = report.notes
+    assert note.startswith("1 row with cells that seem to be quoted as in CSV, first ")
+    assert note.endswith("--format csv --delimiter tab reads them without")
+    assert list(open_texts(path).rows())
+    assert "1 row with cells that seem to be quoted" in capsys.readouterr().err
 
 
 def test_quotes_are_text_in_tsv(tmp_path):

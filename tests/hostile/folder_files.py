@@ -215,7 +215,7 @@ def _config_values() -> Iterator[Case]:
         "config of another model type",
         _config(*({"model_type": kind} for kind in kinds)),
         CheckpointError,
-        "model_type",
+        "(model_type|runs BERT only)",
     )
     meanings: tuple[dict[str, Any], ...] = (
         {"position_embedding_type": "relative_key"},

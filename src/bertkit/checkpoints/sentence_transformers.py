@@ -17,6 +17,7 @@ from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileErr
 from bertkit.base.files import make_folder, read_json, write_json
 from bertkit.base.members import check_name, find_member, has_member
 from bertkit.checkpoints.checkpoint import Checkpoint
+from bertkit.checkpoints.families import check_family
 from bertkit.checkpoints.file_names import (
     CONFIG_FILE,
     MAX_MODULES,
@@ -243,6 +244,7 @@ def open_sentence_transformers(folder: Path) -> Checkpoint:
 
 def read_sentence_model(folder: Path, encoder: Checkpoint) -> SentenceModel:
     """Read everything except the encoder, which `open_sentence_transformers` opened."""
+    check_family(encoder.config, folder)
     settings = read_settings(folder)
     entries = _read_entries(folder)
     kinds = [MODULE_TYPES[entry.type] for entry in entries]

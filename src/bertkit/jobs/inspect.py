@@ -208,7 +208,7 @@ def describe(
         training=problems.attempt(lambda: describe_training(opened), None),
         files=problems.attempt(lambda: opened.describe_files(hashes=hashes), ()),
         dropped=tuple(sorted({*names.dropped, *names.copies}.intersection(tensors))),
-        problems=tuple(problems.found),
+        problems=tuple(dict.fromkeys(problems.found)),
     )
 
 

@@ -108,6 +108,12 @@ ALGORITHM: dict[str, dict[str, str | int | bool]] = {
         "max_input_chars_per_word": MAX_WORD_CHARS,
     },
 }
+# Models that have them, by their `type` in `tokenizer.json`.
+OTHER_ALGORITHMS = {
+    "BPE": "RoBERTa, ModernBERT and GPT",
+    "Unigram": "XLM-RoBERTa, ALBERT and T5",
+    "WordLevel": "models without pieces of words",
+}
 DEFAULT_VALUES = {("model", "type"): "WordPiece"}  # files of 2020 lack the key; the others imply it
 # A quarter of a cased vocabulary's entries have capitals. Uncased ones may have a few that people
 # added: copies of google's Chinese vocabulary exist with the letters A to Z.
@@ -234,6 +240,15 @@ def read_object(path: Path, limit_bytes: int) -> dict[str, Any]:
 
 def engine_vocabulary(engine: Mapping[str, Any], path: Path) -> list[str]:
     """Return the entries of a `tokenizer.json`, in the order of their ids."""
+    model = engine.get("model")
+    kind = model.get("type") if isinstance(model, dict) else None
+    if isinstance(kind, str) and kind in OTHER_ALGORITHMS:
+        raise InputError(
+            f"{path} is a {kind} tokenizer, as {OTHER_ALGORITHMS[kind]} have, and BERT's is"
+            " WordPiece; use google-bert/bert-base-uncased for English, or for other languages"
+            " google-bert/bert-base-multilingual-cased, or to embed texts"
+            " sentence-transformers/LaBSE"
+        )
     for name, expected in ALGORITHM.items():
         part = engine.get(name)
         if not isinstance(part, dict):

@@ -16,6 +16,7 @@ from tests.hostile.sentence_files import (
 )
 from tests.hostile.whole import CONFIG, tensors, to_json, whole_files
 
+from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints.formats import FORMATS, open_checkpoint
 from bertkit.checkpoints.sentence_modules import Dense, Normalize, Pooling
 from bertkit.checkpoints.sentence_transformers import (
@@ -113,6 +114,13 @@ def test_a_config_that_says_no_sizes_has_those_of_transformers(tmp_path):
     }
     model = OpenModel.open(make(tmp_path / "model", changes)).sentences
     assert (model.max_seq_length, model.lowercase) == (512, True)
+
+
+def test_another_family_is_named_before_sizes_that_it_calls_otherwise(tmp_path):
+    config = {"model_type": "distilbert", "dim": CONFIG["hidden_size"], "n_layers": 2}
+    folder = make(tmp_path / "model", {"config.json": to_json(config)})
+    with pytest.raises(CheckpointError, match=f"{folder} is DistilBERT, and bertkit runs BERT"):
+        _ = OpenModel.open(folder).sentences
 
 
 def test_the_encoder_is_opened_as_any_checkpoint(tmp_path):

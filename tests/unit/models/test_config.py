@@ -4,6 +4,7 @@ import pytest
 
 from bertkit.base.errors import CheckpointError, SettingsError
 from bertkit.models.bert.config import PRESETS, BertConfig
+from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.nn.block import ACTIVATIONS
 
 
@@ -38,7 +39,6 @@ def test_the_message_names_the_sizes_that_do_not_fit():
         ("auto_map", {"AutoModel": "modeling.Model"}),
         ("pruned_heads", {"1": [0]}),
         ("quantization_config", {"bits": 4}),
-        ("model_type", "roberta"),
         ("hidden_act", "quick_gelu"),
         ("hidden_size", -1),
         ("hidden_size", 10**12),
@@ -54,9 +54,27 @@ def test_what_we_do_not_do_is_refused_by_name(key, value):
         BertConfig.from_dict({key: value}, "config.json")
 
 
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("mpnet", r"m/ is MPNet.* google-bert/bert-base-uncased .*all-MiniLM-L6-v2"),
+        ("xlm-roberta", "m/ is XLM-RoBERTa.* google-bert/bert-base-multilingual-cased"),
+        ("gpt2", "m/ is GPT-2.* --objective causal"),
+        ("squeezenet", "m/ is model_type 'squeezenet'.* google-bert/bert-base-uncased"),
+        ("bertkit-lstm", "m/ is a bertkit-lstm, not a BERT"),
+    ],
+)
+def test_another_family_is_named_with_a_bert_that_does_its_job(kind, said):
+    foreign = {"model_type": kind, "pad_token_id": 1, "n_layers": 2}
+    with pytest.raises(CheckpointError, match=said) as refused:
+        BertConfig.from_dict(foreign, "m/")
+    assert "pad_token_id" not in str(refused.value)
+    halves = {"model_type": "encoder-decoder", "encoder": {"model_type": "bert"}}
+    with pytest.raises(CheckpointError, match=said):
+        EncoderDecoderConfig.from_dict({**halves, "decoder": foreign}, "m/")
+
+
 def test_what_it_is_instead_is_said():
-    with pytest.raises(CheckpointError, match="model_type: expected 'bert', got 'bart'"):
-        BertConfig.from_dict({"model_type": "bart"}, "config.json")
     with pytest.raises(CheckpointError, match=r"='relative_key' isn't .* absolute positions only"):
         BertConfig.from_dict({"position_embedding_type": "relative_key"}, "config.json")
 

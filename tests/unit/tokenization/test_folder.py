@@ -175,7 +175,9 @@ def test_files_that_arent_what_they_should_be(tmp_path):
     ("part", "value", "message"),
     [
         ("model", None, "has no object named model"),
-        ("model", {"type": "BPE"}, "model.type must be 'WordPiece', got 'BPE'"),
+        ("model", {"type": "BPE"}, "is a BPE tokenizer, as RoBERTa, .* WordPiece; use google-"),
+        ("model", {"type": "Unigram"}, "is a Unigram tokenizer, as XLM-RoBERTa, .* use google-"),
+        ("model", {"type": "Letters"}, "model.type must be 'WordPiece', got 'Letters'"),
         ("model", {"max_input_chars_per_word": 200}, "must be 100, got 200"),
         ("model", {"continuing_subword_prefix": "@@"}, "must be '##', got '@@'"),
         ("model", {"vocab": ["a"]}, "must map each entry to its id"),
@@ -212,6 +214,15 @@ def test_a_foreign_tokenizer_json_is_refused_by_name(
     content[part] = content[part] | value if is_merged else value
     path.write_text(json.dumps(content))
     with pytest.raises(BertkitError, match=message):
+        Tokenizer.load(tmp_path)
+
+
+def test_another_algorithm_is_named_before_what_else_differs(tmp_path):
+    save_without_manifest(Tokenizer(VOCABULARY), tmp_path)
+    path = tmp_path / "tokenizer.json"
+    content = json.loads(path.read_text(encoding="utf-8")) | {"normalizer": None}
+    path.write_text(json.dumps(content | {"model": {"type": "Unigram", "vocab": [["a", -1.0]]}}))
+    with pytest.raises(InputError, match="is a Unigram tokenizer"):
         Tokenizer.load(tmp_path)
 
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from bertkit.base.errors import CheckpointError, InputError, SettingsError
 from bertkit.base.settings import describe_validation
+from bertkit.checkpoints.families import check_family
 from bertkit.checkpoints.file_names import CONFIG_LIMIT_BYTES
 from bertkit.checkpoints.names import MODEL_TYPE, OWN_MODEL_TYPE
 
@@ -274,6 +275,7 @@ class BertConfig(ModelConfig):
                 f"{source} is an encoder-decoder, for `bertkit translate` or `bertkit summarize`; a"
                 " single BERT is needed here"
             )
+        check_family(values, source)
         return super().from_dict(values, source)
 
 

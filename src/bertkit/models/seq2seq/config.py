@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from bertkit.base.errors import CheckpointError
+from bertkit.checkpoints.families import check_family
 from bertkit.checkpoints.names import MODEL_TYPE, OWN_MODEL_TYPE
 from bertkit.models.bert.config import BertConfig, ModelConfig
 
@@ -104,6 +105,9 @@ class EncoderDecoderConfig(ModelConfig):
                 f"{source} isn't an encoder-decoder (its model_type is {kind!r:.80}); train one"
                 " with `bertkit finetune translate`"
             )
+        for half in (values.get("encoder"), values.get("decoder")):
+            if isinstance(half, dict):
+                check_family(half, source)
         return super().from_dict(values, source)
 
     @property

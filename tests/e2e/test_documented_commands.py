@@ -13,7 +13,8 @@ from pydantic import ValidationError
 from tests.e2e.documentation import Block, list_pages, read_blocks
 
 from bertkit.base.errors import BertkitError
-from bertkit.cli.main import build_app, describe_usage, take_config_flag
+from bertkit.cli.main import build_app, find_flags, take_config_flag
+from bertkit.cli.usage import describe_usage
 
 SEPARATORS = {"|", "&&", ";"}
 LAUNCHERS = {"srun", "torchrun"}
@@ -72,7 +73,7 @@ def find_problem(words: list[str]) -> str | None:
         app = build_app()
         app.parse_args(take_config_flag(words)[0], exit_on_error=False, print_error=False)
     except CycloptsError as error:
-        return describe_usage(error, words)
+        return describe_usage(error, words, find_flags(words))
     except (BertkitError, ValidationError) as error:
         return str(error)
     return None

@@ -89,7 +89,7 @@ def test_what_matters_most_stands_first(capsys):
 
 def test_a_misspelled_command_gets_a_suggestion(capsys):
     assert main(["pretrian"]) == 2
-    assert 'Did you mean "pretrain"?' in capsys.readouterr().err
+    assert "did you mean `bertkit pretrain`?" in capsys.readouterr().err
 
 
 def test_help_is_quick():

@@ -4,19 +4,11 @@ import os
 import sys
 import tomllib
 from collections.abc import Collection, Iterable, Sequence
-from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cyclopts import (
-    App,
-    CycloptsError,
-    Group,
-    MissingArgumentError,
-    UnknownCommandError,
-    UnknownOptionError,
-)
+from cyclopts import App, CycloptsError, Group
 from cyclopts.config import Dict as ConfigDict
 from pydantic import ValidationError
 
@@ -36,7 +28,7 @@ from bertkit.cli.output import (
     settle_standard_error,
 )
 from bertkit.cli.predict import build_finetune, build_predict
-from bertkit.cli.texts import MisspelledOptionError
+from bertkit.cli.usage import describe_usage
 from bertkit.tasks.table import TASKS
 
 COMMANDS = {
@@ -197,7 +189,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValidationError as error:
         return fail(describe_validation(error), SettingsError.exit_code)
     except CycloptsError as error:
-        return fail(describe_usage(error, words), SettingsError.exit_code)
+        return fail(describe_usage(error, words, find_flags(words)), SettingsError.exit_code)
     except KeyboardInterrupt:
         return fail("interrupted", 130)
     except Exception as error:
@@ -276,33 +268,6 @@ def find_flags(words: Sequence[str]) -> set[str]:
     """The flags of the command that the words name, as in `list_flags`."""
     _, apps, _ = build_app().parse_commands(take_config_flag(words)[0])
     return list_flags(apps[-1]) if apps[-1].default_command is not None else set()
-
-
-def describe_usage(error: CycloptsError, words: Sequence[str]) -> str:
-    """One line for a command line that can't be parsed."""
-    cause = error.__cause__
-    if isinstance(cause, ValidationError):
-        return describe_validation(cause)
-    chain = " ".join(getattr(error, "command_chain", None) or ())
-    if isinstance(error, UnknownCommandError) and error.app is not None and not chain:
-        leave_out_broken(error.app)  # the message imports the others
-    message = str(error)
-    if isinstance(cause, MisspelledOptionError):  # otherwise the message shows all the texts
-        message = describe_unknown(str(cause), words)
-    elif isinstance(error, UnknownOptionError):
-        message = describe_unknown(error.token.keyword or error.token.value, words)
-    elif isinstance(error, MissingArgumentError) and error.argument is not None:
-        names = error.argument.names or (error.argument.name,)
-        is_given = any(word.partition("=")[0] in names for word in words)
-        message = f"{error.argument.name} {'needs a value' if is_given else 'is missing'}"
-    return f"{message} (see `bertkit {chain} --help`)".replace("bertkit  ", "bertkit ")
-
-
-def describe_unknown(option: str, words: Sequence[str]) -> str:
-    """Name an unknown option, and the option of the command that is spelled most like it."""
-    name = option.partition("=")[0]
-    near = get_close_matches(name.lstrip("-").replace("_", "-"), sorted(find_flags(words)), 1)
-    return f"there is no option {name}" + "".join(f"; did you mean --{flag}?" for flag in near)
 
 
 def take_config_flag(words: Sequence[str]) -> tuple[list[str], Path | None]:

@@ -1,0 +1,128 @@
+"""Messages for command lines that can't be parsed, with the nearest option or command."""
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import takewhile
+
+from cyclopts import CycloptsError, MissingArgumentError, UnknownCommandError, UnknownOptionError
+from cyclopts.argument import Argument
+from pydantic import ValidationError
+
+from bertkit.base.settings import describe_validation
+from bertkit.cli.texts import MisspelledOptionError
+
+FEWEST_LETTERS = 3  # of a beginning that stands for the whole name
+MAX_LISTED = 12  # commands
+# What other programs call it; shown if the command has the option.
+OPTIONS_OF_OTHERS = {
+    "eval-batch-size": "batch-size",
+    "lr": "learning-rate",
+    "max-seq-length": "max-length",
+    "model-name-or-path": "model",
+    "num-epochs": "epochs",
+    "num-train-epochs": "epochs",
+    "out": "output",
+    "output-dir": "output",
+    "per-device-train-batch-size": "batch-size",
+    "train-file": "train",
+    "validation-file": "dev",
+}
+TASKS_HINT = "each task has a command of its own, such as `bertkit classify`"
+# What commands that people know from elsewhere are here.
+COMMANDS_OF_OTHERS = {
+    "encode": "`bertkit embed` turns texts into vectors",
+    "ner": "`bertkit tag` finds entities, with a model of `bertkit finetune tag`",
+    "predict": TASKS_HINT,
+    "qa": "`bertkit answer` answers questions, with a model of `bertkit finetune answer`",
+    "rerank": "`bertkit finetune regress` on pairs of texts trains a model that reranks, and"
+    " `bertkit serve` answers /rerank with it",
+    "train": "`bertkit finetune` trains a model for a task, and `bertkit pretrain` one on raw text",
+}
+ABSENT = {"lora": "bertkit has no adapters, and trains all weights unless --freeze is given"}
+
+
+def describe_usage(error: CycloptsError, words: Sequence[str], flags: Collection[str]) -> str:
+    """Describe in one line what is wrong; `flags` are those of the command."""
+    cause = error.__cause__
+    if isinstance(cause, ValidationError):
+        return describe_validation(cause)
+    chain = " ".join(getattr(error, "command_chain", None) or ())
+    if isinstance(cause, MisspelledOptionError):  # otherwise the message shows all the texts
+        message = describe_option(str(cause), flags)
+    elif isinstance(error, UnknownOptionError):
+        message = describe_option(error.token.keyword or error.token.value, flags)
+    elif isinstance(error, UnknownCommandError) and error.unused_tokens and error.app is not None:
+        names = [name for name in error.app if not name.startswith("-")]
+        message = describe_command(error.unused_tokens[0], chain, names)
+    elif isinstance(error, MissingArgumentError) and error.argument is not None:
+        message = describe_missing(error.argument, words, flags)
+    else:
+        message = str(error)
+    return f"{message} (see `bertkit {chain} --help`)".replace("bertkit  ", "bertkit ")
+
+
+def describe_missing(argument: Argument, words: Sequence[str], flags: Collection[str]) -> str:
+    """Name an argument that is missing or has no value, or an option that may be meant for it."""
+    names = argument.names or (argument.name,)
+    if any(word.partition("=")[0] in names for word in words):
+        return f"{argument.name} needs a value"
+    for misspelled in list_misspelled(words, flags):
+        return describe_option(misspelled, flags)
+    return f"{argument.name} is missing"
+
+
+def describe_option(option: str, flags: Collection[str]) -> str:
+    """Name an unknown option, and the option of the command that is meant, if one is near."""
+    name = option.partition("=")[0]
+    bare = _strip(name)
+    other = OPTIONS_OF_OTHERS.get(bare, "")
+    near = [other] if other in flags else find_near(bare, flags)
+    hint = f"; did you mean --{near[0]}?" if near else ""
+    if bare in ABSENT:
+        hint = f"; {ABSENT[bare]}"
+    return f"there is no option {name}{hint}"
+
+
+def describe_command(name: str, chain: str, names: Sequence[str]) -> str:
+    """Name an unknown command, and the one that is meant, if one is near."""
+    program = f"bertkit {chain}".strip()
+    message = f"there is no command `{program} {name[:80]}`"
+    if not chain and name in COMMANDS_OF_OTHERS:
+        return f"{message}; {COMMANDS_OF_OTHERS[name]}"
+    if near := find_near(name, names):
+        return f"{message}; did you mean `{program} {near[0]}`?"
+    return f"{message}; there are {', '.join(names)}" if len(names) <= MAX_LISTED else message
+
+
+def list_misspelled(words: Sequence[str], flags: Collection[str]) -> Iterator[str]:
+    """Yield words that are no options of the command, and near to one."""
+    for word in takewhile(lambda word: word != "--", words):
+        bare = _strip(word.partition("=")[0])
+        is_known = {bare, bare.removeprefix("no-"), bare.removeprefix("empty-")} & {*flags}
+        if word.startswith("--") and not is_known and find_near(bare, flags):
+            yield word
+
+
+def find_near(name: str, names: Collection[str]) -> list[str]:
+    """Return the nearest of the names that a third of the letters may differ from, if any does."""
+    begun = [one for one in sorted(names) if len(name) >= FEWEST_LETTERS and one.startswith(name)]
+    distances = {one: measure_distance(name, one) for one in sorted(names)}
+    near = [one for one in distances if 3 * distances[one] <= max(len(name), len(one))]
+    return sorted(near, key=lambda one: distances[one])[:1] or begun[:1]
+
+
+def measure_distance(one: str, other: str) -> int:
+    """Count the letters to insert, remove, replace or exchange with their neighbor."""
+    before, row = [0], list(range(len(other) + 1))
+    for index, letter in enumerate(one):
+        earlier, before, row = before, row, [index + 1]
+        for place, counterpart in enumerate(other):
+            same = before[place] + (letter != counterpart)
+            costs = [before[place + 1] + 1, row[place] + 1, same]
+            if index and place and one[index - 1] + letter == counterpart + other[place - 1]:
+                costs.append(earlier[place - 1] + 1)
+            row.append(min(costs))
+    return row[-1]
+
+
+def _strip(option: str) -> str:
+    return option.lstrip("-").replace("_", "-")

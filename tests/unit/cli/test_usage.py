@@ -1,0 +1,77 @@
+import pytest
+
+from bertkit.cli.main import main
+from bertkit.cli.usage import COMMANDS_OF_OTHERS, find_near, measure_distance
+from bertkit.tasks.table import TASKS
+
+FINETUNE = ["finetune", "classify", "--output", "made/"]
+
+
+def fails(capsys, words) -> str:
+    assert main(words) == 2
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err.count("\n")) == ("", 1)
+    return captured.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        # An option that is required is missing because it is misspelled.
+        ([*FINETUNE, "--trian", "a.csv"], "no option --trian; did you mean --train? (see"),
+        ([*FINETUNE, "--trian=a.csv"], "no option --trian; did you mean --train? (see"),
+        ([*FINETUNE, "--no-header"], "--train is missing (see"),
+        ([*FINETUNE, "--train"], "--train needs a value (see"),
+        # Nothing is near.
+        ([*FINETUNE, "--train", "a.csv", "--lora"], "no option --lora; bertkit has no adapters"),
+        ([*FINETUNE, "--train", "a.csv", "--gamma", "2"], "no option --gamma (see"),
+        # Other programs' names.
+        ([*FINETUNE, "--train", "a.csv", "--lr", "1"], "did you mean --learning-rate?"),
+        (["convert", "a/", "b/", "--lr", "1"], "no option --lr (see"),
+        # A beginning.
+        ([*FINETUNE, "--train", "a.csv", "--batch", "8"], "did you mean --batch-size?"),
+    ],
+)
+def test_an_option_is_suggested_only_if_it_is_near(capsys, words, said):
+    assert said in fails(capsys, words)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["rerank", "a"], "no command `bertkit rerank`; `bertkit finetune regress` on pairs"),
+        (["train"], "`bertkit finetune` trains a model for a task"),
+        (["serv", "model/"], "did you mean `bertkit serve`?"),
+        (["frobnicate"], "no command `bertkit frobnicate` (see `bertkit --help`)"),
+        (["finetune", "clasify"], "did you mean `bertkit finetune classify`?"),
+        (["finetune", "ner"], f"no command `bertkit finetune ner`; there are {', '.join(TASKS)}, "),
+    ],
+)
+def test_a_command_is_suggested_only_if_it_is_near(capsys, words, said):
+    assert said in fails(capsys, words)
+
+
+@pytest.mark.parametrize("name", COMMANDS_OF_OTHERS)
+def test_a_command_of_other_programs_is_pointed_to_ours(capsys, name):
+    assert COMMANDS_OF_OTHERS[name] in fails(capsys, [name])
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "distance"),
+    [
+        ("", "", 0),
+        ("", "ab", 2),
+        ("train", "trian", 1),
+        ("lora", "format", 3),
+        ("abc", "ca", 3),
+    ],
+)
+def test_distance(one, other, distance):
+    assert measure_distance(one, other) == measure_distance(other, one) == distance
+
+
+def test_the_nearest_is_first_and_a_third_of_the_letters_may_differ():
+    assert find_near("outptu", ["out", "output", "top-k"]) == ["output"]
+    assert find_near("lora", ["format", "load"]) == []
+    assert find_near("do", ["doc-stride"]) == []
+    assert find_near("doc", ["doc-stride"]) == ["doc-stride"]

@@ -126,16 +126,32 @@ def _find_model(text: str | Path | None, revision: str | None, *, for_weights: b
                 " this disk; leave it out"
             )
         return find_run(Path(text))
-    if not is_hub_id(str(text)):
-        raise MissingFileError(
-            f"{text} doesn't exist, and isn't the id of a model of the Hub (owner/name) either"
-        )
+    check_name_of_hub(text)
     try:
         return _fetch_model(str(text), _checked_revision(revision), for_weights)
     except HubError as error:  # a misspelled folder name ends up here too
         raise HubError(
             f"there is no {text} on this disk, and the Hub gives none: {error}"
         ) from None
+
+
+def check_model(text: str | Path) -> None:
+    """Raise a `MissingFileError` at once if no folder and no model of the Hub has such a name."""
+    if not is_remote(text) and not any(map(is_on_disk, (text, f"{text}{TENSORFLOW_SUFFIX}"))):
+        check_name_of_hub(text)
+
+
+def check_name_of_hub(text: str | Path) -> None:
+    """Raise a `MissingFileError` if what isn't on the disk can't be the id of a model of the Hub.
+
+    Ids without an owner are from the Hub's first years, and those of BERTs have hyphens.
+    """
+    name = str(text)
+    if not is_hub_id(name) or not {"/", "-"} & set(name):
+        raise MissingFileError(
+            f"{name} doesn't exist, and isn't the id of a model of the Hub either, which is"
+            " owner/name, such as google-bert/bert-base-uncased"
+        )
 
 
 def is_on_disk(name: str | Path) -> bool:
@@ -510,10 +526,20 @@ def _open_stream(
             yield start_byte if response.status_code == 206 else 0, response.iter_raw()
     except (client.HTTPError, client.InvalidURL) as error:
         raise _UnreachableError(
-            f"{constants.ENDPOINT} can't be reached ({type(error).__name__}: {_one_line(error)});"
-            f" check the network, or raise HF_HUB_DOWNLOAD_TIMEOUT ({timeout_seconds} s); what is"
-            f" in the cache, {constants.HF_HUB_CACHE}, is used with HF_HUB_OFFLINE=1"
+            f"{constants.ENDPOINT} can't be reached ({_describe_failure(error, timeout_seconds)});"
+            f" check the network, or set HF_HUB_OFFLINE=1 to use what is in the cache,"
+            f" {constants.HF_HUB_CACHE}"
         ) from None
+
+
+def _describe_failure(error: Exception, timeout_seconds: float) -> str:
+    """Describe why there was no response, in the words of the system."""
+    kind, said = type(error).__name__, re.sub(r"^\[Errno -?\d+\] ", "", _one_line(error))
+    if "Timeout" in kind:
+        return (
+            f"no answer within {timeout_seconds} s; a larger HF_HUB_DOWNLOAD_TIMEOUT waits longer"
+        )
+    return said if said and kind == "ConnectError" else f"{kind}: {said}"
 
 
 def _refusal(model_id: str, status: int, headers: Mapping[str, str]) -> HubError:

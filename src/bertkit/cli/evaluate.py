@@ -72,6 +72,9 @@ def evaluate(
     given = [place for place in (data, minimal_pairs, held_out) if place is not None]
     if len(given) != 1:
         raise SettingsError("give one of: labeled data, --minimal-pairs, --held-out")
+    from bertkit.checkpoints.hub import check_model
+
+    check_model(model)  # before torch is loaded
     if data is not None:
         evaluate_rows(model, data, output, settings, columns, loading, json=json)
         return

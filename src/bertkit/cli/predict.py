@@ -257,6 +257,9 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
         values = inputs.gather(words) if source is None else []
         if source is None and not values:
             raise InputError(NO_TEXT)
+        from bertkit.checkpoints.hub import check_model
+
+        check_model(model)  # before torch is loaded
         from bertkit.data.writers import check_output
         from bertkit.inference.predictor import Predictor
         from bertkit.jobs.predict import (

@@ -187,9 +187,11 @@ def take_model(
     folders and ids of the Hub have. A plain word is a text, since ids without a slash have a hyphen
     or a digit (bert-base-uncased).
     """
+    from bertkit.checkpoints.hub import check_model, is_hub_id, is_on_disk
+
     if model is not None:
+        check_model(model)
         return model, tuple(words)
-    from bertkit.checkpoints.hub import is_hub_id, is_on_disk
 
     if words:
         first, *others = words
@@ -213,6 +215,10 @@ def take_model_and_files(
     if not inputs or (len(inputs) > 1 and not takes_several):
         wanted = "a file or folder" if takes_several else "one file"
         raise SettingsError(f"give {wanted} of texts, or - for standard input")
+    from bertkit.checkpoints.hub import check_model
+
+    if model is not None:
+        check_model(model)
     return model or take_bundled("vectors"), list(inputs)
 
 

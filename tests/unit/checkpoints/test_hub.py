@@ -442,7 +442,8 @@ def test_no_network_names_the_cache_and_offline_mode(hub, monkeypatch):
         taken.bind(("127.0.0.1", 0))
         endpoint = f"http://127.0.0.1:{taken.getsockname()[1]}"
         monkeypatch.setattr(constants, "ENDPOINT", endpoint)
-        with pytest.raises(HubError, match=r"can't be reached.*cache, .*HF_HUB_OFFLINE=1"):
+        message = r"can't be reached \(Connection refused\); .*HF_HUB_OFFLINE=1 .* cache, "
+        with pytest.raises(HubError, match=message):
             resolve_model(MODEL)
 
 
@@ -456,7 +457,7 @@ def test_an_endpoint_that_is_none_is_told(hub, monkeypatch, endpoint):
 def test_a_server_that_says_nothing_is_left(hub, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 0.05)
     hub.stalled = threading.Event()
-    with pytest.raises(HubError, match=r"ReadTimeout.*raise HF_HUB_DOWNLOAD_TIMEOUT \(0.05 s\)"):
+    with pytest.raises(HubError, match=r"no answer within 0.05 s; .*HF_HUB_DOWNLOAD_TIM"):
         resolve_model(MODEL)
     hub.stalled.set()
 
@@ -623,7 +624,9 @@ def test_what_is_not_on_the_disk_is_fetched(hub, folder):
     assert (folder / "refs" / "v1").is_file()
 
 
-@pytest.mark.parametrize("text", ["no/such/folder", "./model", "x\0", "y" * 5000])
+@pytest.mark.parametrize(
+    "text", ["no/such/folder", "./model", "nomodel", "tiny2", "x\0", "y" * 5000]
+)
 def test_what_is_neither_is_told(hub, text):
     with pytest.raises(MissingFileError, match="doesn't exist, and isn't the id of a model"):
         resolve_model(text)

@@ -96,7 +96,7 @@ def test_a_task_of_another_kind_has_its_commands_with_its_line(monkeypatch, caps
 def test_a_misspelled_task_gets_a_suggestion(capsys):
     assert main(["finetune", "clasify"]) == 2
     error = capsys.readouterr().err
-    assert 'Did you mean "classify"?' in error
+    assert "did you mean `bertkit finetune classify`?" in error
     assert error.count("\n") == 1
 
 

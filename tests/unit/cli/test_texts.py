@@ -2,6 +2,7 @@
 
 import io
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -248,7 +249,10 @@ def test_texts_alone_are_for_the_bundled_model(bundled, capsys):
 
 
 def test_a_flag_names_the_model_whatever_the_texts_look_like(bundled, run_folder):
-    assert take_model((run_folder, "b"), "other", "words") == ("other", (run_folder, "b"))
+    assert take_model((run_folder, "b"), "owner/other", "words") == (
+        "owner/other",
+        (run_folder, "b"),
+    )
 
 
 def test_a_word_that_may_be_a_model_is_an_error(bundled):
@@ -344,10 +348,30 @@ def test_python_needs_no_name_either(bundled):
         (["next-sentence", "only one text"], "got 1 text; give two"),
         (["view", "a text", "a pair", "and more"], "got 3 texts; give one, or two"),
         (["attention", "a text", "a pair", "and more"], "got 3 texts; give one, or two"),
-        (["embed", "a", "b", "c"], "b doesn't exist, and matches no file"),
+        (["embed", "a/a", "b", "c"], "b doesn't exist, and matches no file"),
         (["embed"], "give a file or folder of texts, or - for standard input"),
     ],
 )
 def test_a_wrong_number_of_texts_is_told_in_one_line(bundled, capsys, words, message):
     assert main(words) == 2
     assert message in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "classify nomodel text",
+        "evaluate nomodel test.csv",
+        "embed nomodel a.txt",
+        "fill-mask --model nomodel a",
+        "similarity --model nomodel a b",
+    ],
+)
+def test_what_can_be_no_model_is_told_before_torch_is_loaded_or_the_hub_is_asked(line):
+    code = (
+        "import sys; from bertkit.cli.main import main; code = main(sys.argv[1:]);"
+        " assert not {'torch', 'huggingface_hub'} & sys.modules.keys(); sys.exit(code)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *line.split()], capture_output=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"bertkit: nomodel doesn't exist, and isn't the id of a model of")

@@ -1,6 +1,8 @@
 """Floats are compared by their largest value, in the precision of the reference."""
 
+import ast
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -80,3 +82,77 @@ def test_the_error_names_the_place_the_distance_and_the_limit():
     expected = close(torch.zeros(2))
     assert torch.ones(2) != expected
     assert "[0] 1.0 is 1 from 0.0; at most 1e-05" in repr(expected)
+
+
+OTHER_WAYS = {
+    "allclose",
+    "approx",
+    "assert_allclose",
+    "assert_almost_equal",
+    "assert_array_almost_equal",
+    "assertAlmostEqual",
+    "isclose",
+}
+PLANTED = """
+from numpy.testing import assert_allclose
+assert found == pytest.approx(3.0)
+torch.testing.assert_close(found, expected)
+assert torch.allclose(found, expected)
+assert abs(found - expected) < 1e-6
+assert 0 < float((found - expected).abs().max()) <= TOLERANCE
+assert found.isclose(expected).all()
+"""
+ALLOWED = """
+from tests.closeness import assert_close
+assert_close(found, expected)
+assert found == close(expected)
+nearest = min(names, key=lambda name: abs(places[name] - place))
+assert abs(gradient) > 0
+"""
+
+
+def find_other_ways(source):
+    """Yield the lines that compare floats, but not by `tests/closeness.py`."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.ImportFrom(names=names):
+                is_other = any(one.name in OTHER_WAYS for one in names)
+            case ast.Attribute(attr="assert_close"):
+                is_other = True
+            case ast.Attribute(attr=name) | ast.Name(id=name):
+                is_other = name in OTHER_WAYS
+            case ast.Assert(test=condition):
+                compared = [one for one in ast.walk(condition) if isinstance(one, ast.Compare)]
+                is_other = any(map(limits_a_distance, compared))
+            case _:
+                is_other = False
+        if is_other:
+            yield node.lineno
+
+
+def limits_a_distance(comparison):
+    """Tell whether it is like `abs(a - b) < limit` or `(a - b).abs().max() <= limit`."""
+    calls = [one for one in ast.walk(comparison) if isinstance(one, ast.Call)]
+    distances = [
+        one
+        for one in calls
+        if getattr(one.func, "attr", getattr(one.func, "id", "")) in ("abs", "fabs")
+        and any(isinstance(each, ast.Sub) for each in ast.walk(one))
+    ]
+    return bool(distances) and any(isinstance(one, ast.Lt | ast.LtE) for one in comparison.ops)
+
+
+def test_floats_are_compared_in_no_other_way():
+    root = Path(__file__).parents[2]
+    files = [path for path in root.rglob("*.py") if "tests" in path.relative_to(root).parts]
+    found = {
+        str(path.relative_to(root)): sorted(find_other_ways(path.read_text("utf-8")))
+        for path in files
+    }
+    assert {path: lines for path, lines in found.items() if lines} == {}
+
+
+def test_other_ways_are_found():
+    lines = [number for number, line in enumerate(PLANTED.splitlines(), start=1) if line]
+    assert sorted(set(find_other_ways(PLANTED))) == lines
+    assert list(find_other_ways(ALLOWED)) == []

@@ -1,7 +1,7 @@
 """Similarity of two texts is a number, of several a matrix; a file has columns of any task."""
 
-import numpy as np
 import pytest
+from tests.closeness import assert_close, close
 
 import bertkit
 from bertkit.api.vectors import TaskColumns
@@ -14,12 +14,12 @@ def test_similarity_of_two_texts_or_of_all_pairs(model):
     first, second = ["the cat", "a dog saw the hat"], ["a hat", "the cat", "dogs"]
     scores = bertkit.similarity(first, second, model=model)
     assert scores.shape == (2, 3)
-    assert scores[0, 1] == pytest.approx(1, abs=1e-6)
+    assert scores[0, 1] == close(1, "float32")
     one = bertkit.similarity("the cat", "a hat", model=model)
     assert isinstance(one, float)
-    assert one == pytest.approx(scores[0, 0], abs=1e-6)
+    assert one == close(scores[0, 0], "float32")
     among = bertkit.similarity(first, model=model, similarity="euclidean")
-    np.testing.assert_allclose(among, among.T, atol=1e-6)
+    assert_close(among, among.T)
     assert bertkit.similarity("the cat", second, model=model).shape == (1, 3)
 
 

@@ -178,6 +178,6 @@ def test_what_is_not_defined_comes_back_as_nan():
     numbers = TypeAdapter(dict[str, SavedNumber])
     saved = numbers.dump_python({"f1": 0.5, "mcc": math.nan, "loss": math.inf}, mode="json")
     assert saved == {"f1": 0.5, "mcc": None, "loss": None}
-    assert numbers.validate_python(saved) == pytest.approx(
-        {"f1": 0.5, "mcc": math.nan, "loss": math.nan}, nan_ok=True
-    )
+    found = numbers.validate_python(saved)
+    assert found.pop("f1") == 0.5
+    assert [math.isnan(value) for value in found.values()] == [True, True]

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from tests.closeness import close
 from tests.unit.inference.small_task import LABELS, save_classifier
 
 from bertkit.base.errors import InputError, SettingsError
@@ -139,8 +140,8 @@ def read_json_lines(text):
 
 def matches(shown, answers):
     assert [each["label"] for each in shown] == [each.label for each in answers]
-    assert [each["probability"] for each in shown] == pytest.approx(
-        [each.probability for each in answers], abs=1e-6
+    assert [each["probability"] for each in shown] == close(
+        [each.probability for each in answers], "float32"
     )
     return True
 
@@ -293,7 +294,7 @@ def test_answers_are_written_as_csv(run, model, classify, tmp_path, write_csv):
     for row, answer, (text, pair) in zip(rows, answers, ROWS, strict=True):
         assert (row["text"], row["pair"]) == (text, pair)
         for name, probability in answer.probabilities.items():
-            assert float(row[f"probability_{name}"]) == pytest.approx(probability, abs=1e-6)
+            assert float(row[f"probability_{name}"]) == close(probability, "float32")
 
 
 def test_a_table_comes_back_with_its_predictions(run, model, tmp_path):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import TypeAdapter
+from tests.closeness import close
 from tests.unit.data.corpora import COMPRESS, DOCUMENTS, LONG, TEXT, read, write, write_parquet
 
 from bertkit.base.errors import InputError
@@ -265,7 +266,7 @@ def test_progress_adds_up_to_the_bytes_on_disk(folder):
     seen: list[int] = []
     corpus.advance = seen.append
     assert list(corpus.documents())
-    assert sum(seen) == pytest.approx(corpus.size_bytes, abs=8)
+    assert sum(seen) == close(corpus.size_bytes, within=8)
 
 
 TEXT_OF = {

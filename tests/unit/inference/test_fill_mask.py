@@ -5,6 +5,7 @@ from itertools import count, islice
 
 import pytest
 import torch
+from tests.closeness import close
 from tests.unit.inference.small import WORDS, build_model, save_small, start
 
 from bertkit.base.errors import InputError, SettingsError
@@ -53,7 +54,7 @@ def test_candidates_are_those_of_the_padded_door(loaded):
     filled = start(FillMask, loaded, precision="fp32")(TEXT, top_k=3)
     found = [[(c.token_id, c.probability) for c in blank] for blank in filled.blanks]
     assert [[id_ for id_, _ in blank] for blank in found] == expected.indices.tolist()
-    shares = [[pytest.approx(share, abs=1e-6) for share in row] for row in expected.values.tolist()]
+    shares = [[close(share, "float32") for share in row] for row in expected.values.tolist()]
     assert [[share for _, share in blank] for blank in found] == shares
     first, second = (blank[0].token.removeprefix("##") for blank in filled.blanks)
     assert filled.filled == f"the {first} saw {second} cat"
@@ -63,7 +64,7 @@ def test_candidates_are_those_of_the_padded_door(loaded):
 def test_targets_keep_their_probabilities_among_all_words(loaded):
     (every, _) = start(FillMask, loaded)(TEXT, top_k=100).blanks
     assert len(every) == loaded.tokenizer.vocab_size
-    assert sum(c.probability for c in every) == pytest.approx(1.0)
+    assert sum(c.probability for c in every) == close(1.0, "float32")
     (some, _) = start(FillMask, loaded)(TEXT, targets=["hat", "DOG", "##s"]).blanks
     assert {c.token for c in some} == {"hat", "dog", "##s"}
     assert some == [c for c in every if c.token in {"hat", "dog", "##s"}]
@@ -135,9 +136,7 @@ def test_another_engine_fills_the_same(loaded, tmp_path):
     exact = start(FillMask, loaded, "torch", "fp32")
     for one, other in zip(fill(TEXT).blanks, exact(TEXT).blanks, strict=True):
         assert [c.token for c in one] == [c.token for c in other]
-        assert [c.probability for c in one] == pytest.approx(
-            [c.probability for c in other], abs=1e-5
-        )
+        assert [c.probability for c in one] == close([c.probability for c in other], "float32")
 
 
 def test_no_texts_have_no_results(loaded):
@@ -184,8 +183,8 @@ def test_blanks_are_the_same_in_many_batches(loaded, seen, small_batches):
         assert (one.text, one.filled) == (other.text, other.filled)
         for first, second in zip(one.blanks, other.blanks, strict=True):
             assert [c.token_id for c in first] == [c.token_id for c in second]
-            assert [c.probability for c in first] == pytest.approx(
-                [c.probability for c in second], abs=1e-6
+            assert [c.probability for c in first] == close(
+                [c.probability for c in second], "float32"
             )
 
 
@@ -196,7 +195,7 @@ def test_pairs_are_the_same_in_many_batches(loaded, seen, small_batches):
             start(NextSentence, loaded, "torch")(wrong)
     assert len(seen) == 1
     small_batches()
-    assert start(NextSentence, loaded, "torch")(PAIRS) == pytest.approx(whole, abs=1e-6)
+    assert start(NextSentence, loaded, "torch")(PAIRS) == close(whole, "float32")
     assert seen[1:] == [(12,), (11, 5)]
 
 
@@ -206,7 +205,7 @@ def test_a_pair_is_judged_as_the_padded_door_judges_it(loaded):
     arrays = (batch.input_ids, batch.token_type_ids, batch.attention_mask)
     logits = loaded.model(*map(torch.from_numpy, arrays)).seq_relationship_logits
     expected = logits.softmax(dim=-1)[:, 0].tolist()
-    assert start(NextSentence, loaded, "torch", "fp32")(PAIRS) == pytest.approx(expected, abs=1e-6)
+    assert start(NextSentence, loaded, "torch", "fp32")(PAIRS) == close(expected, "float32")
 
 
 @pytest.mark.parametrize(
@@ -215,7 +214,7 @@ def test_a_pair_is_judged_as_the_padded_door_judges_it(loaded):
 def test_a_pair_has_its_probability_in_each_precision(loaded, engine, precision, most):
     expected = start(NextSentence, loaded, "torch", "fp32")(PAIRS)
     found = start(NextSentence, loaded, engine, precision)(PAIRS)
-    assert found == pytest.approx(expected, abs=most)
+    assert found == close(expected, within=most)
     assert (found != expected) or precision == "fp32"
 
 

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from tests.closeness import close
 from tests.unit.inference.small import start
 from tests.unit.inference.small_causal import save_causal
 
@@ -52,9 +53,9 @@ def test_left_to_right_it_is_that_of_the_whole_text(left_to_right):
         ids = tokenizer.encode(text).ids
         scores = log_shares(left_to_right, ids)
         expected = sum(float(scores[place, token]) for place, token in enumerate(ids[1:]))
-        assert found.log_probability == pytest.approx(expected, rel=1e-5)
+        assert found.log_probability == close(expected, "float32")
         assert found.num_tokens == len(ids) - 1
-        assert found.perplexity == pytest.approx(math.exp(-expected / (len(ids) - 1)), rel=1e-5)
+        assert found.perplexity == close(math.exp(-expected / (len(ids) - 1)), "float32")
         assert found.num_unknown == ("zebra" in text)
 
 
@@ -71,7 +72,7 @@ def test_a_masked_text_has_the_sum_of_each_token_without_the_rest_of_its_word(ma
                     break
                 seen[later] = tokenizer.mask_id
             expected += float(log_shares(masked, seen)[place, ids[place]])
-        assert found.log_probability == pytest.approx(expected, rel=1e-5)
+        assert found.log_probability == close(expected, "float32")
         assert found.num_tokens == len(ids) - 2
         assert found.num_unknown == ("zebra" in text)
 
@@ -79,7 +80,7 @@ def test_a_masked_text_has_the_sum_of_each_token_without_the_rest_of_its_word(ma
 def test_engines_agree(masked):
     folder_scores = [one.log_probability for one in masked(TEXTS)]
     other = start(TextScorer, masked.loaded, "onnx")
-    assert [one.log_probability for one in other(TEXTS)] == pytest.approx(folder_scores, rel=1e-4)
+    assert [one.log_probability for one in other(TEXTS)] == close(folder_scores, "float32")
 
 
 def test_what_a_model_writes_has_the_probability_that_it_measures(causal_folder, left_to_right):
@@ -97,7 +98,7 @@ def test_what_a_model_writes_has_the_probability_that_it_measures(causal_folder,
     start = before.log_probability - float(scores[2, tokenizer.sep_id])
     for one in finished:
         whole = left_to_right("the cat" + one.text)
-        assert whole.log_probability - start == pytest.approx(one.log_probability, abs=1e-3)
+        assert whole.log_probability - start == close(one.log_probability, within=1e-3)
 
 
 def test_a_long_text_is_scored_in_parts(score):
@@ -110,7 +111,7 @@ def test_a_long_text_is_scored_in_parts(score):
         scores = log_shares(score, query.ids(mask_id))
         labels = zip(query.places, query.labels, strict=True)
         expected += sum(float(scores[place, label]) for place, label in labels)
-    assert found.log_probability == pytest.approx(expected, rel=1e-5)
+    assert found.log_probability == close(expected, "float32")
 
 
 @pytest.mark.parametrize("limit", LIMITS)

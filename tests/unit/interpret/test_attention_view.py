@@ -4,6 +4,7 @@ from html.parser import HTMLParser
 
 import pytest
 import torch
+from tests.closeness import assert_close
 from tests.unit.inference.small import save_small
 from tests.unit.inference.small_task import save_classifier
 
@@ -38,20 +39,20 @@ def test_weights_are_those_of_the_models_pass(inspected):
     assert view.tokens == TOKENS
     observed = inspected.observe(inspected.read(TEXT))
     for layer in (1, 2):
-        torch.testing.assert_close(view.weights(layer), observed.layers[layer - 1].weights)
-    torch.testing.assert_close(view.weights(2).sum(dim=-1), torch.ones(2, 8))
+        assert_close(view.weights(layer), observed.layers[layer - 1].weights)
+    assert_close(view.weights(2).sum(dim=-1), torch.ones(2, 8))
 
 
 def test_a_model_may_be_a_folder(tmp_path, inspected):
     save_small(tmp_path / "small")
     view = AttentionView.of(str(tmp_path / "small"), TEXT, device="cpu")
-    torch.testing.assert_close(view.weights(1), see(inspected).weights(1))
+    assert_close(view.weights(1), see(inspected).weights(1))
 
 
 def test_heads_that_are_switched_off_change_what_comes_after_them(inspected):
     whole, without = see(inspected), see(inspected, without="1.1, 1.2")
     assert [str(name) for name in without.inputs.without] == ["1.1", "1.2"]
-    torch.testing.assert_close(without.weights(1), whole.weights(1))
+    assert_close(without.weights(1), whole.weights(1))
     assert (without.weights(2) - whole.weights(2)).abs().max() > 0.01
 
 
@@ -60,7 +61,7 @@ def test_a_figure_shows_the_weights_of_its_head(inspected):
     figure = view.figure(2, 1)
     assert figure.title == "small, layer 2, head 1"
     assert (figure.tokens, figure.focus) == (TOKENS, None)
-    torch.testing.assert_close(torch.tensor(figure.weights), view.weights(2)[0])
+    assert_close(torch.tensor(figure.weights), view.weights(2)[0])
     assert view.figure(2, 1, token="hat").focus == 6
 
 
@@ -216,12 +217,12 @@ def test_numbers_are_of_what_was_chosen(inspected):
 def test_weights_are_told_of_one_head_or_one_token(inspected):
     view = see(inspected, layer=2, head=1)
     [head] = gather_numbers(view)["heads"]
-    torch.testing.assert_close(torch.tensor(head["weights"]), view.weights(2)[0], atol=1e-6, rtol=0)
+    assert_close(torch.tensor(head["weights"]), view.weights(2)[0])
     numbers = gather_numbers(see(inspected, token="hat"))
     assert numbers["token"] == 6
     told = torch.tensor([one["weights"] for one in numbers["heads"]])
     expected = torch.cat([view.weights(layer)[:, 6] for layer in (1, 2)])
-    torch.testing.assert_close(told, expected, atol=1e-6, rtol=0)
+    assert_close(told, expected)
 
 
 def test_in_bf16_all_views_are_there_and_weights_are_nearly_the_same(inspected, tmp_path):
@@ -231,5 +232,5 @@ def test_in_bf16_all_views_are_there_and_weights_are_nearly_the_same(inspected, 
     for layer in (1, 2):
         exact = see(inspected).weights(layer)
         assert rounded.weights(layer).dtype == torch.float32
-        torch.testing.assert_close(rounded.weights(layer), exact, atol=0.02, rtol=0.0)
+        assert_close(rounded.weights(layer), exact, within=0.02)
         assert not torch.equal(rounded.weights(layer), exact)

@@ -11,6 +11,7 @@ from importlib import resources
 import numpy as np
 import pytest
 import torch
+from tests.closeness import assert_close
 from tests.scripts import find_node
 from tests.unit.inference.small import save_small
 
@@ -90,13 +91,13 @@ def test_scripts_read_what_python_wrote(tmp_path):
         found = np.fromfile(tmp_path / name, np.float32)
         size = layer.weights.numel()
         for stored in (found[:size], found[size : 2 * size]):
-            gap = np.sqrt(stored) - np.sqrt(layer.weights.numpy().ravel())
-            assert np.abs(gap).max() <= 0.5 / 255 + 1e-6
+            roots = np.sqrt(layer.weights.numpy().ravel())
+            assert_close(np.sqrt(stored), roots, within=0.5 / 255 + 1e-6)
         exact = found[2 * size : 3 * size]
-        assert np.abs(exact - layer.weights.numpy().ravel()).max() < 5e-5
+        assert_close(exact, layer.weights.numpy().ravel(), within=5e-5)
         parts = torch.stack([layer.query, layer.key, layer.value]).numpy()
         steps = np.abs(parts).max(axis=(2, 3), keepdims=True) / 127
-        assert (np.abs(found[3 * size :].reshape(parts.shape) - parts) <= 0.501 * steps).all()
+        assert_close(found[3 * size :].reshape(parts.shape) / steps, parts / steps, within=0.501)
 
 
 SHARED = ("heads", "model")
@@ -121,7 +122,7 @@ def test_vectors_come_back_nearly_as_they_were(inspected):
         parts = torch.stack([layer.query, layer.key, layer.value]).numpy()
         stored = np.frombuffer(packed, np.int16).reshape(parts.shape)
         step = np.array(steps)[:, :, None, None]
-        assert (np.abs(stored * step - parts) <= 0.51 * step).all()
+        assert_close(stored, parts / step, within=0.51)
         assert (np.abs(stored).max(axis=(2, 3)) == 32767).all()
 
 

@@ -4,6 +4,7 @@ from itertools import product
 
 import pytest
 import torch
+from tests.closeness import assert_close
 from tests.unit.inference.small import build_config, build_model
 
 from bertkit.interpret.capture import capture_attention, capture_cross_attention, capture_states
@@ -44,10 +45,8 @@ def test_weights_make_the_context_that_the_model_computed(model, batch):
         for sequence, ids in enumerate(IDS):
             heads = layer.heads(sequence)
             assert heads.query.shape == (2, len(ids), 4)
-            torch.testing.assert_close(
-                heads.weights.sum(dim=-1), torch.ones(2, len(ids)), rtol=0, atol=1e-6
-            )
-            torch.testing.assert_close(heads.weights @ heads.value, heads.context)
+            assert_close(heads.weights.sum(dim=-1), torch.ones(2, len(ids)))
+            assert_close(heads.weights @ heads.value, heads.context)
             assert float(heads.weights.std()) > 0.01  # not all tokens alike
 
 
@@ -60,7 +59,7 @@ def test_query_key_and_value_are_those_of_the_layer(model, batch):
     heads = layers[0].heads(1)
     for part, name in enumerate(("query", "key", "value")):
         rows = tokens[:, 8 * part : 8 * part + 8].view(3, 2, 4).transpose(0, 1)
-        torch.testing.assert_close(getattr(heads, name), rows)
+        assert_close(getattr(heads, name), rows)
 
 
 @torch.inference_mode()
@@ -118,8 +117,8 @@ def check_heads(layers, shape, *, is_causal):
         length, others = shape[0][sequence], shape[1][sequence]
         assert heads.weights.shape == (2, length, others)
         assert heads.is_causal is is_causal
-        torch.testing.assert_close(heads.weights.sum(dim=-1), torch.ones(2, length))
-        torch.testing.assert_close(heads.weights @ heads.value, heads.context)
+        assert_close(heads.weights.sum(dim=-1), torch.ones(2, length))
+        assert_close(heads.weights @ heads.value, heads.context)
         if is_causal:
             assert torch.equal(heads.weights, heads.weights.tril())
             assert heads.scores[0, 0, -1] == -torch.inf
@@ -160,7 +159,7 @@ def test_of_an_encoder_decoder_all_three_attentions_are_captured(batch, joined):
     check_heads(decoder, (written, written), is_causal=True)
     check_heads(cross, (written, read), is_causal=False)
     assert [state.shape for state in states] == [(sum(written), 8)] * 3
-    torch.testing.assert_close(states[-1], plain)
+    assert_close(states[-1], plain)
 
 
 @torch.inference_mode()
@@ -171,6 +170,6 @@ def test_cross_attention_is_of_query_and_key_of_its_layer(batch):
     with capture_cross_attention(model.decoder) as layers:
         model.decoder(target, Memory(memory, batch, target))
     keys = model.decoder.layers[1].cross_attention.keys_and_values(memory)[4:7, 0]
-    torch.testing.assert_close(layers[1].heads(1).key, keys.transpose(0, 1))
+    assert_close(layers[1].heads(1).key, keys.transpose(0, 1))
     hooks = [h for m in model.modules() for h in (*m._forward_hooks, *m._forward_pre_hooks)]
     assert hooks == []

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from tests.closeness import assert_close, close
 from tests.unit.inference.small import save_small
 
 from bertkit.base.errors import InputError
@@ -39,7 +40,7 @@ def test_pieces_are_averaged(inspected):
     assert [place.tokens for place in found.occurrences] == [range(2, 4)] * 2
     states = inspected.observe(inspected.read("the cats")).states
     for layer, state in enumerate(states):
-        torch.testing.assert_close(found.vectors[layer, 0], state[2:4].mean(dim=0))
+        assert_close(found.vectors[layer, 0], state[2:4].mean(dim=0))
 
 
 def test_several_words_are_found_together(inspected):
@@ -54,15 +55,15 @@ def test_cosines_are_those_of_the_vectors(inspected):
     expected = torch.nn.functional.cosine_similarity(
         found.vectors[:, :, None], found.vectors[:, None], dim=-1
     )
-    torch.testing.assert_close(found.cosines, expected)
+    assert_close(found.cosines, expected)
     mean = (expected[:, 0, 1] + expected[:, 0, 2] + expected[:, 1, 2]) / 3
-    torch.testing.assert_close(found.self_similarity, mean)
+    assert_close(found.self_similarity, mean)
     assert [plane.points.shape for plane in found.planes] == [(3, 2)] * 3
 
 
 def test_a_word_in_equal_texts_doesnt_change(inspected):
     found = compare_contexts(inspected, "cat", ["the cat", "the cat"])
-    torch.testing.assert_close(found.self_similarity, torch.ones(3))
+    assert_close(found.self_similarity, torch.ones(3))
     assert found.planes[-1].shares == (0.0, 0.0)
 
 
@@ -85,7 +86,7 @@ def test_different_words_are_all_pairs_of_other_tokens_of_other_texts(inspected)
         if text != other_text and token != other_token
     ]
     assert "cat" in [token for _, token, _ in words]  # of cats
-    torch.testing.assert_close(found.different_words, torch.stack(cosines).mean(dim=0))
+    assert_close(found.different_words, torch.stack(cosines).mean(dim=0))
 
 
 def test_without_different_words_there_is_no_mean():
@@ -133,9 +134,11 @@ def test_words_as_read_are_the_scores_of_the_model(inspected, encoded):
     for words, share in zip(found, shares, strict=True):
         best = share.topk(3)
         assert [one.token_id for one in words.candidates] == best.indices.tolist()
-        assert [one.probability for one in words.candidates] == pytest.approx(best.values.tolist())
+        assert [one.probability for one in words.candidates] == close(
+            best.values.tolist(), "float32"
+        )
         own = share[encoded.encoding.ids[words.place]]
-        assert words.own_probability == pytest.approx(float(own))
+        assert words.own_probability == close(float(own), "float32")
         assert words.own_rank == int((share > own).sum()) + 1
 
 
@@ -146,7 +149,7 @@ def test_a_hidden_word_is_guessed_as_fill_mask_does(small_folder, inspected, enc
     for words, text in zip(found, texts, strict=True):
         (blank,) = fill(text, top_k=4).blanks
         assert [one.token for one in words.candidates] == [one.token for one in blank]
-        assert words.candidates[0].probability == pytest.approx(blank[0].probability, rel=1e-4)
+        assert words.candidates[0].probability == close(blank[0].probability, "float32")
 
 
 @pytest.mark.parametrize("size", [1, 20])
@@ -159,7 +162,7 @@ def test_batches_change_nothing(inspected, encoded, monkeypatch, size):
         assert [each.token_id for each in one.candidates] == [
             each.token_id for each in other.candidates
         ]
-        assert one.own_probability == pytest.approx(other.own_probability, rel=1e-5)
+        assert one.own_probability == close(other.own_probability, "float32")
 
 
 def test_both_texts_of_a_pair_keep_their_segments(inspected):
@@ -171,7 +174,7 @@ def test_both_texts_of_a_pair_keep_their_segments(inspected):
     with torch.inference_mode():
         scores = model(torch.tensor([ids]), torch.tensor([types])).prediction_logits
     best = scores[0, 4].softmax(dim=-1).max()
-    assert found.candidates[0].probability == pytest.approx(float(best), rel=1e-5)
+    assert found.candidates[0].probability == close(float(best), "float32")
 
 
 def test_entries_without_a_word_are_no_candidates(tmp_path):

@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from tests.closeness import assert_close
 from tests.unit.inference.small_encoder_decoder import save_encoder_decoder
 
 from bertkit.base.errors import CheckpointError, DamagedFileError, InputError, SettingsError
@@ -60,7 +61,7 @@ def test_each_attention_is_between_its_texts(tmp_path, joined):
     assert observed["cross"].attended.tokens == READ_TOKENS
     for one in observed.values():
         for heads in one.layers:
-            torch.testing.assert_close(heads.weights @ heads.value, heads.context)
+            assert_close(heads.weights @ heads.value, heads.context)
 
 
 def test_next_words_are_those_of_the_model(inspected):
@@ -69,7 +70,7 @@ def test_next_words_are_those_of_the_model(inspected):
     ids = torch.tensor([source.encoding.ids]), torch.tensor([written.encoding.ids[:-1]])
     with torch.inference_mode():
         expected = inspected.model(*ids)[0].log_softmax(dim=-1)[:, : inspected.tokenizer.vocab_size]
-    torch.testing.assert_close(next_words.log_probabilities, expected)
+    assert_close(next_words.log_probabilities, expected)
     names = [inspected.tokenizer.vocabulary[id_] for id_ in next_words.ids]
     assert names == ["a", "dog", "lost", ".", "[SEP]"]
 
@@ -230,9 +231,9 @@ def test_an_alignment_is_the_mean_of_what_is_not_chosen(inspected):
     assert figure.target == [*WRITTEN_TOKENS[1:], "[SEP]"]
     assert figure.source == READ_TOKENS
     whole = torch.stack([view.weights(layer) for layer in (1, 2, 3)]).mean(dim=(0, 1))
-    torch.testing.assert_close(torch.tensor(figure.weights), whole)
+    assert_close(torch.tensor(figure.weights), whole)
     one = torch.tensor(view.alignment(3, 2).weights)
-    torch.testing.assert_close(one, view.weights(3)[1])
+    assert_close(one, view.weights(3)[1])
     with pytest.raises(SettingsError, match=r"no head 4\.1"):
         view.alignment(4)
     for wrong in ((0,), (3, 0), (None, 0)):
@@ -257,7 +258,7 @@ def test_numbers_are_of_the_attention_that_is_chosen(inspected):
     assert (numbers["tokens"], numbers["others"]) == (WRITTEN_TOKENS, READ_TOKENS)
     [head] = numbers["heads"]
     expected = see(inspected).weights(3)[1]
-    torch.testing.assert_close(torch.tensor(head["weights"]), expected, atol=1e-6, rtol=0)
+    assert_close(torch.tensor(head["weights"]), expected)
     inner = gather_numbers(see(inspected, attention="encoder"))
     assert (inner["num_layers"], inner["others"]) == (2, None)
     json.dumps(numbers, allow_nan=False)
@@ -267,5 +268,5 @@ def test_in_bf16_weights_are_nearly_the_same(folder, inspected):
     rounded = AttentionView.of(folder, READ, WRITTEN, precision="bf16")
     assert rounded.page.render()
     exact = see(inspected).weights(1)
-    torch.testing.assert_close(rounded.weights(1), exact, atol=0.02, rtol=0.0)
+    assert_close(rounded.weights(1), exact, within=0.02)
     assert not torch.equal(rounded.weights(1), exact)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from tests.closeness import assert_close, close
 from tests.unit.inference.small import save_kind, save_small
 from tests.unit.inference.small_task import (
     LABELS,
@@ -65,7 +66,7 @@ def test_labels_are_those_of_the_classifier_with_its_temperature(tmp_path):
         (decision,) = decisions_of(outcome_of(folder, *texts))
         assert decision["said"] == expected.label
         assert decision["token"] is None
-        assert dict(decision["likeliest"]) == pytest.approx(expected.probabilities, rel=1e-4)
+        assert dict(decision["likeliest"]) == close(expected.probabilities, "float32")
 
 
 def test_several_labels_are_a_decision_each(tmp_path):
@@ -76,7 +77,7 @@ def test_several_labels_are_a_decision_each(tmp_path):
         decision["about"]: dict(decision["likeliest"])["yes"]
         for decision in decisions_of(outcome_of(folder, TEXT))
     }
-    assert found == pytest.approx(expected, rel=1e-4)
+    assert found == close(expected, "float32")
 
 
 def test_several_labels_are_given_from_the_threshold_of_the_task_on(tmp_path):
@@ -96,7 +97,7 @@ def test_tags_are_those_of_the_tagger_word_by_word(tmp_path):
     assert [decision["about"] for decision in found] == [word.text for word in words]
     assert [decision["token"] for decision in found] == [1, 2, 4, 5, 6, 7]
     for decision, word in zip(found, words, strict=True):
-        assert decision["probability"] == pytest.approx(word.probability, rel=1e-4)
+        assert decision["probability"] == close(word.probability, "float32")
 
 
 def test_an_answer_is_that_of_the_answerer_and_its_ends_are_its_tokens(tmp_path):
@@ -121,7 +122,7 @@ def test_numbers_are_those_of_the_regressor(tmp_path):
     outcome = outcome_of(folder, TEXT)
     assert outcome.predictions == ()
     expected = Regressor.load(folder, engine="torch", precision="fp32")(TEXT).value
-    assert float(outcome.number) == pytest.approx(expected, rel=1e-4)
+    assert float(outcome.number) == close(expected, "float32")
     assert outcome.loss is outcome.number
 
 
@@ -147,7 +148,7 @@ def test_masks_are_filled_as_fill_mask_does(small_folder):
     assert [decision["token"] for decision in found] == [2, 5]
     for decision, blank in zip(found, expected, strict=True):
         assert [word for word, _ in decision["likeliest"]] == [one.token for one in blank]
-        assert decision["probability"] == pytest.approx(blank[0].probability, rel=1e-4)
+        assert decision["probability"] == close(blank[0].probability, "float32")
 
 
 def test_without_a_mask_every_token_is_a_decision(small_folder):
@@ -161,7 +162,7 @@ def test_a_pair_is_judged_as_next_sentence_does(small_folder, tmp_path):
     expected = NextSentence.load(small_folder, precision="fp32")(PAIR)
     for folder in (small_folder, tmp_path / "next"):
         (decision,) = decisions_of(outcome_of(folder, *PAIR))
-        assert dict(decision["likeliest"])["follows"] == pytest.approx(expected, rel=1e-4)
+        assert dict(decision["likeliest"])["follows"] == close(expected, "float32")
 
 
 def test_what_tells_most_comes_first(small_folder):
@@ -181,7 +182,7 @@ def test_a_plain_encoder_says_nothing_but_has_vectors(tmp_path):
     assert outcome.predictions == ()
     assert outcome.loss is None
     assert outcome.tokens.shape == (9, 8)
-    torch.testing.assert_close(outcome.vector, outcome.tokens.mean(dim=0))
+    assert_close(outcome.vector, outcome.tokens.mean(dim=0))
 
 
 def test_a_long_text_is_read_whole(tmp_path):
@@ -202,16 +203,14 @@ def test_a_change_is_that_of_what_was_said_before(small_folder):
     predicted = before.predictions[0].predicted
     first = before.predictions[0].log_probabilities.exp()[0, predicted]
     change = compare(before, after)
-    assert change.probability == pytest.approx(
-        float(scores.softmax(-1)[0, predicted] - first), abs=1e-6
-    )
+    assert change.probability == close(float(scores.softmax(-1)[0, predicted] - first), "float32")
     assert change.main == change.probability
     assert change.number is None
     cosine = torch.cosine_similarity(before.vector.double(), after.vector.double(), dim=0)
-    assert change.vector == pytest.approx(1 - float(cosine), rel=1e-6)
+    assert change.vector == close(1 - float(cosine), "float32")
     assert change.tokens > 0
-    assert to_json(after, before)["judgments"][0]["decisions"][0]["kept"] == pytest.approx(
-        float(first) + change.probability, rel=1e-4
+    assert to_json(after, before)["judgments"][0]["decisions"][0]["kept"] == close(
+        float(first) + change.probability, "float32"
     )
 
 
@@ -224,8 +223,8 @@ def test_nothing_changes_between_equal_outcomes(small_folder):
 def test_small_turns_are_told_exactly():
     first = Outcome(torch.tensor([[1.0, 0.0]], dtype=torch.float64))
     second = replace(first, tokens=torch.tensor([[1.0, 1e-7]], dtype=torch.float64))
-    assert compare(first, second).vector == pytest.approx(5e-15, rel=1e-3)
-    assert compare(first, second).tokens == pytest.approx(1e-7)
+    assert compare(first, second).vector == close(5e-15, within=5e-18)
+    assert compare(first, second).tokens == close(1e-7, "float32", floor=0)
     assert compare(first, second).main == compare(first, second).vector
 
 
@@ -251,7 +250,7 @@ def test_the_surprise_is_the_loss_of_what_was_said(small_folder):
     outcome = outcome_of(small_folder, "the [MASK]", read_mask=True)
     (decision,) = decisions_of(outcome)
     probability = torch.tensor(decision["probability"])
-    torch.testing.assert_close(outcome.loss, -probability.log(), rtol=1e-4, atol=0)
+    assert_close(outcome.loss, -probability.log())
 
 
 def test_states_that_are_not_finite_are_refused(small_folder):

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from tests.closeness import assert_close, close
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.interpret.attention_view import AttentionView
@@ -28,11 +29,11 @@ def test_the_example_can_be_checked_by_hand():
     assert steps.scores.tolist() == [[1, 0, 1], [0, 1, 1], [3, 2, 0]]
     total = math.e**3 + math.e**2 + 1
     weights = [math.e**3 / total, math.e**2 / total, 1 / total]
-    assert steps.weights[2].tolist() == pytest.approx(weights, rel=1e-12)
-    assert weights[0] == pytest.approx(0.705, abs=5e-4)
+    assert steps.weights[2].tolist() == close(weights)
+    assert weights[0] == close(0.705, within=5e-4)
     cat, mat, it = weights
     wanted = [10 * (cat + mat), 10 * cat, 10 * it, 10 * mat]
-    assert steps.result[2].tolist() == pytest.approx(wanted)
+    assert steps.result[2].tolist() == close(wanted)
 
 
 def test_in_the_left_to_right_example_no_token_sees_a_later_one():
@@ -59,8 +60,8 @@ def test_typed_matrices_give_what_the_paper_equation_gives(is_causal):
     wanted = attend_spelled_out(
         *(part[None, None] for part in parts.values()), None, 0.0, is_causal=is_causal
     )
-    torch.testing.assert_close(steps.result, wanted[0, 0], rtol=1e-12, atol=0)
-    torch.testing.assert_close(steps.products, parts["query"] @ parts["key"].T)
+    assert_close(steps.result, wanted[0, 0])
+    assert_close(steps.products, parts["query"] @ parts["key"].T)
 
 
 def test_without_scaling_the_softmax_is_of_the_products():
@@ -75,7 +76,7 @@ def test_matrices_are_rows_by_semicolons_or_lines_and_weights_default_to_none():
     assert torch.equal(steps.query, steps.value)
     assert steps.tokens == ("1", "2")
     halved = attend_typed(settle(x="1 0; -1 2.5", key_weights="0.5 0; 0 0.5"))
-    torch.testing.assert_close(halved.products, steps.products / 2)
+    assert_close(halved.products, steps.products / 2)
 
 
 def test_keys_may_be_of_another_sequence():
@@ -122,9 +123,9 @@ def test_a_head_of_a_model_gives_what_the_model_computed(inspected, is_causal):
         )[0, 0]
     else:
         wanted = observed.context[0]
-        torch.testing.assert_close(steps.weights, observed.weights[0])
-    torch.testing.assert_close(steps.result, wanted)
-    torch.testing.assert_close(steps.products / 2, observed.query[0] @ observed.key[0].T / 2)
+        assert_close(steps.weights, observed.weights[0])
+    assert_close(steps.result, wanted)
+    assert_close(steps.products / 2, observed.query[0] @ observed.key[0].T / 2)
     assert steps.find("cat") == steps.find("3") == 2
     one = steps.gather_numbers(2)
     assert one["weights"] == steps.weights[2].tolist()
@@ -138,7 +139,7 @@ def test_a_head_that_is_left_out_is_the_one_that_a_view_opens_on(inspected):
     view = AttentionView.of(inspected, TEXT, settings=ViewSettings(layer=2, token="cat"))
     steps = attend_text(inspected, TEXT, None, settle(layer=2, token="cat"))
     assert steps.name == (2, view.start.head)
-    torch.testing.assert_close(steps.weights, view.weights(2)[view.start.head - 1])
+    assert_close(steps.weights, view.weights(2)[view.start.head - 1])
 
 
 def test_another_head_or_token_is_told(inspected):

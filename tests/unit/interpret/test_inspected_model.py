@@ -1,7 +1,7 @@
 """A model of any kind is loaded, reads a text, and is observed."""
 
 import pytest
-import torch
+from tests.closeness import assert_close
 from tests.unit.inference.small import save_run, save_small
 from tests.unit.inference.small_task import save_answerer, save_classifier, save_tagger
 
@@ -27,9 +27,9 @@ def test_a_run_is_observed(tmp_path):
 def test_hidden_states_and_attention_are_those_of_the_same_pass(inspected):
     encoded = inspected.read("the cat", "a hat")
     observed = inspected.observe(encoded)
-    torch.testing.assert_close(observed.states[-1], inspected.model.encoder(encoded.pack()))
+    assert_close(observed.states[-1], inspected.model.encoder(encoded.pack()))
     heads = observed.layers[0]
-    torch.testing.assert_close(heads.weights @ heads.value, heads.context)
+    assert_close(heads.weights @ heads.value, heads.context)
 
 
 def test_a_pair_has_segments_and_its_words_are_numbered_through(inspected):

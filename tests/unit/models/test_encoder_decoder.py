@@ -5,6 +5,7 @@ import json
 import pytest
 import torch
 from safetensors.torch import save_file
+from tests.closeness import assert_close, close
 from tests.unit.inference.small import build_config
 
 from bertkit.base.errors import CheckpointError, InputError, SettingsError
@@ -62,7 +63,7 @@ def test_a_token_at_a_time_gives_what_the_whole_gives(joined):
     for place in range(1, 4):
         growing.extend(torch.tensor([row[place] for row in TARGETS]))
         steps.append(model.next_scores(growing, memory))
-    torch.testing.assert_close(torch.stack(steps, dim=1), torch.stack(expected))
+    assert_close(torch.stack(steps, dim=1), torch.stack(expected))
 
 
 def test_rows_are_chosen_and_memory_with_them():
@@ -76,7 +77,7 @@ def test_rows_are_chosen_and_memory_with_them():
     found = model.next_scores(growing, memory)
     for row, (source, word) in enumerate([(2, 14), (2, 15), (1, 16), (1, 17)]):
         expected = model(torch.tensor([SOURCES[source]]), torch.tensor([[2, word]]))[0, -1]
-        torch.testing.assert_close(found[row], expected)
+        assert_close(found[row], expected)
 
 
 def test_prompts_of_several_lengths_grow_beyond_their_first_room():
@@ -95,15 +96,15 @@ def test_prompts_of_several_lengths_grow_beyond_their_first_room():
             found = model.next_scores(growing)
         for row, scores in zip(rows, found, strict=True):
             expected = model.next_scores(PackedBatch.from_single([row]))[-1]
-            torch.testing.assert_close(scores, expected)
+            assert_close(scores, expected)
 
 
 def test_left_to_right_a_token_sees_nothing_behind_it():
     model = build_causal()
     one, other = PackedBatch.from_single([[2, 7, 8, 9]]), PackedBatch.from_single([[2, 7, 8, 4]])
     found, expected = model.next_scores(one), model.next_scores(other)
-    torch.testing.assert_close(found[:3], expected[:3])
-    assert not torch.allclose(found[3], expected[3])
+    assert_close(found[:3], expected[:3])
+    assert found[3] != close(expected[3])
 
 
 @pytest.mark.parametrize("mode", ["training", "no gradient", "inference"])
@@ -124,15 +125,15 @@ def test_every_kernel_reads_left_to_right(mode):
     else:  # the fused kernel over padded rows, or over runs
         with torch.no_grad() if mode == "no gradient" else torch.inference_mode():
             found = model.next_scores(batch)
-    torch.testing.assert_close(found, expected)
+    assert_close(found, expected)
 
 
 @pytest.mark.parametrize("joined", JOINS, ids=str)
 def test_states_by_layer_and_summaries_are_those_of_the_whole(joined):
     encoder, batch = build(**joined).encoder, PackedBatch.from_single(SOURCES)
     expected = encoder(batch)
-    torch.testing.assert_close(list(encoder.hidden_states(batch))[-1], expected)
-    torch.testing.assert_close(encoder.summary_states(batch), expected[batch.first_tokens])
+    assert_close(list(encoder.hidden_states(batch))[-1], expected)
+    assert_close(encoder.summary_states(batch), expected[batch.first_tokens])
 
 
 @pytest.mark.parametrize("joined", JOINS, ids=str)
@@ -142,9 +143,7 @@ def test_a_saved_model_comes_back(joined, tmp_path):
     again = EncoderDecoderModel.from_pretrained(tmp_path)
     assert again.config.to_dict().items() >= model.config.to_dict().items()
     source, target = torch.tensor([SOURCES[0]]), torch.tensor([TARGETS[0]])
-    torch.testing.assert_close(
-        again(source, target).double(), model(source, target), rtol=1e-4, atol=1e-4
-    )
+    assert_close(again(source, target).double(), model(source, target), within=1e-4)
     shares = again.decoder.embeddings.word is again.encoder.embeddings.word
     assert shares == bool(joined.get("shares_embeddings"))
     is_fixed = not again.decoder.embeddings.position.weight.requires_grad
@@ -212,8 +211,8 @@ def test_a_warm_start_takes_everything_that_a_bert_has():
         found = half.state_dict()
         for name, weight in parent.encoder.state_dict().items():
             assert torch.equal(found[name], weight), name
-    torch.testing.assert_close(model.decoder.layers[0].cross_attention.query.weight, before)
-    torch.testing.assert_close(model.masked_lm.dense.weight, parent.masked_lm.dense.weight)
+    assert_close(model.decoder.layers[0].cross_attention.query.weight, before)
+    assert_close(model.masked_lm.dense.weight, parent.masked_lm.dense.weight)
 
 
 def test_a_warm_start_leaves_positions_that_are_not_learned(tmp_path):
@@ -222,7 +221,7 @@ def test_a_warm_start_leaves_positions_that_are_not_learned(tmp_path):
     model.save_pretrained(tmp_path)
     again = EncoderDecoderModel.from_pretrained(tmp_path)
     source, target = torch.tensor([SOURCES[0]]), torch.tensor([TARGETS[0]])
-    torch.testing.assert_close(again(source, target), model(source, target))
+    assert_close(again(source, target), model(source, target))
 
 
 def test_a_left_to_right_folder_is_no_model_that_reads_both_ways(tmp_path):

@@ -2,6 +2,7 @@ import inspect
 
 import pytest
 import torch
+from tests.closeness import assert_close
 from tests.unit.inference.small import build_config
 
 from bertkit.base.errors import SettingsError
@@ -33,13 +34,13 @@ def test_rows_are_those_of_each_sequence_alone(lstm_hidden, scores, shape):
     assert found.shape == shape
     parts = BATCH.input_ids.split(BATCH.lengths)
     alone = [model.scores(PackedBatch.from_single([part.tolist()])) for part in parts]
-    torch.testing.assert_close(found, torch.cat(alone), rtol=1e-9, atol=1e-12)
+    assert_close(found, torch.cat(alone))
 
 
 def test_the_last_four_layers_stand_side_by_side():
     model = build(lstm_hidden=None)
     states = list(model.encoder.hidden_states(BATCH))
-    torch.testing.assert_close(model.states(BATCH), torch.cat(states[1:], dim=1))
+    assert_close(model.states(BATCH), torch.cat(states[1:], dim=1))
     assert build(layers="last").states(BATCH).shape == (9, 8)
 
 
@@ -47,7 +48,7 @@ def test_saved_and_loaded_it_scores_the_same(tmp_path):
     model = build()
     model.save_pretrained(tmp_path)
     loaded = BertFeatureBased.from_pretrained(tmp_path)
-    torch.testing.assert_close(loaded.scores(BATCH), model.scores(BATCH), rtol=0, atol=0)
+    assert torch.equal(loaded.scores(BATCH), model.scores(BATCH))
     assert float(loaded.lstm.weight_hh_l1_reverse.detach().abs().max()) <= 6**-0.5
 
 
@@ -62,9 +63,9 @@ def test_tokens_of_a_sequence_are_pooled(pooling):
     tokens = model.states(BATCH)
     parts = tokens.split(BATCH.lengths)
     rows = [part.mean(dim=0) if pooling == "mean" else part.amax(dim=0) for part in parts]
-    torch.testing.assert_close(model.summarize(tokens, BATCH), torch.stack(rows))
+    assert_close(model.summarize(tokens, BATCH), torch.stack(rows))
     expected = model.classifier(torch.stack(rows))
-    torch.testing.assert_close(model.scores(BATCH), expected)
+    assert_close(model.scores(BATCH), expected)
     expected.sum().backward()
     assert bool(model.encoder.layers[0].attention.output.weight.grad.abs().max() > 0)
 

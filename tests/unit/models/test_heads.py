@@ -5,6 +5,7 @@ import json
 import pytest
 import torch
 from safetensors.torch import load_file
+from tests.closeness import assert_close
 from tests.unit.inference.small import build_config
 
 import bertkit
@@ -49,14 +50,14 @@ def test_the_packed_scores_are_those_of_the_padded_door(kind):
     if kind is BertForTokenClassification:
         assert not found[~MASK.bool()].any()
         found = found[MASK.bool()]
-    torch.testing.assert_close(model.scores(packed()), found)
+    assert_close(model.scores(packed()), found)
 
 
 def test_an_answers_ends_are_scored_apart():
     model = build(BertForQuestionAnswering)
     found = model(IDS, attention_mask=MASK)
     both = torch.stack([found.start_logits, found.end_logits], dim=-1)
-    torch.testing.assert_close(model.scores(packed()), both[MASK.bool()])
+    assert_close(model.scores(packed()), both[MASK.bool()])
     assert not both[~MASK.bool()].any()
 
 
@@ -66,13 +67,13 @@ def test_words_are_scored_at_chosen_places_only(kind):
     logits = model(IDS, attention_mask=MASK)
     logits = logits if kind is BertForMaskedLM else logits.prediction_logits
     scores = model.score_words(model.encoder(packed())[[6, 1]])
-    torch.testing.assert_close(scores, torch.stack([logits[1, 1], logits[0, 1]]))
+    assert_close(scores, torch.stack([logits[1, 1], logits[0, 1]]))
     assert not logits[~MASK.bool()].any()
 
 
 def test_pairs_are_scored_once_each():
     model = build(BertForNextSentencePrediction)
-    torch.testing.assert_close(model.pair_scores(packed()), model(IDS, attention_mask=MASK))
+    assert_close(model.pair_scores(packed()), model(IDS, attention_mask=MASK))
 
 
 def test_each_choice_is_scored_as_it_is_alone():
@@ -80,8 +81,8 @@ def test_each_choice_is_scored_as_it_is_alone():
     segments = torch.zeros_like(IDS)
     found = model(IDS[None], segments[None], MASK[None])
     assert found.shape == (1, 2)
-    torch.testing.assert_close(model(IDS[:1, None])[0, 0], found[0, 0])
-    torch.testing.assert_close(model.scores(packed()), found[0])
+    assert_close(model(IDS[:1, None])[0, 0], found[0, 0])
+    assert_close(model.scores(packed()), found[0])
 
 
 @pytest.mark.usefixtures("unchecked_shapes")
@@ -152,7 +153,7 @@ def test_a_head_can_begin_at_the_frequencies_of_words():
     model = build(BertForMaskedLM, vocab_size=6)
     model.masked_lm.start_at_frequencies(torch.tensor([0, 3, 1, 0]))  # two words are not counted
     frequencies = model.masked_lm.bias.exp()
-    torch.testing.assert_close(frequencies, torch.tensor([0.1, 0.4, 0.2, 0.1, 0.1, 0.1]))
+    assert_close(frequencies, torch.tensor([0.1, 0.4, 0.2, 0.1, 0.1, 0.1]))
 
 
 @pytest.mark.parametrize(
@@ -265,7 +266,7 @@ def test_scores_of_first_tokens_are_those_of_all_states(kind):
     model = kind(config).double().eval()
     batch = PackedBatch.from_single([[2, 5, 7, 3], [2, 3], [2, 6, 3]])
     expected = model.head_scores(model.states(batch), batch)
-    assert torch.allclose(model.scores(batch), expected, rtol=1e-12, atol=1e-12)
+    assert_close(model.scores(batch), expected)
     assert model.encoder.summary_states(batch).shape == (3, config.hidden_size)
 
 

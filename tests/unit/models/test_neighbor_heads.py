@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.closeness import assert_close
 
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
@@ -84,4 +85,4 @@ def test_a_rotation_moves_positions_by_an_offset():
     for offset in (-2, 1):
         moved = torch.einsum("pij,npj->npi", rotations(frequencies * offset), rows)
         inner = torch.arange(2, 7)
-        torch.testing.assert_close(moved[inner], rows[inner - offset])
+        assert_close(moved[inner], rows[inner - offset])

@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from tests.closeness import assert_close, close
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.attention import varlen
 
@@ -29,16 +30,15 @@ def test_it_drops_at_its_rate_and_keeps_the_mean():
     torch.manual_seed(0)
     dropped = drop(torch.ones(1_000_003), 0.1)
     share = float((dropped == 0).double().mean())
-    assert abs(share - 26 / 256) < 0.002
-    assert abs(float(dropped.double().mean()) - 1.0) < 0.002
+    assert share == close(26 / 256, within=0.002)
+    assert float(dropped.double().mean()) == close(1.0, within=0.002)
     assert dropped.unique().numel() == 2
 
 
 def test_neighbors_are_independent():
     torch.manual_seed(1)
     zeros = (drop(torch.ones(800_000), 0.5) == 0).view(-1, 8).double()
-    correlations = torch.corrcoef(zeros.T) - torch.eye(8)
-    assert float(correlations.abs().max()) < 0.02
+    assert_close(torch.corrcoef(zeros.T), torch.eye(8), within=0.02)
 
 
 def test_the_gradient_is_that_of_what_was_kept():
@@ -47,13 +47,13 @@ def test_the_gradient_is_that_of_what_was_kept():
     dropped.sum().backward()
     kept = dropped != 0
     assert torch.equal(values.grad != 0, kept)
-    torch.testing.assert_close(dropped[kept], (values * values.grad)[kept])
+    assert_close(dropped[kept], (values * values.grad)[kept])
 
 
 def test_every_byte_is_as_likely():
     torch.manual_seed(2)
     counts = torch.bincount(random_bytes(2_560_000).int(), minlength=256).double()
-    assert float((counts / 10_000 - 1).abs().max()) < 0.06
+    assert_close(counts / 10_000, torch.ones(256), within=0.06)
 
 
 def test_a_seed_decides_and_evaluation_passes_through():
@@ -140,7 +140,7 @@ def test_runs_agree_with_padded_rows(lengths):
     expected = attend(heads, batch)
     found = attend_runs(heads, batch.lengths)
     assert found.shape == expected.shape
-    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-10)
+    assert_close(found, expected)
 
 
 def test_runs_are_for_inference_alone(monkeypatch):
@@ -177,7 +177,7 @@ def test_what_is_learned_from_is_spelled_out_where_it_is_short(lengths, is_causa
     learned = heads.requires_grad_()
     found = attend(learned, batch, is_causal=is_causal)
     assert calls == [max(rows) for rows in rows_of(batch) if max(rows) <= SHORT]
-    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-10)
+    assert_close(found, expected)
 
 
 def rows_of(batch: PackedBatch) -> list[list[int]]:
@@ -228,4 +228,4 @@ def test_flash_is_called_as_its_kernel_wants_and_agrees(is_causal, monkeypatch):
     monkeypatch.setattr(packing, "uses_flash", lambda values: True)
     monkeypatch.setattr(varlen, "varlen_attn", attend_by_offsets)
     found = attend(heads, batch, is_causal=is_causal)
-    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-10)
+    assert_close(found, expected)

@@ -1,6 +1,7 @@
 """Recurrent nets over packed sequences read each as if it were alone."""
 
 import torch
+from tests.closeness import assert_close
 from torch import nn
 
 from bertkit.models.bert.feature_based import Steps, join_ends, run_net
@@ -15,10 +16,10 @@ def test_packed_sequences_are_read_as_each_alone():
     tokens = torch.randn(sum(LENGTHS), 4, dtype=torch.float64)
     found = run_net(lstm, tokens, LENGTHS)
     alone = [lstm(part)[0] for part in tokens.split(LENGTHS)]
-    torch.testing.assert_close(found, torch.cat(alone), rtol=1e-12, atol=1e-12)
+    assert_close(found, torch.cat(alone))
     ends = join_ends(found, PackedBatch.from_single([[5] * length for length in LENGTHS]))
     for row, part in zip(ends, alone, strict=True):
-        torch.testing.assert_close(row, torch.cat([part[-1, :6], part[0, 6:]]))
+        assert_close(row, torch.cat([part[-1, :6], part[0, 6:]]))
 
 
 def test_steps_have_first_tokens_first_and_longest_sequences_first():

@@ -1,6 +1,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from tests.closeness import assert_close
 
 from bertkit.nn import vocabulary_loss as module
 from bertkit.nn.vocabulary_loss import vocabulary_loss
@@ -26,11 +27,11 @@ def test_loss_hits_and_gradients_are_those_of_all_scores_at_once(
     scores = F.linear(features, weight, bias)
     expected = F.cross_entropy(scores, labels, reduction="sum")
     loss, num_hits = vocabulary_loss(*parts)
-    torch.testing.assert_close(loss, expected, rtol=1e-12, atol=0.0)
+    assert_close(loss, expected)
     assert num_hits == (scores.argmax(dim=1) == labels).sum()
     wanted = torch.autograd.grad(expected / 3, (features, weight, bias))
     found = torch.autograd.grad(loss / 3, (features, weight, bias))
-    torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-12)
+    assert_close(found, wanted)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
@@ -49,7 +50,7 @@ def test_without_gradients_it_is_the_same_and_few_scores_are_held(
     monkeypatch.setattr(module.F, "linear", remember)
     with torch.no_grad():
         loss, num_hits = vocabulary_loss(*parts, smoothing)
-    torch.testing.assert_close(loss, expected.detach(), rtol=1e-12, atol=0.0)
+    assert_close(loss, expected.detach())
     assert num_hits == expected_hits
     assert made == sizes
 
@@ -78,7 +79,7 @@ def test_half_precision_weights_are_scored_in_float32_with_gradients_and_without
     loss, _ = vocabulary_loss(*halves, labels)
     expected, _ = vocabulary_loss(*(each.detach().float() for each in halves), labels)
     assert loss.dtype == torch.float32
-    torch.testing.assert_close(loss.detach(), expected)
+    assert_close(loss.detach(), expected)
     loss.backward()
     assert halves[1].grad.dtype == torch.bfloat16
 
@@ -98,4 +99,4 @@ def test_half_precision_is_scored_in_float32():
         loss.backward()
     assert loss.dtype == torch.float32
     expected = F.cross_entropy(parts[0].float() @ parts[1].T, torch.tensor([0, 1, 2]))
-    torch.testing.assert_close(loss / 3, expected)
+    assert_close(loss / 3, expected)

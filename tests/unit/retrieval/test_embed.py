@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from tests.closeness import assert_close
 from tests.unit.retrieval.small_embedding import (
     NUM_TEXTS,
     NUM_WINDOWS,
@@ -389,9 +390,7 @@ def test_restart_drops_what_was_begun_or_done(model, embedder, source, tmp_path,
     begin(embedder, source, output)
     result = embed(model, source, output, settings(pooling=("cls",), restart=True))
     assert (result.num_resumed, result.was_done) == (0, False)
-    np.testing.assert_allclose(
-        np.load(output), load(model, pooling=("cls",))(make_texts()), atol=1e-6
-    )
+    assert_close(np.load(output), load(model, pooling=("cls",))(make_texts()))
     assert embed(model, source, output, settings(pooling=("cls",))).was_done
     again = embed(model, source, output, settings(pooling=("cls",), restart=True))
     assert (again.was_done, again.num_rows) == (False, NUM_TEXTS)

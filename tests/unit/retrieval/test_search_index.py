@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 import torch
+from tests.closeness import assert_close, close
 from tests.unit.inference.small import build_sentence_model, save_small
 
 from bertkit.base import storage
@@ -101,12 +102,12 @@ def test_texts_are_found_in_order(model, corpus, made, capsys):
     assert capsys.readouterr().err.endswith(told)
     hits = index.search("a hat", top_k=10)
     assert [(hit.row, hit.text) for hit in hits[:2]] == [(2, "a hat"), (5, "a hat")]
-    assert hits[0].score == pytest.approx(1, abs=1e-5)
+    assert hits[0].score == close(1, "float32")
     assert sorted(hit.row for hit in hits) == [0, 2, 3, 4, 5]
     assert [hit.text for hit in hits] == [TEXTS[hit.row] for hit in hits]
     embedder = Embedder.load(model)
     expected = embedder([text for text in TEXTS if text])
-    np.testing.assert_allclose(np.array(index.vectors.vectors), expected, atol=1e-6)
+    assert_close(np.array(index.vectors.vectors), expected)
     assert index.record.counts["texts"] == 5
     assert index.record.counts["empty"] == 0
     assert len(made) == 1

@@ -9,6 +9,7 @@ from contextlib import closing
 
 import numpy as np
 import pytest
+from tests.closeness import assert_close, close
 from tests.waiting import TIMEOUT_SECONDS
 
 from bertkit.base.errors import SettingsError
@@ -42,7 +43,7 @@ def test_openai_embeddings(client, vectors):
     assert answer.json["model"] == "encoder"
     assert [one["index"] for one in answer.json["data"]] == [0, 1, 2]
     found = np.array([one["embedding"] for one in answer.json["data"]])
-    np.testing.assert_allclose(found, vectors, atol=1e-6)
+    assert_close(found, vectors)
     num_tokens = answer.json["usage"]["prompt_tokens"]
     assert num_tokens == answer.json["usage"]["total_tokens"] == 6 + 8 + 16
 
@@ -51,14 +52,14 @@ def test_openai_embeddings_as_base64(client, vectors):
     body = {"input": TEXTS[0], "model": "encoder", "encoding_format": "base64"}
     (one,) = client.post("/v1/embeddings", body).json["data"]
     found = np.frombuffer(base64.b64decode(one["embedding"]), dtype="<f4")
-    np.testing.assert_allclose(found, vectors[0], atol=1e-6)
+    assert_close(found, vectors[0])
 
 
 def test_fewer_dimensions_are_the_first_ones_scaled_to_length_1(client, vectors):
     body = {"input": TEXTS[0], "model": "encoder", "dimensions": 7}
     (one,) = client.post("/v1/embeddings", body).json["data"]
     expected = vectors[0][:7] / np.linalg.norm(vectors[0][:7])
-    np.testing.assert_allclose(one["embedding"], expected, atol=1e-6)
+    assert_close(one["embedding"], expected)
     body["dimensions"] = 385
     assert client.post("/v1/embeddings", body).status == 400
 
@@ -74,20 +75,20 @@ def test_models_are_listed(client, models):
 
 def test_embed(client, vectors):
     answer = client.post("/embed", {"inputs": TEXTS})
-    np.testing.assert_allclose(answer.json, vectors, atol=1e-6)
+    assert_close(answer.json, vectors)
     assert len(client.post("/embed", {"inputs": TEXTS[0]}).json) == 1
     raw = client.post("/embed", {"inputs": TEXTS[0], "normalize": False}).json[0]
     assert abs(np.linalg.norm(raw) - 1) > 0.01
-    np.testing.assert_allclose(raw / np.linalg.norm(raw), vectors[0], atol=1e-6)
+    assert_close(raw / np.linalg.norm(raw), vectors[0])
 
 
 def test_embed_all_gives_a_vector_for_each_token(client, vectors):
     extract = FeatureExtractor.load(device="cpu").with_options(layers=[-1])
     found = client.post("/embed_all", {"inputs": TEXTS}).json
     for rows, text, vector in zip(found, TEXTS, vectors, strict=True):
-        np.testing.assert_allclose(rows, extract(text).features, atol=1e-5)
+        assert_close(rows, extract(text).features)
         mean = np.mean(rows, axis=0)
-        np.testing.assert_allclose(mean / np.linalg.norm(mean), vector, atol=1e-6)
+        assert_close(mean / np.linalg.norm(mean), vector)
     assert client.post("/embed_all", {"inputs": ["a"] * 33}).status == 422
 
 
@@ -96,10 +97,10 @@ def test_the_start_or_the_end_of_a_long_text_is_cut_off(client):
     body = {"inputs": long, "truncation_direction": "Left"}
     (left,) = client.post("/embed_all", body).json
     (expected,) = client.post("/embed_all", {"inputs": "end " * 254}).json
-    np.testing.assert_allclose(left, expected, atol=1e-5)
+    assert_close(left, expected)
     (right,) = client.post("/embed_all", {"inputs": long}).json
     (expected,) = client.post("/embed_all", {"inputs": "start " * 254}).json
-    np.testing.assert_allclose(right, expected, atol=1e-5)
+    assert_close(right, expected)
     assert client.post("/embed", {**body, "truncate": False}).status == 422
     refused = client.post("/v1/models/sentiment/predict", body)
     assert refused.status == 422
@@ -168,7 +169,7 @@ def test_info_describes_a_model(client, name, kind):
 
 
 def test_a_models_own_address_does_what_it_is_for(client, vectors):
-    np.testing.assert_allclose(client.post("/", {"inputs": TEXTS}).json, vectors, atol=1e-6)
+    assert_close(client.post("/", {"inputs": TEXTS}).json, vectors)
     asked = {"query": "the cat", "texts": ["a dog", "lost"]}
     whole = client.post("/rerank", asked).json
     assert client.post("/v1/models/reranker", asked).json == whole
@@ -194,11 +195,11 @@ def test_predict_takes_a_text_a_pair_and_several(client, models):
     path = "/v1/models/sentiment/predict"
     one = client.post(path, {"inputs": "the cat saw"}).json
     expected = classify("the cat saw").probabilities
-    assert {row["label"]: pytest.approx(row["score"], abs=1e-6) for row in one} == expected
+    assert {row["label"]: close(row["score"], "float32") for row in one} == expected
     assert [row["score"] for row in one] == sorted(expected.values(), reverse=True)
     pair = client.post(path, {"inputs": ["the cat", "a dog"]}).json
     expected = classify(("the cat", "a dog")).probabilities
-    assert {row["label"]: pytest.approx(row["score"], abs=1e-6) for row in pair} == expected
+    assert {row["label"]: close(row["score"], "float32") for row in pair} == expected
     several = client.post(path, {"inputs": [["the cat saw"], ["the cat", "a dog"]]}).json
     assert [[row["label"] for row in rows] for rows in several] == [
         [row["label"] for row in rows] for rows in (one, pair)
@@ -212,7 +213,7 @@ def test_raw_scores_are_logits(client):
         one["label"]: one["score"] for one in client.post(path, body | {"raw_scores": True}).json
     }
     total = sum(np.exp(list(raw.values())))
-    assert {label: np.exp(raw[label]) / total for label in raw} == pytest.approx(shares, abs=1e-6)
+    assert {label: np.exp(raw[label]) / total for label in raw} == close(shares, "float32")
 
 
 @pytest.mark.parametrize("path", ["/v1/rerank", "/v2/rerank"])
@@ -225,16 +226,16 @@ def test_documents_are_ordered(client, models, path):
     order = sorted(range(3), key=lambda index: -values[index])[:2]
     assert [one["index"] for one in results] == order
     expected = [1 / (1 + np.exp(-values[index])) for index in order]
-    assert [one["relevance_score"] for one in results] == pytest.approx(expected, abs=1e-6)
+    assert [one["relevance_score"] for one in results] == close(expected, "float32")
     assert [one["document"]["text"] for one in results] == [documents[index] for index in order]
     raw = client.post("/rerank", {"query": "the cat", "texts": documents, "raw_scores": True}).json
-    assert [one["score"] for one in raw] == pytest.approx(sorted(values, reverse=True), abs=1e-5)
+    assert [one["score"] for one in raw] == close(sorted(values, reverse=True), "float32")
 
 
 def test_similarity(client, vectors):
     body = {"inputs": {"source_sentence": TEXTS[0], "sentences": TEXTS[1:]}}
     found = client.post("/similarity", body).json
-    np.testing.assert_allclose(found, vectors[1:] @ vectors[0], atol=1e-6)
+    assert_close(found, vectors[1:] @ vectors[0])
 
 
 def test_a_task_gives_its_pipelines_results(client, models):
@@ -280,7 +281,7 @@ def test_each_task_gives_its_pipelines_result(client, models, path, one):
     assert answer.json["model"] == name
     assert answer.json["usage"]["total_tokens"] > 0
     for found in answer.json["results"]:
-        assert find_numbers(found) == pytest.approx(find_numbers(expected), abs=1e-5)
+        assert find_numbers(found) == close(find_numbers(expected), "float32")
         assert drop_numbers(found) == drop_numbers(expected)
     if not isinstance(one, list):
         (_, second) = answer.json["results"]
@@ -360,7 +361,7 @@ def test_the_texts_of_a_corpus_are_found(client, corpus):
     assert [[(hit["id"], hit["text"]) for hit in hits] for hits in answer["results"]] == [
         [(hit.id, hit.text) for hit in hits] for hits in expected
     ]
-    assert answer["results"][1][0]["score"] == pytest.approx(expected[1][0].score, abs=1e-6)
+    assert answer["results"][1][0]["score"] == close(expected[1][0].score, "float32")
     assert answer["usage"]["total_tokens"] > 0
     one = client.post(path, {"inputs": queries[0], "options": options}).json["results"]
     assert [hit["text"] for hit in one] == [hit.text for hit in expected[0]]
@@ -507,7 +508,7 @@ def test_token_ids_are_embedded_as_their_text(client, vectors):
     (tokens,) = client.post("/v1/models/encoder/tokenize", {"inputs": TEXTS[0]}).json
     ids = [one["id"] for one in tokens]
     data = client.post("/v1/embeddings", {"input": ids, "model": "encoder"}).json["data"]
-    np.testing.assert_allclose(data[0]["embedding"], vectors[0], atol=1e-6)
+    assert_close(data[0]["embedding"], vectors[0])
     refused = client.post("/v1/embeddings", {"input": [[99999]], "model": "encoder"})
     assert refused.status == 400
     assert "must be those of this model's tokenizer" in refused.json["error"]["message"]
@@ -525,12 +526,12 @@ def test_token_ids_that_no_text_has_are_embedded_as_they_are(client):
     mean = as_array(states).mean(axis=0)
     expected = mean / np.linalg.norm(mean)
     data = client.post("/v1/embeddings", {"input": [ids], "model": "encoder"}).json["data"]
-    np.testing.assert_allclose(data[0]["embedding"], expected, atol=1e-5)
-    np.testing.assert_allclose(client.post("/embed", {"inputs": ids}).json[0], expected, atol=1e-5)
+    assert_close(data[0]["embedding"], expected)
+    assert_close(client.post("/embed", {"inputs": ids}).json[0], expected)
     (rows,) = client.post("/embed_all", {"inputs": ids}).json
-    np.testing.assert_allclose(rows, as_array(states), atol=1e-5)
+    assert_close(rows, as_array(states))
     unknown = client.post("/embed", {"inputs": ["rain \N{UMBRELLA}", [*ids[:1], ids[3], 100, 102]]})
-    np.testing.assert_allclose(*unknown.json, atol=1e-6)
+    assert_close(*unknown.json, "float32")
 
 
 def test_errors_of_the_hubs_routes_repeat_no_texts(client):

@@ -6,6 +6,7 @@ import unicodedata
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.closeness import close
 from tests.vocabularies import train_vocabulary
 
 from bertkit.base.errors import DamagedFileError
@@ -141,7 +142,7 @@ def test_a_table_without_end_is_refused(monkeypatch):
 def test_a_context_is_kept_only_where_it_says_something_else():
     spacing = Spacing.fit(["one, two, three 1,000"] * 5)
     assert list(spacing.rules) == [",", ", 0 <0> <000>"]
-    assert spacing.rules[","] == ("left", pytest.approx(2 / 3, abs=1e-4))
+    assert spacing.rules[","] == ("left", close(2 / 3, within=1e-4))
     assert Spacing.fit(["one, two"] * 2).rules == {}  # too seldom to be believed
 
 

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from tests.closeness import close
 from tests.unit.training.jobs import build_job, vary
 
 from bertkit.training import budget
@@ -44,8 +45,8 @@ def job(monkeypatch):
 
 def test_the_pace_is_what_the_clock_says(job):
     pace = measure_pace(job)
-    assert pace.step_seconds == pytest.approx(STEP_SECONDS)
-    assert pace.evaluation_seconds == pytest.approx(EVALUATION_SECONDS)
+    assert pace.step_seconds == close(STEP_SECONDS)
+    assert pace.evaluation_seconds == close(EVALUATION_SECONDS)
     assert pace.tokens_per_step == 12
     assert pace.operations_per_step == 24.0
     assert pace.peak_memory_bytes > 1 << 20
@@ -109,7 +110,7 @@ def test_tokens_are_divided_by_those_of_a_step(job):
 def test_the_time_of_a_run_has_its_evaluations(eval_every, evaluations):
     settings = TrainingSettings(eval_every=eval_every)
     expected = 1000 * STEP_SECONDS + evaluations * EVALUATION_SECONDS
-    assert seconds_of_run(PACE, settings, 1000) == pytest.approx(expected)
+    assert seconds_of_run(PACE, settings, 1000) == close(expected)
 
 
 def test_the_first_slower_steps_dont_count():

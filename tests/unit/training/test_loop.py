@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.closeness import assert_close, close
 from tests.unit.training.jobs import build_job, load_weights, seal_again, vary
 
 from bertkit.base.checksummed_json import add_row_checksum
@@ -106,7 +107,7 @@ def test_accumulating_changes_nothing_but_rounding():
         replica = Replica.build(job)
         take_step(job, replica, 0, 0.1)
         results.append(job.model.inner.weight.detach().clone())
-    torch.testing.assert_close(results[0], results[1], rtol=1e-5, atol=1e-6)
+    assert_close(results[0], results[1])
 
 
 def test_a_step_depends_on_seed_step_and_weights_only():
@@ -135,7 +136,7 @@ def test_gradients_are_clipped():
     job = build_job(settings)
     result = take_step(job, Replica.build(job), 0, 0.1)
     norm = torch.stack([p.grad.norm() for p in job.model.parameters()]).norm()
-    assert float(norm) == pytest.approx(1e-3, rel=1e-3)
+    assert float(norm) == close(1e-3, within=1e-6)
     assert result.metrics["gradient_norm"] > 0.1
 
 

@@ -1,6 +1,6 @@
 """What curves and tables say of a history."""
 
-import pytest
+from tests.closeness import close
 
 from bertkit.reports.report import Charts, Paragraph, Report, Table, render_report
 from bertkit.training.history import TrainingHistory
@@ -39,7 +39,7 @@ def test_a_curve_has_the_means_of_training_and_each_evaluation():
     [chart] = draw_curves(COURSE, [LOSS, *PACE])  # the others have no points
     training, held_out = chart.series
     assert len(training.points) == 100
-    assert training.points[-1] == (200, pytest.approx(2.02))
+    assert training.points[-1] == (200, close(2.02))
     assert held_out.points == [(0, 4.0), (200, 2.1)]
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from tests.closeness import close
 from tests.unit.training.jobs import Points, build_job, load_weights, vary
 
 from bertkit.training.history import FEWEST, PAUSE, SpikeFinder
@@ -67,7 +68,7 @@ def test_what_is_found_says_how_far_it_stands_out():
     spike = finder.see(61, 50.0)
     assert spike is not None
     assert (spike.loss, spike.expected) == (50.0, 2.0)
-    assert spike.deviation == pytest.approx(1.4826)
+    assert spike.deviation == close(1.4826)
 
 
 def test_a_finder_taken_up_from_a_log_finds_the_same():

@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from tests.closeness import assert_close, close
 from tests.unit.inference.decoding.tables import END, TableSequences
 
 from bertkit.base.errors import InputError, NonFiniteError, SettingsError
@@ -35,7 +36,7 @@ def draw(num_rows, **settings):
 )
 def test_tokens_come_as_often_as_they_are_likely(settings, expected):
     counts = draw(4000, **settings).bincount(minlength=4) / 4000
-    assert counts.tolist() == pytest.approx(expected, abs=0.03)
+    assert counts.tolist() == close(expected, within=0.03)
     assert all((share == 0) == (count == 0) for share, count in zip(expected, counts, strict=True))
 
 
@@ -54,7 +55,7 @@ def test_what_is_barred_is_never_drawn():
 def test_more_than_the_vocabulary_leaves_all():
     scores = torch.randn(3, 4)
     settings = DecodingSettings(sample=True, top_k=9, top_p=1.0)
-    torch.testing.assert_close(sharpen(scores, settings), scores)
+    assert_close(sharpen(scores, settings), scores)
 
 
 SOURCES = [3, 14, 15, 92]
@@ -75,8 +76,8 @@ def test_greedy_takes_the_likeliest_token_each_time():
         assert found.is_finished == (tokens[-1] == END)
         assert found.tokens == (tokens[:-1] if found.is_finished else tokens)
         total = tables.log_probability(source, tokens)
-        assert found.log_probability == pytest.approx(total, rel=1e-5)
-        assert found.score == pytest.approx(total / len(tokens), rel=1e-5)
+        assert found.log_probability == close(total, "float32")
+        assert found.score == close(total / len(tokens), "float32")
 
 
 @pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0, 2.0])
@@ -93,7 +94,7 @@ def test_enough_beams_find_what_looking_through_everything_finds(penalty):
         expected = tables.all_answers(source, 4, penalty)[:10]
         assert [(one.tokens, one.is_finished) for one in answers] == [one[1:] for one in expected]
         scores = [one.score for one in answers]
-        assert scores == pytest.approx([one[0] for one in expected], rel=1e-5)
+        assert scores == close([one[0] for one in expected], "float32")
         assert scores == sorted(scores, reverse=True)
 
 

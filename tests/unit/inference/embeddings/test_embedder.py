@@ -8,6 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from tests.closeness import assert_close
 from tests.unit.inference.small import WORDS, build_model, build_sentence_model, save_small
 
 from bertkit.base.errors import SettingsError
@@ -71,7 +72,7 @@ def test_each_pooling_is_what_its_name_says(tmp_path, name):
         states = [state.numpy() for state in model.encoder.hidden_states(batch)]
     vectors = embedder(TEXTS)
     assert vectors.shape == (len(TEXTS), embedder.dimension)
-    np.testing.assert_allclose(vectors[0], BY_HAND[name](states), rtol=0, atol=1e-5)
+    assert_close(vectors[0], BY_HAND[name](states), "float32")
 
 
 def test_every_pooling_is_tested_by_hand():
@@ -93,7 +94,7 @@ def test_one_text_is_one_vector(small_folder):
     embedder = load(small_folder)
     vector = embedder(TEXTS[0])
     assert (vector.shape, vector.dtype) == ((8,), np.float32)
-    np.testing.assert_allclose(vector, embedder(TEXTS)[0], rtol=0, atol=1e-6)
+    assert_close(vector, embedder(TEXTS)[0])
 
 
 def test_no_texts_are_no_vectors(small_folder):
@@ -114,7 +115,7 @@ def test_a_text_has_one_vector_whoever_shares_its_batch(small_folder, texts):
     embedder = load(small_folder)
     together = embedder(texts)
     for text, vector in zip(texts, together, strict=True):
-        np.testing.assert_allclose(vector, embedder(text), rtol=0, atol=1e-6)
+        assert_close(vector, embedder(text))
 
 
 @given(
@@ -136,7 +137,7 @@ def test_a_stream_keeps_the_order_across_windows(small_folder, monkeypatch):
     assert [len(window.computed) for window in windows] == [2, 2, 1]
     assert (counts.texts, counts.empty, counts.unknown_only) == (5, 1, 1)
     for text, vector in zip(TEXTS, rows, strict=True):
-        np.testing.assert_allclose(vector, embedder(text), rtol=0, atol=1e-6)
+        assert_close(vector, embedder(text))
 
 
 def test_a_long_text_in_parts_is_their_mean_by_tokens(small_folder):
@@ -147,8 +148,8 @@ def test_a_long_text_in_parts_is_their_mean_by_tokens(small_folder):
     alone = load(small_folder, max_length=6)([" ".join(part) for part in parts])
     expected = np.average(alone, axis=0, weights=[4, 4, 3])
     vectors = embedder(["a", words, "a hat"])
-    np.testing.assert_allclose(vectors[1], expected, rtol=0, atol=1e-5)
-    np.testing.assert_allclose(vectors[2], embedder("a hat"), rtol=0, atol=1e-6)
+    assert_close(vectors[1], expected, "float32")
+    assert_close(vectors[2], embedder("a hat"))
 
 
 def test_a_folder_of_sentences_says_what_is_done(sentence_folder):
@@ -157,7 +158,7 @@ def test_a_folder_of_sentences_says_what_is_done(sentence_folder):
     assert (embedder.dimension, embedder.similarity) == (5, "cosine")
     assert embedder.prompts == {"query": "seek: "}
     vectors = embedder(TEXTS)
-    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    assert_close(np.linalg.norm(vectors, axis=1), np.ones(len(vectors)), "float32")
 
 
 @pytest.mark.parametrize(
@@ -181,7 +182,7 @@ def test_choices_change_what_the_folder_says(sentence_folder, choices, descripti
     vectors = embedder(TEXTS)
     assert vectors.shape == (len(TEXTS), dimension)
     if description.endswith("normalize"):
-        np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+        assert_close(np.linalg.norm(vectors, axis=1), np.ones(len(vectors)), "float32")
 
 
 @pytest.mark.parametrize(
@@ -218,7 +219,7 @@ def test_vectors_of_tokens_are_the_last_states(small_folder):
     embed = load(small_folder).change(by_token=True)
     encoded = embed.encode_window(list(embed.read(TEXTS)))
     for text, vectors in zip(TEXTS, embed.compute_window(encoded), strict=True):
-        np.testing.assert_allclose(vectors, states_of(small_folder, text)[-1], atol=1e-6)
+        assert_close(vectors, states_of(small_folder, text)[-1])
 
 
 def test_identity_tells_models_and_choices_apart_and_nothing_else(

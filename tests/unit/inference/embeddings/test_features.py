@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from tests.closeness import assert_close
 from tests.unit.inference.small import save_small
 
 from bertkit.base.errors import InputError, NonFiniteError, SettingsError
@@ -61,8 +62,8 @@ def read_alone(loaded: LoadedModel, text: TextFeatures) -> tuple[list[np.ndarray
 def test_features_are_those_of_each_text_by_itself(loaded, extract, layers, combine, by_hand):
     for found in extract(TEXTS, layers=layers, combine=combine):
         states, sequence = read_alone(loaded, found)
-        np.testing.assert_allclose(found.features, by_hand(states), atol=1e-5)
-        np.testing.assert_allclose(found.sequence, sequence, atol=1e-5)
+        assert_close(found.features, by_hand(states))
+        assert_close(found.sequence, sequence)
         assert found.features.dtype == found.sequence.dtype == np.float32
         assert len(found.features) == len(found.encoding.tokens)
 
@@ -116,7 +117,7 @@ def test_parts_of_a_window_keep_the_order(extract, monkeypatch, limit):
     assert len(next(extract.divide(encoded))) == {1: 1, 9: 2, 20: 4}[limit]
     for one, other in zip(extract.stream(TEXTS), expected, strict=True):
         assert one.encoding == other.encoding
-        np.testing.assert_allclose(one.features, other.features, atol=1e-6)
+        assert_close(one.features, other.features)
 
 
 def test_wide_features_make_small_parts(extract, monkeypatch):

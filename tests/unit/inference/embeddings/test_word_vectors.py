@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from tests.closeness import close
 from tests.unit.inference.small import WORDS, save_small
 
 from bertkit.base.errors import InputError, NonFiniteError, SettingsError
@@ -52,9 +53,7 @@ def list_answers(neighborhood) -> list[tuple[str, float]]:
 
 def assert_same(answers: list[tuple[str, float]], expected: list[tuple[str, float]]) -> None:
     assert [word for word, _ in answers] == [word for word, _ in expected]
-    assert [cosine for _, cosine in answers] == pytest.approx(
-        [cosine for _, cosine in expected], abs=1e-5
-    )
+    assert [cosine for _, cosine in answers] == close([cosine for _, cosine in expected], "float32")
 
 
 def test_layer_0_is_the_table_of_word_embeddings(loaded):

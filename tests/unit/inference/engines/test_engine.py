@@ -4,6 +4,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.closeness import assert_close
 from tests.unit.inference.small import build_model
 
 from bertkit.inference.engines.engine import TorchEngine
@@ -22,7 +23,7 @@ def assert_agrees(model, batch, tolerance=1e-5):
     found = TorchEngine(model, range(len(expected)))(batch)
     for ours, theirs in zip(found, expected, strict=True):
         scale = max(1.0, float(theirs.abs().max()))
-        torch.testing.assert_close(ours, theirs, rtol=0, atol=tolerance * scale)
+        assert_close(ours, theirs, within=tolerance * scale)
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
@@ -68,7 +69,7 @@ def test_float64_runs_as_it_is():
         expected = model.encoder(BATCH)
     found = engine(BATCH)[0]
     assert found.dtype == torch.float32
-    torch.testing.assert_close(found, expected.float(), rtol=1e-6, atol=1e-6)
+    assert_close(found, expected.float())
 
 
 @pytest.mark.gpu
@@ -81,4 +82,4 @@ def test_a_gpu_agrees_with_the_cpu(precision, tolerance):
     found = engine(BATCH)[0]
     assert found.is_cuda
     assert found.dtype == torch.float32
-    torch.testing.assert_close(found.cpu(), expected, rtol=tolerance, atol=tolerance)
+    assert_close(found.cpu(), expected, within=tolerance)

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.closeness import assert_close
 from tests.unit.inference.small import build_model
 
 from bertkit.base.errors import SettingsError
@@ -35,13 +36,13 @@ def test_an_engine_gives_the_layers_that_are_asked_for(name, layers):
     model = build_model().eval()
     with torch.no_grad():
         states = list(model.encoder.hidden_states(BATCH))
-        torch.testing.assert_close(states[-1], model.encoder(BATCH))
+        assert_close(states[-1], model.encoder(BATCH))
     engine = choose_engine(name, model, layers, "fp32")
     assert (engine.name, engine.layers) == (name, resolve_layers(layers, 2))
     found = engine(BATCH)
     assert len(found) == len(layers)
     for layer, state in zip(engine.layers, found, strict=True):
-        torch.testing.assert_close(state, states[layer], rtol=1e-4, atol=1e-5)
+        assert_close(state, states[layer])
         assert not state.requires_grad
 
 
@@ -55,7 +56,7 @@ def test_left_to_right_is_for_torch():
     model = BertLMHeadModel(build_model(is_decoder=True).config).eval()
     engine = choose_engine("auto", model, precision="fp32")
     assert engine.name == "torch"
-    torch.testing.assert_close(engine(BATCH)[0], model.encoder(BATCH))
+    assert_close(engine(BATCH)[0], model.encoder(BATCH))
     with pytest.raises(
         SettingsError, match="only bidirectional models on a CPU in fp32 or int8; use torch"
     ):
@@ -87,7 +88,8 @@ def test_half_precision_is_near():
         expected = model.encoder(BATCH)
     found = choose_engine("torch", model, precision="bf16")(BATCH)[0]
     assert found.dtype == torch.float32
-    assert 0 < (found - expected).abs().max() < 0.2
+    assert_close(found, expected, within=0.2)
+    assert not torch.equal(found, expected)
 
 
 def test_integers_are_for_onnx():
@@ -97,7 +99,8 @@ def test_integers_are_for_onnx():
     with torch.no_grad():
         expected = model.encoder(BATCH)
     found = engine(BATCH)[0]
-    assert 0 < (found - expected).abs().max() < 0.2
+    assert_close(found, expected, within=0.2)
+    assert not torch.equal(found, expected)
     with pytest.raises(SettingsError, match="int8 is for bidirectional models"):
         choose_engine("torch", model, precision="int8")
     causal = BertLMHeadModel(build_model(is_decoder=True).config)

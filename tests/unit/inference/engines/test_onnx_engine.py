@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 import torch
+from tests.closeness import assert_close
 from tests.unit.inference.small import build_config
 
 from bertkit.base.errors import MissingExtraError
@@ -68,7 +69,7 @@ def test_it_agrees_with_torch_on_500_shapes(activation, hidden_size, num_heads, 
         batch = random_batch(chance)
         (found,), (expected,) = ours(batch), theirs(batch)
         assert found.dtype == torch.float32
-        assert (found - expected).abs().max() < 1e-4
+        assert_close(found, expected)
 
 
 def test_500_shapes_are_500():
@@ -95,7 +96,7 @@ def test_many_parts_at_once_are_those_of_each_alone(model, num_threads):
     for number, ids in enumerate(sequences):
         alone = engine(PackedBatch.from_single([ids]))
         for state, expected in zip(together, alone, strict=True):
-            torch.testing.assert_close(state[number], expected, rtol=0, atol=2e-6)
+            assert_close(state[number], expected)
 
 
 def test_an_error_in_a_thread_reaches_the_caller(model):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from tests.closeness import assert_close, close
 from tests.unit.inference.small import save_small
 
 from bertkit.base.errors import NonFiniteError
@@ -67,8 +68,8 @@ def test_what_repeats_comes_later():
     assert first.text == "The storm reached the port."
     assert second.number in {5, 6}  # as good as each other
     assert (first.similar_to, second.similar_to) == (None, 3)
-    assert second.similarity == pytest.approx(0.5)
-    assert second.score == pytest.approx(0.6 * second.relevance - 0.4 * second.similarity)
+    assert second.similarity == close(0.5, "float32")
+    assert second.score == close(0.6 * second.relevance - 0.4 * second.similarity, "float32")
 
 
 def test_a_sentence_is_taken_once_however_often_it_is_said():
@@ -86,12 +87,12 @@ def test_relevance_ranks_as_the_mean_cosine_to_all():
     means = (directions @ directions.T).mean(axis=1)
     assert np.argsort(centrality).tolist() == np.argsort(means).tolist()
     center = directions.mean(axis=0)
-    np.testing.assert_allclose(centrality, directions @ center / np.linalg.norm(center), atol=1e-6)
+    assert_close(centrality, directions @ center / np.linalg.norm(center))
 
 
 def test_vectors_without_a_length_are_alike_to_none():
     directions = normalize(np.array([[0, 0], [3, 4]], np.float32))
-    np.testing.assert_allclose(directions, [[0, 0], [0.6, 0.8]], atol=1e-7)
+    assert_close(directions, [[0, 0], [0.6, 0.8]], "float32")
     assert find_centrality(np.zeros((2, 3), np.float32)).tolist() == [0, 0]
     with pytest.raises(NonFiniteError, match="aren't finite"):
         normalize(np.array([[math.nan, 1]], np.float32))

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 from benchmarks.uncached_scorers import UncachedPromptSequences, UncachedSourceSequences
+from tests.closeness import close
 from tests.unit.inference.small import build_config, save_small
 from tests.unit.inference.small_causal import save_causal
 
@@ -105,7 +106,7 @@ def agree(found, expected):
     for ours, theirs in zip(found, expected, strict=True):
         for one, other in zip(ours, theirs, strict=True):
             assert (one.tokens, one.is_finished) == (other.tokens, other.is_finished)
-            assert one.log_probability == pytest.approx(other.log_probability, abs=1e-3)
+            assert one.log_probability == close(other.log_probability, within=1e-3)
 
 
 @pytest.mark.parametrize("settings", SEARCHES, ids=str)
@@ -145,7 +146,7 @@ def test_log_probabilities_are_those_of_the_whole_sequence(way):
                 whole = model(torch.tensor([row]), torch.tensor([[2, *written]]))[0]
             logs = whole.log_softmax(dim=-1)
             expected = sum(float(logs[place, token]) for place, token in enumerate(written))
-            assert one.log_probability == pytest.approx(expected, abs=1e-3)
+            assert one.log_probability == close(expected, within=1e-3)
 
 
 def test_nothing_is_kept_for_gradients():
@@ -193,7 +194,7 @@ def test_a_text_among_others_goes_on_as_alone(generate, settings):
         assert [one.text for one in alone.answers] == [one.text for one in found.answers]
         assert len(found.answers) == settings.num_answers
         for one, other in zip(alone.answers, found.answers, strict=True):
-            assert one.score == pytest.approx(other.score, abs=1e-4)
+            assert one.score == close(other.score, within=1e-4)
 
 
 def test_a_stream_gives_a_word_a_call_and_nothing_once_it_was_ended(generate):
@@ -321,5 +322,5 @@ def test_in_bf16_a_text_is_nearly_as_likely(causal_folder):
         for precision in ("auto", "bf16")
     )
     assert rounded.text == exact.text
-    assert rounded.log_probability == pytest.approx(exact.log_probability, rel=0.05)
+    assert rounded.log_probability == close(exact.log_probability, "bfloat16")
     assert rounded.log_probability != exact.log_probability

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from tests.closeness import close
 from tests.unit.inference.small import save_small
 from tests.unit.inference.small_rewriter import build_rewriter, save_rewriter
 
@@ -46,7 +47,7 @@ def test_a_text_is_rewritten_alike_alone_and_among_others(rewriter):
             answer.is_finished,
             answer.is_cut,
         )
-        assert alone.score == pytest.approx(answer.score, abs=1e-5)
+        assert alone.score == close(answer.score, "float32")
 
 
 def test_order_and_answers_stay_in_windows_and_batches_of_any_size(rewriter, monkeypatch):
@@ -248,5 +249,5 @@ def test_in_bf16_an_answer_is_nearly_as_likely(folder):
         for precision in ("auto", "bf16")
     )
     assert rounded.text == exact.text
-    assert rounded.score == pytest.approx(exact.score, rel=0.05)
+    assert rounded.score == close(exact.score, "bfloat16")
     assert rounded.score != exact.score

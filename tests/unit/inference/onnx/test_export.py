@@ -8,6 +8,7 @@ import onnx
 import onnxruntime
 import pytest
 import torch
+from tests.closeness import assert_close
 from tests.unit.inference.small import as_lazy, build_config
 from torch import nn
 
@@ -69,7 +70,7 @@ def test_hidden_states_and_pooler_agree(tmp_path, activation):
     for name, tensor in found.items():
         wanted = getattr(expected, name)
         chosen = (tensor[real], wanted[real]) if name == "last_hidden_state" else (tensor, wanted)
-        torch.testing.assert_close(*chosen, rtol=1e-5, atol=1e-5)
+        assert_close(*chosen)
 
 
 def test_operators_are_standard_ones(tmp_path):
@@ -109,7 +110,7 @@ def test_each_way_of_pooling_agrees_with_ours(tmp_path, mode):
     write(tmp_path, model, sentences)
     onnx.checker.check_model(tmp_path / "model.onnx", full_check=True)
     found = run(tmp_path)["sentence_embedding"]
-    torch.testing.assert_close(found, embed(model, sentences), rtol=1e-5, atol=1e-5)
+    assert_close(found, embed(model, sentences))
 
 
 @pytest.mark.parametrize("activation", DENSE_ACTIVATIONS)
@@ -129,7 +130,7 @@ def test_dense_layers_and_scaling_and_cutting_agree_with_ours(tmp_path, activati
     onnx.checker.check_model(tmp_path / "model.onnx", full_check=True)
     found = run(tmp_path)["sentence_embedding"]
     assert found.shape == (3, 4)
-    torch.testing.assert_close(found, embed(model, sentences), rtol=1e-5, atol=1e-5)
+    assert_close(found, embed(model, sentences))
 
 
 def test_weights_of_a_large_model_lie_beside_it(tmp_path, monkeypatch):
@@ -174,4 +175,4 @@ def test_padding_on_the_left_is_seen_as_padding(tmp_path):
         "token_type_ids": 0 * ids,
     }
     (states, vectors) = session.run(["last_hidden_state", "sentence_embedding"], inputs)
-    np.testing.assert_allclose(vectors[0], states[0, 2:].mean(axis=0), rtol=1e-5, atol=1e-6)
+    assert_close(vectors[0], states[0, 2:].mean(axis=0))

@@ -8,6 +8,7 @@ import onnx
 import onnxruntime
 import pytest
 import torch
+from tests.closeness import assert_close
 from tests.parity.agreement import randomize
 from tests.parity.test_heads import NUM_CHOICES
 from tests.unit.inference.small import build_config
@@ -80,7 +81,7 @@ def test_the_file_gives_what_the_model_gives(tmp_path, architecture):
         assert theirs.shape == values.shape
         if values.shape[:2] == real.shape:  # what stands at padding means nothing
             theirs, values = theirs[real], values[real]
-        torch.testing.assert_close(theirs, values, rtol=1e-5, atol=1e-5)
+        assert_close(theirs, values)
 
 
 @pytest.mark.parametrize("architecture", EXPORTED)

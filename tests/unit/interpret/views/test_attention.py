@@ -4,8 +4,8 @@ import json
 import math
 from dataclasses import replace
 
-import pytest
 import torch
+from tests.closeness import assert_close, close
 
 from bertkit.interpret.capture import AttentionHeads
 from bertkit.interpret.patterns import find_patterns
@@ -26,8 +26,8 @@ def test_received_is_what_all_tokens_give(inputs):
     received = torch.tensor(TOKENS.collect(inputs)["received"])
     assert received.shape == (2, 2, 9)
     for layer, found in zip(inputs.observation.layers, received, strict=True):
-        torch.testing.assert_close(found, layer.weights.sum(dim=1), rtol=0, atol=ROUNDING)
-    assert received.sum(dim=-1).flatten().tolist() == pytest.approx([9] * 4, abs=9 * ROUNDING)
+        assert_close(found, layer.weights.sum(dim=1), within=ROUNDING)
+    assert received.sum(dim=-1).flatten().tolist() == close([9] * 4, within=9 * ROUNDING)
 
 
 def test_entropy_has_the_mean_that_patterns_tell(inputs):
@@ -36,13 +36,13 @@ def test_entropy_has_the_mean_that_patterns_tell(inputs):
     for layer, found in zip(inputs.observation.layers, entropy, strict=True):
         patterns = find_patterns(layer.weights, inputs.observation.encoded.tokens)
         expected = [pattern.entropy for pattern in patterns]
-        assert found.mean(dim=-1).tolist() == pytest.approx(expected, abs=ROUNDING)
+        assert found.mean(dim=-1).tolist() == close(expected, within=ROUNDING)
 
 
 def test_a_token_that_looks_at_one_or_at_all_has_the_least_or_most_entropy(inputs):
     scores = torch.zeros(4, 4)
     scores[1, 2] = 1e9
     data = TOKENS.collect(with_weights(inputs, scores))
-    assert data["entropy"][0][0] == pytest.approx([math.log(4), 0, math.log(4), math.log(4)], 1e-3)
+    assert data["entropy"][0][0] == close([math.log(4), 0, math.log(4), math.log(4)], within=1e-3)
     assert data["received"][0][0] == [0.75, 0.75, 1.75, 0.75]
     json.dumps(data, allow_nan=False)

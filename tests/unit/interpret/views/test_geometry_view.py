@@ -3,8 +3,8 @@
 import json
 from dataclasses import replace
 
-import pytest
 import torch
+from tests.closeness import assert_close, close
 
 from bertkit.interpret.contexts import compare_contexts
 from bertkit.interpret.geometry import project
@@ -25,11 +25,11 @@ def test_every_layer_has_its_planes(inspected):
     for plane, word_plane, state in zip(
         data["planes"], data["wordPlanes"], inputs.observation.states, strict=True
     ):
-        assert plane["shares"] == pytest.approx(project(state).shares, abs=1e-4)
-        assert word_plane["shares"] == pytest.approx(project(state[data["words"]]).shares, abs=1e-4)
+        assert plane["shares"] == close(project(state).shares, within=1e-4)
+        assert word_plane["shares"] == close(project(state[data["words"]]).shares, within=1e-4)
         distances = torch.cdist(torch.tensor(plane["points"]), torch.tensor(plane["points"]))
         points = project(state).points
-        torch.testing.assert_close(distances, torch.cdist(points, points), rtol=2e-3, atol=1e-3)
+        assert_close(distances, torch.cdist(points, points), within=1e-3)
 
 
 def test_the_nearest_are_other_words_by_their_cosine(inspected):
@@ -43,7 +43,7 @@ def test_the_nearest_are_other_words_by_their_cosine(inspected):
             cosines[[0, token, 9]] = -2
             best = cosines.topk(5)
             assert [other for other, _ in found] == best.indices.tolist()
-            assert [cosine for _, cosine in found] == pytest.approx(best.values.tolist(), abs=1e-3)
+            assert [cosine for _, cosine in found] == close(best.values.tolist(), within=1e-3)
 
 
 def test_a_single_word_has_a_place_and_no_neighbor(inspected):

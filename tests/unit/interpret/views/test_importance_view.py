@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from tests.closeness import close
 from tests.unit.inference.small import save_kind, save_small
 from tests.unit.inference.small_task import save_classifier, save_model
 
@@ -43,7 +44,7 @@ def test_the_map_is_the_change_without_each_head(inspected):
     for layer in (1, 2):
         for head in (1, 2):
             expected = compare(whole, outcome_without(inspected, (layer, head))).probability
-            assert data["ablation"][layer - 1][head - 1] == pytest.approx(expected, abs=1e-6)
+            assert data["ablation"][layer - 1][head - 1] == close(expected, "float32")
             assert abs(expected) > 1e-4
     assert data["whole"] is data["change"] is None
     assert json.loads(json.dumps(data, allow_nan=False)) == data
@@ -57,18 +58,16 @@ def test_the_gradient_is_of_what_the_model_said(inspected):
         scores = inspected.model.scores(inspected.read(TEXT).pack())
     loss = torch.nn.functional.cross_entropy(scores, predicted)
     (gradient,) = torch.autograd.grad(loss, gates)
-    assert row == pytest.approx(gradient[0].abs().tolist(), rel=1e-4)
+    assert row == close(gradient[0].abs().tolist(), "float32")
 
 
 def test_with_heads_off_it_tells_both_outcomes_and_their_distance(inspected):
     heads = ((1, 1), (2, 2))
     data = collect_importance(look(inspected, *heads))
     whole, now = outcome_without(inspected), outcome_without(inspected, *heads)
-    assert data["change"]["probability"] == pytest.approx(compare(whole, now).probability, rel=1e-4)
+    assert data["change"]["probability"] == close(compare(whole, now).probability, "float32")
     (before,), (after,) = (data[name]["judgments"][0]["decisions"] for name in ("whole", "says"))
-    assert after["kept"] == pytest.approx(
-        before["probability"] + data["change"]["probability"], rel=1e-4
-    )
+    assert after["kept"] == close(before["probability"] + data["change"]["probability"], "float32")
     assert data["ablation"][0][0] == data["gradient"][0][0] == 0
     assert data["ablation"][0][1] != 0
 
@@ -94,7 +93,7 @@ def test_a_number_is_measured_by_its_change(tmp_path):
     data = collect_importance(look(inspected))
     assert data["kind"] == "number"
     whole, without = outcome_without(inspected).number, outcome_without(inspected, (2, 1)).number
-    assert data["ablation"][1][0] == pytest.approx(float(without - whole), rel=1e-4)
+    assert data["ablation"][1][0] == close(float(without - whole), "float32")
     assert data["gradient"][1][0] > 0
 
 

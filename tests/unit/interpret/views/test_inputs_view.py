@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from tests.closeness import close
 
 from bertkit.interpret.attention_view import AttentionView
 from bertkit.interpret.settings import ViewSettings
@@ -36,7 +37,7 @@ def test_the_blocks_are_the_embeddings_and_what_the_encoder_makes_of_them(inspec
     expected = embeddings.norm(summed)[:, :NUM_DIMENSIONS].detach().numpy()
     limit = blocks["sum"]["limit"]
     found = unpack(blocks["sum"])
-    assert found == pytest.approx(expected.clip(-limit, limit), abs=limit / STEPS)
+    assert found == close(expected.clip(-limit, limit), within=limit / STEPS)
     tokens = inputs.observation.encoded.tokens
     first, second = (place for place, token in enumerate(tokens) if token == "the")
     assert blocks["token"]["rows"][first] == blocks["token"]["rows"][second]
@@ -48,11 +49,11 @@ def test_sines_stand_beside_the_learned_positions(inspected):
     positions = collect_inputs(observe(inspected))["positions"]
     learned = inspected.model.encoder.embeddings.position.weight.detach()
     sines = unpack(positions["sines"]["table"])
-    assert sines == pytest.approx(sinusoids(*learned.shape).numpy(), abs=0.02)
+    assert sines == close(sinusoids(*learned.shape).numpy(), within=0.02)
     for name in ("learned", "sines"):
         cosines = unpack(positions[name]["cosines"])
-        assert np.diag(cosines) == pytest.approx(1.0)
-        assert cosines == pytest.approx(cosines.T)
+        assert np.diag(cosines) == close(np.ones(len(cosines)), "float32")
+        assert cosines == close(cosines.T, "float32")
 
 
 def test_swapped_words_change_nothing_without_positions(inspected):
@@ -61,7 +62,7 @@ def test_swapped_words_change_nothing_without_positions(inspected):
     assert swap["text"] == "the hat saw the dog"
     for _, with_positions, without_positions in swap["rows"]:
         assert with_positions < 0.9999
-        assert without_positions == pytest.approx(1.0, abs=1e-5)
+        assert without_positions == close(1.0, "float32")
 
 
 def test_the_swap_is_summarized_in_lines(inspected):
@@ -70,7 +71,7 @@ def test_the_swap_is_summarized_in_lines(inspected):
     assert [line.split()[2] for line in lengths[1:]] == view.tokens
     word = inspected.model.encoder.embeddings.word.weight.detach()
     id_ = view.inputs.observation.encoded.encoding.ids[2]
-    assert float(lengths[3].split()[3]) == pytest.approx(float(word[id_].norm()), abs=6e-4)
+    assert float(lengths[3].split()[3]) == close(float(word[id_].norm()), within=6e-4)
     assert [line.split(":")[0].split(", ")[1] for line in measures] == ["learned", "sines"]
     first, heading, *rows = view.summarize()[10:]
     assert first == "“dog” and “hat” swapped: the hat saw the dog"

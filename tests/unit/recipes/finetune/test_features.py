@@ -2,9 +2,9 @@ import json
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
+from tests.closeness import assert_close
 from tests.unit.recipes.finetune.small import TASK, open_job, save_model
 from tests.unit.recipes.stopping import stop_at
 from transformers import AutoModelForSequenceClassification
@@ -74,9 +74,7 @@ def test_a_linear_head_makes_a_model_that_transformers_loads(sources, tmp_path, 
     ours = Classifier.load(output, engine="torch", precision="fp32")
     encoded = ours.task.encode([ours.task.make_example("the cat", "")], ours.loaded.tokenizer)
     logits = theirs(torch.tensor([encoded[0].sequences[0].ids])).logits.detach().numpy()
-    np.testing.assert_allclose(
-        ours.compute_window(EncodedExamples([], encoded))[0], logits, atol=1e-5
-    )
+    assert_close(ours.compute_window(EncodedExamples([], encoded))[0], logits)
 
 
 @pytest.mark.parametrize("is_linear", [False, True])
@@ -127,7 +125,7 @@ def test_states_from_the_file_give_the_models_own_logits(deep_sources, tmp_path)
         assert len(list((tmp_path / "states").iterdir())) == 2
     assert not (tmp_path / "states").exists()
     for ours, whole in zip(found, expected, strict=True):
-        np.testing.assert_allclose(ours, whole, atol=1e-5)
+        assert_close(ours, whole)
 
 
 def test_a_stopped_run_goes_on_to_the_same_bits(whole, deep_sources, tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.linear_model import LogisticRegression, Ridge
+from tests.closeness import assert_close
 from tests.unit.recipes.finetune.small import TASK, make_rows, open_job, save_model, write_rows
 from tests.unit.recipes.stopping import interrupt, read_rows
 
@@ -77,7 +78,7 @@ def test_it_is_the_optimum_that_scikit_learn_finds(sources, tmp_path, monkeypatc
     with torch.no_grad():
         logits = job.model.last_linear(torch.from_numpy(features)).numpy()
     expected = peer.decision_function(scaled)
-    np.testing.assert_allclose(logits[:, 1] - logits[:, 0], expected, atol=0.02, rtol=0.02)
+    assert_close(logits[:, 1] - logits[:, 0], expected, within=0.02)
 
 
 def test_numbers_are_solved_as_by_ridge_regression(made, tmp_path, monkeypatch):
@@ -93,7 +94,7 @@ def test_numbers_are_solved_as_by_ridge_regression(made, tmp_path, monkeypatch):
     peer = Ridge(alpha=0.1 / 2 * len(numbers)).fit(scaled, numbers)
     with torch.no_grad():
         found = job.model.last_linear(torch.from_numpy(features))[:, 0].numpy()
-    np.testing.assert_allclose(found, peer.predict(scaled), atol=0.01)
+    assert_close(found, peer.predict(scaled), within=0.01)
 
 
 def test_noise_gets_a_large_penalty_and_a_clear_signal_a_small_one(sources, tmp_path):

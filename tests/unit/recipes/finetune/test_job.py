@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.closeness import close
 from tests.unit.inference.small import build_model
 from tests.unit.recipes.finetune.small import QUICK, TASK, open_job, write_rows
 from tests.unit.recipes.stopping import stop_at
@@ -172,7 +173,7 @@ def test_logits_in_parts_give_the_same_metrics_and_answers(job, monkeypatch):
 
     monkeypatch.setattr(job_module, "compute_logits", note)
     monkeypatch.setattr(logits_module, "MAX_SCORES", 10)  # of two labels and sixteen examples
-    assert job.evaluate() == pytest.approx(whole, rel=1e-6)
+    assert job.evaluate() == close(whole, "float32")
     assert computed == [5, 5, 5, 1]
     parted = evaluate_model(job)
     assert computed[4:] == [4, 5, 5, 5, 1]  # every fourth, for the temperature
@@ -186,9 +187,9 @@ def test_the_held_out_loss_is_the_mean_over_labels(job):
     labels = [one.labels[0] for one in job.dev]
     expected = -np.mean([row[label] for row, label in zip(log_shares, labels, strict=True)])
     loss, num_labels = sum_loss(job.task, job.dev, logits)
-    assert loss / num_labels == pytest.approx(expected, rel=1e-5)
+    assert loss / num_labels == close(expected, "float32")
     found = job.evaluate()
-    assert found["loss"] == pytest.approx(expected, rel=1e-5)
+    assert found["loss"] == close(expected, "float32")
     predictions = decode_all(job.task, job.data.dev.examples, job.dev, logits)
     assert found["accuracy"] == job.task.measure(job.data.dev.examples, predictions)["accuracy"]
 
@@ -235,7 +236,7 @@ def test_the_baseline_of_several_labels_says_those_that_most_texts_have(sources,
     assert job.batches_at(0)[0].labels.shape[1] == 2
     assert np.isfinite(job.evaluate()["loss"])
     baseline = measure_baseline(job)
-    assert baseline["micro_f1"] == pytest.approx(2 * 3 / (4 + 4))
+    assert baseline["micro_f1"] == close(2 * 3 / (4 + 4))
     assert baseline["subset_accuracy"] == 0.5
 
 
@@ -317,4 +318,4 @@ def test_operations_are_those_that_pytorch_counts(job, kind, freeze):
         read(batch.packed)
     expected = counter.get_total_flops() * (3 if freeze == "none" else 1)
     # What sequences of a batch are padded to each other isn't counted.
-    assert model.count_operations(batch.packed) == pytest.approx(expected, rel=0.02)
+    assert model.count_operations(batch.packed) == close(expected, within=0.02 * expected)

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from tests.closeness import assert_close, close
 from tests.unit.recipes.seq2seq.small import (
     QUICK,
     SHORT,
@@ -233,7 +234,7 @@ def test_the_time_of_judging_is_that_of_all_texts(files, monkeypatch):
     monkeypatch.setattr(evaluation_module, "SAMPLED_TEXTS", {"cpu": 3})
     job.generate_held_out = generate
     monkeypatch.setattr(evaluation_module, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    assert evaluation_module.estimate_evaluation_seconds(job) == pytest.approx(5 * 12)
+    assert evaluation_module.estimate_evaluation_seconds(job) == close(5 * 12)
 
 
 def test_both_halves_begin_with_an_encoder(files, tmp_path):
@@ -290,7 +291,7 @@ def test_the_mean_of_checkpoints_is_one(files, tmp_path, monkeypatch):
     ((found, mean),) = taken
     assert len(found) == 2
     name = "decoder.layers.0.cross_attention.query.weight"
-    assert torch.allclose(mean[name], (found[0][name] + found[1][name]) / 2)
+    assert_close(mean[name], (found[0][name] + found[1][name]) / 2)
     model = EncoderDecoderModel.from_pretrained(result.output)
     assert torch.equal(model.state_dict()[name], mean[name])
     assert result.saved.averaged_steps == (8, 12)

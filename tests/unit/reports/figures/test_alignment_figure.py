@@ -3,6 +3,7 @@
 from xml.etree import ElementTree as ET
 
 import pytest
+from tests.closeness import close
 
 from bertkit.base.errors import InputError
 from bertkit.reports.figures.alignment_figure import (
@@ -36,7 +37,7 @@ def test_each_pair_is_a_square_as_strong_as_its_weight():
     ]
     expected = [weight**0.75 for row in WEIGHTS for weight in row]
     found = [float(box.get("fill-opacity")) for box in shades]
-    assert found == pytest.approx(expected, abs=1e-3)
+    assert found == close(expected, within=1e-3)
 
 
 def test_squares_say_what_they_are_and_large_shares_are_written():

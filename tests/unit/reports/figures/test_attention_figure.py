@@ -4,6 +4,7 @@ import math
 from xml.etree import ElementTree as ET
 
 import pytest
+from tests.closeness import close
 
 from bertkit.base.errors import InputError
 from bertkit.reports.figures.attention_figure import (
@@ -41,7 +42,7 @@ def test_each_link_that_counts_is_a_line_from_the_left_to_the_right():
     svg = draw()
     expected = {(0, 0): 0.25, (0, 1): 0.745, (1, 0): 0.04, (1, 2): 0.96, (2, 0): 1.0}
     assert find_lines(svg) == {
-        (middle(source), middle(target)): pytest.approx(math.sqrt(weight), abs=1e-3)
+        (middle(source), middle(target)): close(math.sqrt(weight), within=1e-3)
         for (source, target), weight in expected.items()
     }
     ends = {(float(line.get("x1")), float(line.get("x2"))) for line in svg.iter("line")}

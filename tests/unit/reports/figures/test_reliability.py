@@ -4,6 +4,7 @@ import math
 from xml.etree import ElementTree as ET
 
 import pytest
+from tests.closeness import close
 
 from bertkit.reports.figures.reliability import (
     LEFT,
@@ -48,9 +49,9 @@ def test_counts_are_bars_under_their_bins_side_by_side():
     [second, last, first] = boxes(draw(BEFORE, AFTER))
     width = (SIDE / 4 - 2) / 2
     bottom = STRIP_TOP + STRIP_HEIGHT
-    assert second == pytest.approx([LEFT + SIDE / 4 + 1, bottom - 11.2, width, 11.2], abs=1e-3)
-    assert last == pytest.approx([LEFT + 0.75 * SIDE + 1, bottom - 44.8, width, 44.8], abs=1e-3)
-    assert first == pytest.approx([LEFT + 1 + width, STRIP_TOP, width, STRIP_HEIGHT], abs=1e-3)
+    assert second == close([LEFT + SIDE / 4 + 1, bottom - 11.2, width, 11.2], within=1e-3)
+    assert last == close([LEFT + 0.75 * SIDE + 1, bottom - 44.8, width, 44.8], within=1e-3)
+    assert first == close([LEFT + 1 + width, STRIP_TOP, width, STRIP_HEIGHT], within=1e-3)
 
 
 def test_words_and_numbers_say_the_same():

@@ -5,6 +5,7 @@ from itertools import combinations
 from xml.etree import ElementTree as ET
 
 import pytest
+from tests.closeness import close
 
 from bertkit.base.errors import InputError
 from bertkit.reports.figures.picture import render_svg
@@ -26,7 +27,7 @@ def test_distances_are_true_and_y_goes_up():
     first, second, third = find_dots(build())
     assert second[0] - first[0] > 0
     assert first[1] == second[1] < third[1]
-    assert math.dist(first, second) / math.dist(second, third) == pytest.approx(4 / 3, rel=1e-3)
+    assert math.dist(first, second) / math.dist(second, third) == close(4 / 3, within=1e-3)
     for x, y in (first, second, third):
         assert 0 < x < WIDTH
         assert 0 < y < HEIGHT

@@ -1,7 +1,7 @@
 """Probabilities, and what is found on held-out examples for them."""
 
 import numpy as np
-import pytest
+from tests.closeness import close
 from tests.unit.tasks.small import negative_log_likelihood
 
 from bertkit.tasks.classify.scoring import (
@@ -19,11 +19,9 @@ RANDOM = np.random.default_rng(0)
 def test_probabilities_are_softmax_or_logistic():
     scores = np.array([0.5, -1.0, 2.0])
     powers = np.exp(scores / 2)
-    assert find_probabilities(scores, 2.0, multi_label=False) == pytest.approx(
-        powers / powers.sum()
-    )
+    assert find_probabilities(scores, 2.0, multi_label=False) == close(powers / powers.sum())
     found = find_probabilities(scores, 2.0, multi_label=True)
-    assert found == pytest.approx(1 / (1 + np.exp(-scores / 2)))
+    assert found == close(1 / (1 + np.exp(-scores / 2)))
     far = [1e6, -1e6]
     assert find_probabilities(far, 1.0, multi_label=True) == [1.0, 0.0]
     assert find_probabilities(far, 1.0, multi_label=False) == [1.0, 0.0]

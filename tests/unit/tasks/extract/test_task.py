@@ -6,6 +6,7 @@ import random
 import numpy as np
 import pytest
 import torch
+from tests.closeness import assert_close, close
 from tests.unit.tasks.small import TOKENIZER, decode, learn, record_of, table_of
 
 from bertkit.base.errors import CheckpointError, InputError
@@ -69,7 +70,7 @@ def test_likeness_is_rouge_1_and_rouge_2():
     for sentence in SENTENCES:
         scores = scorer.score(summary, sentence)
         expected = sum(score.fmeasure for score in scores.values())
-        assert likeness(sentence, summary) == pytest.approx(expected)
+        assert likeness(sentence, summary) == close(expected)
 
 
 def test_words_of_any_script_count():
@@ -171,7 +172,7 @@ def test_the_loss_is_that_of_sentences_alone():
     rows = (batch.labels != IGNORED_LABEL).nonzero()[:, 0]
     truth = batch.labels[rows]
     expected = -torch.log_softmax(logits[rows], dim=1)[torch.arange(8), truth].sum()
-    torch.testing.assert_close(found.losses["task"], expected)
+    assert_close(found.losses["task"], expected)
     assert found.correct["task"] == (logits[rows].argmax(1) == truth).sum()
 
 

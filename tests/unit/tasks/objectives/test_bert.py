@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 import torch
+from tests.closeness import assert_close, close
 from torch.utils.flop_counter import FlopCounterMode
 
 from bertkit.data.order import EXAMPLE_ORDER, SHARD_ORDER, ExampleKey, PlannedExample
@@ -137,12 +138,12 @@ def test_without_next_sentence_the_loss_is_that_of_the_words():
     scores = model.score_words(model.encoder(batch.packed)[batch.positions])
     expected = torch.nn.functional.cross_entropy(scores, batch.labels, reduction="sum")
     assert found.losses.keys() == {"mlm"}
-    torch.testing.assert_close(found.losses["mlm"], expected)
+    assert_close(found.losses["mlm"], expected)
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
         MaskedObjective.loss(model.train(), batch)
     expected = 3 * counter.get_total_flops()
     found = model.count_operations(batch.packed, len(batch.labels))
-    assert found == pytest.approx(expected, rel=1e-9)
+    assert found == close(expected)
 
 
 @pytest.mark.parametrize("num_examples", [1, 3])
@@ -153,5 +154,5 @@ def test_operations_are_those_that_pytorch_counts(num_examples):
         losses = BertObjective.loss(model, batch).losses
     expected = 3 * counter.get_total_flops()  # the way back costs twice the way forth
     found = model.count_operations(batch.packed, len(batch.labels))
-    assert found == pytest.approx(expected, rel=1e-9)
+    assert found == close(expected)
     assert losses.keys() == {"mlm", "nsp"}

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from tests.closeness import close
 
 from bertkit.tasks.objectives.masked_pairs import (
     A_START,
@@ -40,7 +41,7 @@ def documents_of(corpus, tokens):
 def test_half_of_the_pairs_are_random_and_those_are_of_another_document(sentences):
     corpus = make_corpus(4000 if sentences[0] < 100 else 60, sentences)
     examples = plan(corpus)
-    assert abs(examples[:, IS_RANDOM].mean() - 0.5) < 4 * 0.5 / np.sqrt(len(examples))
+    assert examples[:, IS_RANDOM].mean() == close(0.5, within=4 * 0.5 / np.sqrt(len(examples)))
     first = documents_of(corpus, examples[:, A_START])
     second = documents_of(corpus, examples[:, B_START])
     assert np.array_equal(first != second, examples[:, IS_RANDOM] == 1)
@@ -126,7 +127,7 @@ def test_truncation_takes_from_the_longer_segment_and_at_both_ends():
     cut = truncate_pairs(rows, 60, np.random.default_rng(0))
     assert (cut[:, B_STOP] - cut[:, B_START] == 10).all()
     assert (cut[:, A_STOP] - cut[:, A_START] == 50).all()
-    assert abs(cut[:, A_START].mean() - 25) < 0.5
+    assert cut[:, A_START].mean() == close(25, within=0.5)
     both = truncate_pairs(np.array([[0, 90, 100, 180, 1]]), 61, np.random.default_rng(0))[0]
     assert sorted((both[A_STOP] - both[A_START], both[B_STOP] - both[B_START])) == [30, 31]
     assert np.array_equal(rows[0], [0, 100, 200, 210, 0])

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from tests.closeness import assert_close, close
 
 from bertkit.base.errors import SettingsError
 from bertkit.tasks.objectives.masking import Masker, MaskingSettings
@@ -70,7 +71,7 @@ def test_other_shares_are_settings():
     now = masked.input_ids[masked.positions]
     assert not (now == MASK).any()
     assert (now == masked.labels).mean() < 0.01
-    assert abs(len(now) / (lengths - 3).sum() - 0.4) < 0.01
+    assert len(now) / (lengths - 3).sum() == close(0.4, within=0.01)
 
 
 @pytest.mark.parametrize("whole_words", [False, True])
@@ -90,7 +91,7 @@ def test_every_place_is_as_likely():
     for seed in range(3000):
         hits[run(masker, ids, np.array([22]), seed).positions] += 1
     assert hits[0] == hits[21] == 0
-    assert np.abs(hits[1:21] / 3000 - 0.15).max() < 0.035
+    assert_close(hits[1:21] / 3000, np.full(20, 0.15), within=0.035)
 
 
 def test_random_words_are_even_or_as_frequent_as_the_text():

@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from tests.closeness import close
 from tests.unit.tasks.small import learn
 
 from bertkit.base.errors import CheckpointError, InputError
@@ -118,7 +119,7 @@ def test_labels_that_training_does_not_have_are_ignored():
     logits = torch.full((4, 4), 60000.0, dtype=torch.float16)
     loss = task.loss(logits, batch).losses["task"]
     assert loss.dtype == torch.float32
-    assert float(loss) == pytest.approx(torch.log(torch.tensor(4.0)).item())
+    assert float(loss) == close(torch.log(torch.tensor(4.0)).item(), "float32")
     assert [task.spell(tag) for tag in example.label_names] == ["B-ORG", "O"]
     assert TagExample(text="ada").label_names == ()
 

@@ -63,7 +63,7 @@ def test_a_left_to_right_bert_predicts_too(tmp_path, capsys):
     expected = net.next_scores(batch)[-1].softmax(dim=0)
     for word in words:
         wanted = expected[tokenizer.vocabulary.index(word["token"])].item()
-        assert word["probability"] == close(wanted)
+        assert word["probability"] == close(wanted, "float32")
     save_small(tmp_path / "masked")
     assert main(["next-word", str(tmp_path / "masked"), "the cat"]) == 2
     assert "left-to-right" in capsys.readouterr().err

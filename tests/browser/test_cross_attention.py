@@ -5,6 +5,7 @@ import torch
 from playwright.sync_api import expect
 from tests.browser.scenes import HOSTILE
 from tests.browser.test_heads import in_words
+from tests.closeness import assert_close
 from tests.unit.inference.small_encoder_decoder import save_encoder_decoder
 
 from bertkit.interpret.attention_view import AttentionView
@@ -65,7 +66,7 @@ def open_tab(page, name):
 
 def test_the_alignment_is_the_mean_of_all_heads(page, view):
     expected = torch.tensor(view.alignment().weights)
-    torch.testing.assert_close(shares(page), expected, atol=0.005 + ROUNDING, rtol=0)
+    assert_close(shares(page), expected, within=0.005 + ROUNDING)
     columns = page.locator(".alignment thead th").all_inner_texts()
     assert columns == READ_TOKENS
     assert page.locator(".alignment tbody th").all_inner_texts() == NEXT_TOKENS
@@ -74,10 +75,10 @@ def test_the_alignment_is_the_mean_of_all_heads(page, view):
 def test_a_layer_and_a_head_can_be_seen_alone(page, view):
     choose(page, "3", "all")
     mean = view.weights(3).mean(dim=0)
-    torch.testing.assert_close(shares(page), mean, atol=0.005 + ROUNDING, rtol=0)
+    assert_close(shares(page), mean, within=0.005 + ROUNDING)
     page.get_by_role("button", name="head 2").dblclick()
     expect(page.get_by_role("button", name="head 1")).to_have_attribute("aria-pressed", "false")
-    torch.testing.assert_close(shares(page), view.weights(3)[1], atol=0.005 + ROUNDING, rtol=0)
+    assert_close(shares(page), view.weights(3)[1], within=0.005 + ROUNDING)
 
 
 def test_a_page_that_begins_with_the_first_layer_shows_it_alone(open_page, inspected, tmp_path):
@@ -86,7 +87,7 @@ def test_a_page_that_begins_with_the_first_layer_shows_it_alone(open_page, inspe
     page = open_page(tmp_path / "page.html")
     expect(page.locator(".alignment tbody th").first).to_have_text("a")
     weights = view.weights(1)[view.start.head - 1]
-    torch.testing.assert_close(shares(page), weights, atol=0.005 + ROUNDING, rtol=0)
+    assert_close(shares(page), weights, within=0.005 + ROUNDING)
 
 
 def test_rows_are_named_by_what_comes_or_by_what_was_written(page):
@@ -100,7 +101,7 @@ def test_what_is_left_out_is_shared_out_anew(page, view):
     whole = torch.tensor(view.alignment().weights)
     whole[:, [0, 7]] = 0
     expected = whole / whole.sum(dim=1, keepdim=True)
-    torch.testing.assert_close(shares(page), expected, atol=0.005 + 2 * ROUNDING, rtol=0)
+    assert_close(shares(page), expected, within=0.005 + 2 * ROUNDING)
 
 
 def test_a_square_is_read_by_pointing_and_by_keys(page, view):

@@ -3,6 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 from tests.browser.scenes import observe, write_scene
+from tests.closeness import close
 
 TEXT, PAIR = "the dog saw the hat", "a cat lost it ."
 
@@ -37,7 +38,7 @@ def test_a_cell_is_read(page, inputs):
     said = page.locator(".said")
     expect(said).to_contain_text("token embedding of “dog” (3), dimension 1 of ")
     shown = float(said.inner_text().split(": ")[-1].replace("−", "-"))
-    assert shown == pytest.approx(value, abs=0.02)
+    assert shown == close(value, within=0.02)
 
 
 def test_positions_are_read_and_swapped_words_told(page):

@@ -3,6 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 from tests.browser.scenes import PIXELS, observe, write_scene
+from tests.closeness import close
 from tests.unit.inference.small import save_small
 
 from bertkit.interpret.ablation import HeadName
@@ -114,6 +115,6 @@ def test_pointing_at_a_square_reads_it(page, inspected):
     assert reading.inner_text().startswith("cat (3) attends to the (5): ")
     weights = inspected.observe(inspected.read("the cat saw the hat .")).layers[0].weights
     percent = float(reading.inner_text().split(": ")[1].removesuffix(" %"))
-    assert percent == pytest.approx(100 * float(weights[1, 2, 4]), abs=1)
+    assert percent == close(100 * float(weights[1, 2, 4]), within=1)
     square.hover(position={"x": 5, "y": 5})
     assert reading.inner_text().startswith("Each row")

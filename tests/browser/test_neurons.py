@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 from tests.browser.scenes import PIXELS, observe, write_scene
+from tests.closeness import close
 
 from bertkit.interpret.ablation import HeadName
 from bertkit.interpret.build import build_page
@@ -93,8 +94,8 @@ def test_a_pair_tells_its_score_and_attention(start, path, inputs):
     pairs.hover(position={"x": 2.5 * cell[0], "y": 4.5 * cell[1]})
     layer = inputs.observation.layers[0]
     found = re.fullmatch(r"“saw” attends to “cat”: score (\S+), attention (.*)", reading(page))
-    assert number(found[1]) == pytest.approx(float(layer.scores[0, SAW, 2]), abs=0.1)
-    assert number(found[2]) == pytest.approx(100 * float(layer.weights[0, SAW, 2]), abs=0.5)
+    assert number(found[1]) == close(float(layer.scores[0, SAW, 2]), within=0.1)
+    assert number(found[2]) == close(100 * float(layer.weights[0, SAW, 2]), within=0.5)
     pairs.click(position={"x": 2.5 * cell[0], "y": 4.5 * cell[1]})
     assert not is_overview(page)
     assert tokens(page).nth(SAW).get_attribute("aria-pressed") == "true"
@@ -106,8 +107,8 @@ def test_a_click_shows_how_the_attention_of_a_token_is_made(start, path, inputs)
     assert not is_overview(page)
     layer = inputs.observation.layers[0]
     expected = (100 * layer.weights[0, SAW]).tolist()
-    assert shown_numbers(page, "softmax") == pytest.approx(expected, abs=0.6)
-    assert shown_numbers(page, "q · k") == pytest.approx(layer.scores[0, SAW].tolist(), abs=0.1)
+    assert shown_numbers(page, "softmax") == close(expected, within=0.6)
+    assert shown_numbers(page, "q · k") == close(layer.scores[0, SAW].tolist(), within=0.1)
     assert page.locator(".neuron-lines line").count() == sum(share >= 0.5 for share in expected)
     heard = page.locator("li.neuron-token").nth(2).text_content()
     assert re.fullmatch(r"cat: score \S+, \S+ %", heard)
@@ -130,12 +131,12 @@ def test_a_number_that_is_pointed_at_is_read_out(start, path, inputs):
     heads = inputs.observation.layers[0]
     query, key = float(heads.query[0, SAW, 1]), float(heads.key[0, 2, 1])
     expected = query, key, query * key
-    assert [number(text) for text in found.groups()] == pytest.approx(expected, abs=0.05)
+    assert [number(text) for text in found.groups()] == close(expected, within=0.05)
     for name, column in (("queries", 1), ("keys", 1), ("products of query and keys", 1)):
         mark = block(page, name).locator(".block-column")
         assert mark.is_visible()
         left = mark.bounding_box()["x"] - block(page, name).bounding_box()["x"]
-        assert left == pytest.approx(column * size["width"] / 4, abs=1)
+        assert left == close(column * size["width"] / 4, within=1)
 
 
 def test_values_are_shown_when_asked_for(start, path, inputs):
@@ -148,7 +149,7 @@ def test_values_are_shown_when_asked_for(start, path, inputs):
     values.hover(position={"x": size["width"] - 2, "y": 2})
     found = re.fullmatch(r"number 4 of 4 in the value of “\[CLS\]”: (\S+)", reading(page))
     expected = float(inputs.observation.layers[0].value[0, 0, 3])
-    assert number(found[1]) == pytest.approx(expected, abs=0.05)
+    assert number(found[1]) == close(expected, within=0.05)
 
 
 def test_a_token_under_the_pointer_is_shown_for_the_time_being(start, path):
@@ -197,7 +198,7 @@ def test_another_layer_head_or_theme_is_drawn_anew(start, path, inputs):
         expect(key_scale).not_to_have_text(scale, use_inner_text=True)
         assert are_other(before, pictures(page))
     expected = (100 * inputs.observation.layers[1].weights[1, SAW]).tolist()
-    assert shown_numbers(page, "softmax") == pytest.approx(expected, abs=0.6)
+    assert shown_numbers(page, "softmax") == close(expected, within=0.6)
     before = pictures(page)
     page.get_by_role("button", name="dark").click()
     assert are_other(before, pictures(page))
@@ -242,4 +243,4 @@ def test_a_long_text_can_have_its_numbers(start, inspected, tmp_path):
     page = start(tmp_path / "page.html")
     tokens(page).nth(151).click()
     assert len(shown_numbers(page, "softmax")) == 152
-    assert sum(shown_numbers(page, "softmax")) == pytest.approx(100, abs=8)
+    assert sum(shown_numbers(page, "softmax")) == close(100, within=8)

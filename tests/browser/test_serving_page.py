@@ -9,6 +9,7 @@ from operator import mul
 import pytest
 from playwright.sync_api import expect
 from tests.browser.scenes import HOSTILE
+from tests.closeness import close
 from tests.unit.serving.running import running
 from tests.unit.serving.small_models import save_models
 
@@ -107,8 +108,8 @@ def test_blanks_have_bars(page, client):
     assert expected["filled"] in result.inner_text()
     widths = result.locator(".bar").evaluate_all("bars => bars.map((bar) => bar.style.width)")
     shares = [one["probability"] for blank in expected["blanks"] for one in blank]
-    assert [float(one.strip("%")) for one in widths] == pytest.approx(
-        [100 * share for share in shares], abs=1e-3
+    assert [float(one.strip("%")) for one in widths] == close(
+        [100 * share for share in shares], within=1e-3
     )
 
 
@@ -295,7 +296,7 @@ def test_probabilities_and_numbers(page, client):
     result = ask(page, text="the cat")
     path, body = asked(result)
     value = client.post(f"/{path}", body).json["results"]["value"]
-    assert float(result.locator(".written").inner_text()) == pytest.approx(value, rel=1e-3)
+    assert float(result.locator(".written").inner_text()) == close(value, within=1e-3 * abs(value))
 
 
 def test_heads_are_those_of_the_model(page, models):

@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from tests.browser.scenes import observe, write_scene
+from tests.closeness import assert_close, close
 
 from bertkit.interpret.ablation import HeadName
 from bertkit.interpret.patterns import find_patterns
@@ -66,17 +67,17 @@ def test_each_token_has_what_it_receives(open_page, path, inputs):
         inputs.observation.encoded.tokens
     )
     expected = weights(inputs).mean(dim=(0, 1)).sum(dim=0)
-    assert received(page) == pytest.approx(expected.tolist(), abs=0.051)
+    assert received(page) == close(expected.tolist(), within=0.051)
 
 
 def test_layers_and_heads_are_those_that_are_chosen(open_page, path, inputs):
     page = open_page(path)
     page.get_by_role("button", name="head 1", exact=True).click()
     second = weights(inputs)[0, 1].sum(dim=0)
-    assert received(page) == pytest.approx(second.tolist(), abs=0.051)
+    assert received(page) == close(second.tolist(), within=0.051)
     page.get_by_role("button", name="all layers").click()
     expected = weights(inputs, (0, 1))[:, 1].mean(dim=0).sum(dim=0)
-    assert received(page) == pytest.approx(expected.tolist(), abs=0.051)
+    assert received(page) == close(expected.tolist(), within=0.051)
 
 
 def test_a_chosen_token_tells_where_it_looks_and_who_looks_at_it(open_page, path, inputs):
@@ -95,10 +96,10 @@ def test_a_chosen_token_tells_where_it_looks_and_who_looks_at_it(open_page, path
             inputs.observation.encoded.tokens[place] for place in places
         ]
         best = shares.topk(5).values
-        torch.testing.assert_close(shares[places], best, rtol=0, atol=0.01)
+        assert_close(shares[places], best, within=0.01)
         found = rows.locator(".number").all_inner_texts()
-        assert [float(text.removesuffix(" %")) for text in found] == pytest.approx(
-            (100 * best).tolist(), abs=0.8
+        assert [float(text.removesuffix(" %")) for text in found] == close(
+            (100 * best).tolist(), within=0.8
         )
     entropy = torch.special.entr(weights(inputs, (0, 1))[:, :, 4]).sum(dim=-1).mean()
     assert f"Its entropy is {entropy:.2f}" in details.inner_text()
@@ -164,8 +165,8 @@ def test_entropies_are_those_of_the_chosen_token_or_of_all(open_page, path, inpu
     page = open_page(path)
     show(page, "entropy")
     shown = [text.split("\n") for text in cells(page).all_inner_texts()]
-    assert [float(first) for first, _ in shown] == pytest.approx(
-        [each.entropy for each in patterns(inputs)], abs=0.0051
+    assert [float(first) for first, _ in shown] == close(
+        [each.entropy for each in patterns(inputs)], within=0.0051
     )
     assert all(
         second == f"as {math.exp(each.entropy):.1f}"
@@ -174,7 +175,7 @@ def test_entropies_are_those_of_the_chosen_token_or_of_all(open_page, path, inpu
     chips(page).nth(4).click()
     entropies = torch.special.entr(weights(inputs, (0, 1))[:, :, 4]).sum(dim=-1).flatten()
     shown = [float(text.split("\n")[0]) for text in cells(page).all_inner_texts()]
-    assert shown == pytest.approx(entropies.tolist(), abs=0.0061)
+    assert shown == close(entropies.tolist(), within=0.0061)
 
 
 def test_a_head_that_is_clicked_is_shown_in_the_head_view(open_page, path):

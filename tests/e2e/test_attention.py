@@ -2,7 +2,7 @@
 
 import json
 
-import pytest
+from tests.closeness import close
 from tests.unit.inference.small import save_small
 
 from bertkit.cli.main import main
@@ -62,7 +62,7 @@ def test_a_token_of_a_text_is_told_with_its_largest_weights(model, capsys):
     assert out[2].endswith(f"{100 * largest:.1f} %")
     assert numbers["tokens"][numbers["weights"].index(largest)] == out[2].split()[1]
     for product, score in zip(numbers["products"], numbers["scores"], strict=True):
-        assert score == pytest.approx(product / 2, abs=1e-5)
+        assert score == close(product / 2, "float32")
 
 
 def test_a_whole_text_is_a_table_of_weights(model, capsys):

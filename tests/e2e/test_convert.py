@@ -7,6 +7,7 @@ import pytest
 import torch
 from huggingface_hub import close_session, constants
 from safetensors.torch import load_file
+from tests.closeness import assert_close
 from tests.hub_lookalike import COMMIT, HubLookalike, serve
 from tests.unit.inference.small import build_sentence_model, save_small
 
@@ -57,7 +58,7 @@ def test_googles_checkpoint_becomes_a_folder_that_transformers_loads(tmp_path, c
     ids = torch.arange(1, 11).reshape(2, 5)
     with torch.no_grad():
         words = theirs.eval()(ids).prediction_logits
-    torch.testing.assert_close(ours(ids).prediction_logits, words, rtol=1e-5, atol=1e-5)
+    assert_close(ours(ids).prediction_logits, words)
     assert Tokenizer.load(output).fingerprint == Tokenizer.load(GOLDEN).fingerprint
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from tests.closeness import assert_close
 from tests.e2e.small import pretrain_words
 from tests.unit.recipes.finetune.small import save_model, write_tables
 from tests.unit.recipes.seq2seq.small import write_files
@@ -41,7 +42,7 @@ def test_vectors_are_those_of_the_cpu(folder):
     expected = vectors.pop(("cpu", "fp32"))
     for (_, precision), found in vectors.items():
         tolerance = {"fp32": 1e-4, "bf16": 0.05}[precision] * np.abs(expected).max()
-        np.testing.assert_allclose(found, expected, atol=tolerance, rtol=0.0)
+        assert_close(found, expected, within=tolerance)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import numpy as np
 import onnxruntime
 import pytest
 import torch
+from tests.closeness import assert_close, close
 from tests.unit.inference.small import build_sentence_model, save_small
 from tests.unit.inference.small_task import save_classifier, save_tagger
 from transformers import AutoTokenizer
@@ -50,9 +51,9 @@ def test_others_get_our_hidden_states(model, tmp_path, capsys):
     expected = BertModel.from_pretrained(model)(**inputs)
     real = inputs["attention_mask"].bool()
     states = torch.from_numpy(found["last_hidden_state"])
-    torch.testing.assert_close(states[real], expected.last_hidden_state[real], rtol=0, atol=1e-4)
+    assert_close(states[real], expected.last_hidden_state[real], within=1e-4)
     pooled = torch.from_numpy(found["pooler_output"])
-    torch.testing.assert_close(pooled, expected.pooler_output, rtol=0, atol=1e-4)
+    assert_close(pooled, expected.pooler_output, within=1e-4)
 
 
 def test_others_get_our_vectors_of_sentences(model, tmp_path, capsys):
@@ -66,7 +67,7 @@ def test_others_get_our_vectors_of_sentences(model, tmp_path, capsys):
     )
     assert note.startswith("note: BertModel was exported, without masked_lm")
     expected = Embedder.load(model)(TEXTS)
-    np.testing.assert_allclose(run(output, TEXTS)["sentence_embedding"], expected, atol=1e-4)
+    assert_close(run(output, TEXTS)["sentence_embedding"], expected, within=1e-4)
 
 
 @pytest.mark.slow
@@ -82,7 +83,7 @@ def test_minilm_is_exported_and_agrees(tmp_path, capsys):
         from bertkit.inference.embeddings.settings import EmbedderSettings
 
         expected = Embedder.load(folder, EmbedderSettings(engine=engine))(texts)
-        np.testing.assert_allclose(found, expected, atol=1e-5)
+        assert_close(found, expected)
 
 
 def test_a_folder_that_holds_something_is_an_error_in_a_line(model, capsys):
@@ -121,6 +122,6 @@ def test_blanks_are_filled_from_an_exported_folder(model, tmp_path, capsys):
         answers.append(json.loads(capsys.readouterr().out))
     (ours,), (exported,) = (answer.pop("blanks") for answer in answers)
     for one, other in zip(ours, exported, strict=True):
-        assert one.pop("probability") == pytest.approx(other.pop("probability"), rel=1e-5)
+        assert one.pop("probability") == close(other.pop("probability"), "float32")
         assert one == other
     assert answers[0] == answers[1]

@@ -6,6 +6,7 @@ import sys
 from subprocess import run
 
 import pytest
+from tests.closeness import close
 from tests.unit.inference.small_task import save_classifier
 from tests.unit.recipes.finetune.small import FILLERS, save_model
 
@@ -118,7 +119,7 @@ def test_a_task_from_its_file_to_its_answers(workshop, tmp_path, capsys, task):
     assert main([*judging, "--output", str(found)]) == 0
     judged = json.loads(capsys.readouterr().out)
     assert judged["task"] == task
-    assert judged["metrics"] == pytest.approx(learned, abs=1e-4, nan_ok=True)
+    assert judged["metrics"] == close(learned, within=1e-4)
     lines = (found / "answers.jsonl").read_text("utf-8").splitlines()
     assert [[*json.loads(line)] for line in lines] == [["place", *answer] for answer in answers]
 

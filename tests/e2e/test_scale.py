@@ -9,6 +9,7 @@ from urllib.request import Request, urlopen
 
 import numpy as np
 import pytest
+from tests.closeness import assert_close, close
 from tests.e2e.documentation import ROOT, read_blocks
 from tests.e2e.documented_files import TEXTS, save_sentence_encoder
 
@@ -117,7 +118,7 @@ def test_rows_that_no_rank_takes_are_found(simulation):
 
 def test_an_order_that_is_not_shuffled_is_found(simulation, planner):
     found = simulation.check_shuffling(planner, BATCH_SIZE)
-    assert found["mean_distance"] == pytest.approx(1 / 3, abs=0.03)
+    assert found["mean_distance"] == close(1 / 3, within=0.03)
     with pytest.raises(AssertionError, match="isn't shuffled"):
         simulation.check_shuffling(replace(planner, is_shuffled=False), BATCH_SIZE)
     with pytest.raises(AssertionError, match="isn't shuffled"):
@@ -158,7 +159,7 @@ def test_two_replicas_answer_like_the_pipeline(tmp_path, request):
     finally:
         serve.shutdown()
     expected = Embedder.load(tmp_path / "encoder")(list(TEXTS))
-    np.testing.assert_allclose(answers, expected, rtol=1e-5, atol=1e-6)
+    assert_close(answers, expected)
 
 
 def ask(port: int, text: str) -> list[float]:

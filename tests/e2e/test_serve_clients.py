@@ -10,7 +10,7 @@ import pytest
 from cohere.core.request_options import RequestOptions
 from huggingface_hub import InferenceClient
 from huggingface_hub.errors import HfHubHTTPError, TextGenerationError
-from tests.closeness import close
+from tests.closeness import assert_close, close
 from tests.unit.serving.running import running
 from tests.unit.serving.small_models import save_models
 
@@ -59,26 +59,26 @@ def embed_with_openai(client, given, **options):
 
 
 def test_openai_embeds_texts_in_all_forms(openai_client, vectors):
-    np.testing.assert_allclose(embed_with_openai(openai_client, TEXTS), vectors, atol=1e-6)
-    np.testing.assert_allclose(embed_with_openai(openai_client, TEXTS[0]), vectors[:1], atol=1e-6)
+    assert_close(embed_with_openai(openai_client, TEXTS), vectors)
+    assert_close(embed_with_openai(openai_client, TEXTS[0]), vectors[:1])
     floats = embed_with_openai(openai_client, TEXTS, encoding_format="float")
-    np.testing.assert_allclose(floats, vectors, atol=1e-6)
+    assert_close(floats, vectors)
     answer = openai_client.embeddings.create(
         model="org/encoder", input=TEXTS, encoding_format="base64"
     )
     (first, _) = (base64.b64decode(one.embedding) for one in answer.data)
-    np.testing.assert_allclose(np.frombuffer(first, "<f4"), vectors[0], atol=1e-6)
+    assert_close(np.frombuffer(first, "<f4"), vectors[0])
     assert answer.usage.total_tokens == 6 + 8
     short = embed_with_openai(openai_client, TEXTS, dimensions=5)
     expected = vectors[:, :5] / np.linalg.norm(vectors[:, :5], axis=1, keepdims=True)
-    np.testing.assert_allclose(short, expected, atol=1e-6)
+    assert_close(short, expected)
 
 
 def test_openai_embeds_token_ids(openai_client, vectors):
     tokenizer = Embedder.load(device="cpu").text_encoder.tokenizer
     ids = [tokenizer.encode(text).ids for text in TEXTS]
-    np.testing.assert_allclose(embed_with_openai(openai_client, ids), vectors, atol=1e-6)
-    np.testing.assert_allclose(embed_with_openai(openai_client, ids[0]), vectors[:1], atol=1e-6)
+    assert_close(embed_with_openai(openai_client, ids), vectors)
+    assert_close(embed_with_openai(openai_client, ids[0]), vectors[:1])
     foreign = [[15339, 1917], [65]]  # what LangChain makes of "hello world" and "b"
     with pytest.raises(openai.BadRequestError, match="check_embedding_ctx_length=False"):
         embed_with_openai(openai_client, foreign)
@@ -133,20 +133,20 @@ def ask_hub(server, name):
 def test_the_hubs_client_embeds_and_compares(server, vectors):
     for client in (ask_hub(server, "org/encoder"), InferenceClient(server, token=KEY)):
         found = client.feature_extraction(TEXTS, normalize=True, truncate=True)
-        np.testing.assert_allclose(found, vectors, atol=1e-6)
+        assert_close(found, vectors)
         found = client.sentence_similarity(TEXTS[0], other_sentences=TEXTS)
-        np.testing.assert_allclose(found, vectors @ vectors[0], atol=1e-6)
+        assert_close(found, vectors @ vectors[0])
 
 
 def test_the_hubs_client_classifies(server, models):
     client = ask_hub(server, "sentiment")
     expected = Predictor.load(models["sentiment"], device="cpu")("the cat saw").probabilities
     found = client.text_classification("the cat saw")
-    assert {one.label: pytest.approx(one.score, abs=1e-6) for one in found} == expected
+    assert {one.label: close(one.score, "float32") for one in found} == expected
     (best,) = client.text_classification("the cat saw", top_k=1, function_to_apply="softmax")
     assert best.label == max(expected, key=expected.__getitem__)
     raw = client.text_classification("the cat saw", function_to_apply="none")
-    assert sum(one.score for one in raw) != pytest.approx(1, abs=1e-3)
+    assert sum(one.score for one in raw) != close(1, within=1e-3)
     with pytest.raises(HfHubHTTPError, match="takes softmax or none"):
         client.text_classification("the cat saw", function_to_apply="sigmoid")
 
@@ -171,7 +171,7 @@ def test_the_hubs_client_answers_questions(server, models):
     expected = Predictor.load(models["reader"], device="cpu")(("the cat", "a dog saw a hat"))
     found = client.question_answering("the cat", "a dog saw a hat")
     assert (found.answer, found.start, found.end) == (expected.text, expected.start, expected.stop)
-    assert found.score == pytest.approx(expected.probability, abs=1e-6)
+    assert found.score == close(expected.probability, "float32")
     several = client.question_answering("the cat", "a dog saw a hat", top_k=2)
     assert [one.answer for one in several] == [one.text for one in expected.n_best[:2]]
     with pytest.raises(HfHubHTTPError, match="max_answer_len"):
@@ -330,7 +330,7 @@ def test_cohere_orders_documents(server, models, kind):
                 **{**asked, "model": "none"}, request_options=RequestOptions(max_retries=0)
             )
     assert [one.index for one in found] == order[:2]
-    assert [one.relevance_score for one in found] == pytest.approx(expected, abs=1e-6)
+    assert [one.relevance_score for one in found] == close(expected, "float32")
     assert "there is no model 'none'" in refused.value.body["message"]
 
 

@@ -26,7 +26,6 @@ BOTH = re.compile(r"\(worker 2 of 2\)")
 AGAIN = re.compile(r"worker (\d) ended by itself(.|\n)*serving .*\(worker \1 of 2\)")
 ALL_ENDED = re.compile(r"(worker \d ended by itself(.|\n)*){3}")
 LOADED_TWICE = re.compile(r"(words was loaded again(.|\n)*){2}")
-LONG = {"inputs": ["word " * 200] * 40}  # about a second
 FILL = "/v1/models/words/fill-mask"
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.closeness import close
 
 from bertkit.reports.report import Bars, Charts, render_report
 from bertkit.training.history import TrainingHistory
@@ -79,8 +80,8 @@ def test_training_curves_are_means_and_held_out_ones_are_the_evaluations():
     training, held_out = charts.charts[0].series
     assert list(held_out.points) == [(0, 9.0), (250, 8.0)]
     assert len(training.points) == 84
-    assert training.points[0] == (3, pytest.approx(9.0 - 2 / 250))
-    assert training.points[-1] == (250, pytest.approx(8.0 + 2 / 250))
+    assert training.points[0] == (3, close(9.0 - 2 / 250))
+    assert training.points[-1] == (250, close(8.0 + 2 / 250))
 
 
 def test_the_bundled_model_has_a_column_if_it_was_there():

@@ -7,9 +7,11 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -23,6 +25,7 @@ READY = re.compile(r"serving .* on http://[^ ]*:(\d+)")
 
 
 STUCK = re.compile("this takes for ever")
+GATE = "BERTKIT_TEST_GATE"
 
 
 def load_for_ever(model: object) -> None:
@@ -31,15 +34,47 @@ def load_for_ever(model: object) -> None:
     Event().wait()
 
 
+def hold_computing() -> None:
+    """Let encoders compute only while the file that the environment names isn't there."""
+    from bertkit.inference.engines.engine import TorchEngine
+    from bertkit.inference.engines.onnx_engine import OnnxEngine
+
+    gate = Path(os.environ[GATE])
+
+    def held(compute: Callable[..., Any]) -> Callable[..., Any]:
+        def wait_and_compute(*arguments: object) -> Any:
+            while gate.exists():
+                Event().wait(0.02)
+            return compute(*arguments)
+
+        return wait_and_compute
+
+    for kind in (TorchEngine, OnnxEngine):
+        kind.__call__ = held(kind.__call__)  # type: ignore[method-assign]
+
+
+def run_held_worker(*arguments: Any) -> None:
+    """Do what a worker does, but compute only when the gate is open."""
+    from bertkit.serving.workers import run_worker
+
+    hold_computing()
+    run_worker(*arguments)
+
+
 def run_command(
-    words: Sequence[str], writing: Any, ignored: Sequence[int], *, is_stuck: bool
+    words: Sequence[str], writing: Any, ignored: Sequence[int], gate: Path | None, *, is_stuck: bool
 ) -> None:
     """Run the command in this process, which was forked for that, and end as it ends."""
     from bertkit.cli.main import main
+    from bertkit.serving import workers
     from bertkit.serving.models import ServedModel
 
     if is_stuck:
         ServedModel.load = load_for_ever  # type: ignore[assignment]
+    if gate:
+        os.environ[GATE] = str(gate)
+        workers.run_worker = run_held_worker
+        hold_computing()
     for number in ignored:
         signal.signal(number, signal.SIG_IGN)
     put_messages(writing.fileno())
@@ -103,6 +138,13 @@ class ServerProcess:
         finally:
             connection.close()
 
+    def is_refusing(self) -> bool:
+        """Whether it takes no new requests."""
+        try:
+            return self.ask("/ready")[0] == HTTPStatus.SERVICE_UNAVAILABLE
+        except (OSError, http.client.HTTPException):
+            return True
+
     def count_works(self) -> float:
         """Return the number of requests that wait or run."""
         return sum(map(float, re.findall(r"te_queue_size\{.*\} (.*)", self.ask("/metrics")[1])))
@@ -110,13 +152,21 @@ class ServerProcess:
 
 @contextmanager
 def serving(
-    *words: str, ignored: Sequence[int] = (), is_stuck: bool = False
+    *words: str, ignored: Sequence[int] = (), gate: Path | None = None, is_stuck: bool = False
 ) -> Iterator[ServerProcess]:
-    """A server, which is killed at the end of the block if it is still there."""
+    """A server, which is killed at the end of the block if it is still there.
+
+    Args:
+        words: of the command.
+        ignored: signals that are ignored when it starts.
+        gate: a file; while it is there, encoders wait, so that requests last as long as a test
+            wants, on any machine.
+        is_stuck: whether its models are never loaded.
+    """
     reading, writing = multiprocessing.Pipe(duplex=False)
     command = ["serve", *words, "--port", "0", "--device", "cpu"]
     process = PROCESSES.Process(
-        target=run_command, args=(command, writing, ignored), kwargs={"is_stuck": is_stuck}
+        target=run_command, args=(command, writing, ignored, gate), kwargs={"is_stuck": is_stuck}
     )
     with one_at_a_time:
         process.start()

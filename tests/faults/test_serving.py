@@ -12,7 +12,6 @@ from tests.unit.inference.small import save_small
 
 from bertkit.checkpoints.hub import find_bundled
 
-LONG = {"inputs": ["word " * 200] * 40}  # about a second
 HALF = b"POST /embed HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
 
 
@@ -29,15 +28,21 @@ def asker():
         yield pool.submit
 
 
-def begin_long(server, asker):
-    """A request that is computed when this returns."""
-    asking = asker(server.ask, "/embed", LONG)
+@pytest.fixture
+def gate(tmp_path):
+    return tmp_path / "gate"
+
+
+def begin(server, asker, gate):
+    """A request that is computed while there is a gate."""
+    gate.touch()
+    asking = asker(server.ask, "/embed", {"inputs": ["a cat"] * 40})
     wait_until(lambda: server.count_works() == 1)
     return asking
 
 
-def test_sigterm_answers_what_runs_and_waits_for_nobody_else(models, asker):
-    with serving(*models) as server:
+def test_sigterm_answers_what_runs_and_waits_for_nobody_else(models, asker, gate):
+    with serving(*models, gate=gate) as server:
         idle = server.connect()
         idle.request("GET", "/health")
         assert idle.getresponse().read() == b""
@@ -45,10 +50,11 @@ def test_sigterm_answers_what_runs_and_waits_for_nobody_else(models, asker):
         half.sendall(HALF + b'content-length: 20\r\n\r\n{"inputs"')
         head = socket.create_connection(("127.0.0.1", server.port))
         head.sendall(HALF)
-        running = begin_long(server, asker)
+        running = begin(server, asker, gate)
         server.send(signal.SIGTERM)
         assert half.recv(1000).startswith(b"HTTP/1.1 503 ")
         assert head.recv(1000) == b""
+        gate.unlink()
         status, vectors = running.result()
         assert (status, len(vectors)) == (200, 40)
         assert server.wait() == 0
@@ -60,11 +66,13 @@ def test_sigterm_answers_what_runs_and_waits_for_nobody_else(models, asker):
         assert "Traceback" not in server.messages
 
 
-def test_a_terminal_that_closes_ends_it_too_and_may_hang_up_twice(models, asker):
-    with serving(*models) as server:
-        running = begin_long(server, asker)
+def test_a_terminal_that_closes_ends_it_too_and_may_hang_up_twice(models, asker, gate):
+    with serving(*models, gate=gate) as server:
+        running = begin(server, asker, gate)
         server.send(signal.SIGHUP)
+        wait_until(server.is_refusing)
         server.send(signal.SIGHUP)
+        gate.unlink()
         assert running.result()[0] == 200
         assert server.wait() == 0
 
@@ -94,22 +102,15 @@ def fill(server):
     return server.ask("/v1/models/words/fill-mask", {"inputs": "the [MASK] saw a dog"})
 
 
-def test_the_second_signal_ends_it_at_once(models, asker):
-    with serving(*models) as server:
-        running = begin_long(server, asker)
+def test_the_second_signal_ends_it_at_once(models, asker, gate):
+    with serving(*models, gate=gate) as server:
+        running = begin(server, asker, gate)
         server.send(signal.SIGTERM)
-        wait_until(lambda: is_refused(server))
+        wait_until(server.is_refusing)
         server.send(signal.SIGTERM)
         with pytest.raises((OSError, http.client.HTTPException)):
             running.result()
         assert server.wait() == -signal.SIGTERM
-
-
-def is_refused(server):
-    try:
-        return server.ask("/ready")[0] == 503
-    except (OSError, http.client.HTTPException):
-        return True
 
 
 def test_a_signal_while_models_are_loaded_ends_it(models):

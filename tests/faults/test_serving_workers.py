@@ -88,16 +88,20 @@ def test_workers_share_the_port_and_one_that_is_killed_is_replaced(words):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_all_workers_end_when_the_running_requests_are_answered(words, number):
-    encoder = f"encoder={find_bundled('vectors')}"
-    with serving(encoder, "--workers", "2") as server, ThreadPoolExecutor(4) as pool:
+def test_all_workers_end_when_the_running_requests_are_answered(words, number, tmp_path):
+    encoder, gate = f"encoder={find_bundled('vectors')}", tmp_path / "gate"
+    serve_both = serving(encoder, "--workers", "2", gate=gate)
+    with serve_both as server, ThreadPoolExecutor(4) as pool:
         server.read_until(BOTH)
-        asking = [pool.submit(server.ask, "/embed", LONG) for _ in range(4)]
+        gate.touch()
+        asking = [pool.submit(server.ask, "/embed", {"inputs": "a cat"}) for _ in range(4)]
         wait_until(lambda: sum(count_works(server).values()) == 4)
         if number == signal.SIGINT:  # a terminal sends it to all
             for one in find_workers(server.process.pid):
                 os.kill(one, number)
         server.send(number)
+        wait_until(server.is_refusing)
+        gate.unlink()
         answered = [one.result() for one in asking]
         assert [status for status, _ in answered] == [200] * 4
         assert server.wait() == 0

@@ -78,6 +78,7 @@ class Worker:
         self._works: set[Work] = set()
         self._queues: dict[int, FairQueue] = {}  # by id of what computes
         self._clock = FairClock()
+        self._ends_at = -math.inf  # when the batch that is computed will end, about
         self._changed = threading.Condition()
         self._is_closed = False
         self._thread = threading.Thread(target=self._run, name=f"model {name}", daemon=True)
@@ -133,11 +134,11 @@ class Worker:
     def _estimate_wait(self, client: str, cost: int) -> float:
         """Return about how many seconds a client waits until such a cost of its own is served.
 
-        What wasn't computed before counts as nothing.
+        The rest of the batch that is computed counts too; a kind that never was as nothing.
         """
         with self._changed:
             own = cost + sum(queue.find_cost(client) for queue in self._queues.values())
-            return sum(
+            return max(0.0, self._ends_at - time.monotonic()) + sum(
                 queue.estimate(own) / self.tokens_per_second.get(queue.kind, math.inf)
                 for queue in self._queues.values()
             )
@@ -215,12 +216,14 @@ class Worker:
                 cost += piece.cost
         if queue:
             self._queues[key] = queue  # behind others of the same time
+        speed = self.tokens_per_second.get(queue.kind, math.inf)
+        self._ends_at = time.monotonic() + cost / speed
         return pieces
 
     def _answer(self, pieces: Sequence[WorkPiece]) -> None:
         begun = time.monotonic()
         compute_or_divide(pieces)
-        ended = time.monotonic()
+        ended = self._ends_at = time.monotonic()
         try:
             self._learn(pieces, ended - begun)
         except Exception:

@@ -252,6 +252,22 @@ def test_what_would_wait_too_long_is_refused_at_the_door():
     use(check, max_wait=4)
 
 
+def test_the_batch_that_is_computed_is_waited_for_too():
+    async def check(worker):
+        upper = Upper()
+        worker.tokens_per_second[Upper] = 100.0
+        _, first = ask(worker, upper, ["x" * 3996] * 2)  # two pieces in a batch: 20 s
+        await asyncio.to_thread(upper.has_begun.wait, 60)
+        with pytest.raises(OverloadError, match="the requests that wait already take"):
+            await ask(worker, upper, ["second"], "other")[1]
+        upper.may_go_on.set()
+        await first
+        _, third = ask(worker, upper, ["third"])
+        assert await third == ["THIRD"]
+
+    use(check, max_wait=4)
+
+
 def test_different_options_are_computed_apart_and_take_turns():
     async def check(worker):
         upper, other = Upper(), Upper()

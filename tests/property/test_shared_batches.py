@@ -22,8 +22,8 @@ from bertkit.serving.settings import ServeSettings
 TEXTS = st.lists(st.sampled_from(WORDS[:-1]), min_size=1, max_size=9).map(" ".join)
 PAIRS = st.tuples(TEXTS, TEXTS)
 SAMPLE = {"sample": True, "seed": 3, "max_tokens": 6}
-# The model, its task, options of requests (None for logits), and what inputs are like.
-KINDS: dict[str, tuple[str, str, dict[str, Any] | None, st.SearchStrategy[Any]]] = {
+# The model, its task, options of requests, and what inputs are like.
+KINDS: dict[str, tuple[str, str, dict[str, Any], st.SearchStrategy[Any]]] = {
     "embed": ("encoder", "embed", {}, TEXTS),
     "embed, shorter": ("encoder", "embed", {"dimensions": 7, "normalize": True}, TEXTS),
     "embed, not scaled": ("encoder", "embed", {"normalize": False}, TEXTS),
@@ -40,7 +40,6 @@ KINDS: dict[str, tuple[str, str, dict[str, Any] | None, st.SearchStrategy[Any]]]
     "translate, drawn": ("translator", "translate", {"beams": 1, **SAMPLE}, TEXTS),
     "summarize, extracted": ("extractor", "summarize", {}, st.tuples(TEXTS, TEXTS).map(". ".join)),
     "classify": ("sentiment", "classify", {}, TEXTS | PAIRS),
-    "classify, logits": ("sentiment", "classify", None, TEXTS),
     "regress": ("reranker", "regress", {}, PAIRS),
     "tag": ("entities", "tag", {}, TEXTS),
     "answer": ("reader", "answer", {}, PAIRS),
@@ -74,8 +73,7 @@ def served(request, tmp_path_factory):
     folders |= save_models(tmp_path_factory.mktemp("models"))
     ready = {name: ServedModel(name, str(path), settings).load() for name, path in folders.items()}
     pipelines = {
-        kind: ready[name].logits if options is None else ready[name].choose(task, options)
-        for kind, (name, task, options, _) in KINDS.items()
+        kind: ready[name].choose(task, options) for kind, (name, task, options, _) in KINDS.items()
     }
     return Served(pipelines, is_deterministic=request.param)
 

@@ -1,6 +1,7 @@
 """What sentence-transformers writes we read, and what we write it loads, with equal embeddings."""
 
 import itertools
+import json
 import shutil
 import warnings
 from dataclasses import replace
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from tests.closeness import assert_close
-from transformers import BertConfig, BertModel
+from transformers import AutoTokenizer, BertConfig, BertModel
 
 from bertkit.checkpoints.huggingface import write_huggingface
 from bertkit.checkpoints.sentence_modules import ACTIVATIONS, POOLING_FLAGS, Dense, Pooling
@@ -21,8 +22,10 @@ from bertkit.checkpoints.sentence_transformers import (
 )
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.embeddings.settings import EmbedderSettings
+from bertkit.jobs.convert import convert
+from bertkit.jobs.export import export
 from bertkit.models.open_model import OpenModel
-from bertkit.tokenization.settings import UNCASED
+from bertkit.tokenization.settings import UNCASED, TokenizerSettings
 from bertkit.tokenization.tokenizer import Tokenizer
 
 with warnings.catch_warnings():  # its own imports warn of what is no business of ours
@@ -207,3 +210,39 @@ def test_all_minilm_goes_through_us_unchanged(minilm, tmp_path):
     assert [type(module).__name__ for module in model.modules] == ["Pooling", "Normalize"]
     assert (model.modules[0], model.max_seq_length) == (Pooling(384, ("mean",)), 256)
     assert_same_embeddings(minilm, tmp_path)
+
+
+@pytest.mark.parametrize("job", [convert, export])
+def test_other_programs_cut_and_lowercase_as_the_modules_say(encoder, tmp_path, job):
+    source = tmp_path / "source"
+    shutil.copytree(encoder, source)
+    cased = TokenizerSettings(lowercase=False, strip_accents=False)
+    Tokenizer(VOCABULARY, cased).save(source, max_length=16)
+    model = SentenceModel((Pooling(8, ("mean",)),), max_seq_length=7, lowercase=True)
+    write_sentence_model(source, model)
+    job(source, tmp_path / "copy")
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "copy")
+    texts = ["The CAT Sat", "A b C d E f G h I j the cats sat"]
+    inputs = tokenizer(texts, truncation=True, padding=True, return_tensors="pt")
+    weighted = BertModel.from_pretrained(encoder)(**inputs).last_hidden_state
+    mask = inputs["attention_mask"][..., None]
+    theirs = (weighted * mask).sum(dim=1) / mask.sum(dim=1)
+    for folder in (source, tmp_path / "copy"):
+        ours = Embedder.load(folder, EmbedderSettings(device="cpu", precision="fp32"))
+        assert_close(ours(texts), theirs.detach())
+
+
+def test_what_a_foreign_tokenizer_does_not_do_is_noted(encoder, tmp_path):
+    source = tmp_path / "source"
+    shutil.copytree(encoder, source)
+    (source / "tokenizer_manifest.json").unlink()
+    engine = json.loads((source / "tokenizer.json").read_text())
+    engine["added_tokens"].append({"content": "new", "id": len(VOCABULARY)})
+    (source / "tokenizer.json").write_text(json.dumps(engine))
+    model = SentenceModel((Pooling(8, ("mean",)),), max_seq_length=7, lowercase=True)
+    write_sentence_model(source, model)
+    _, *notes = convert(source, tmp_path / "copy").notes
+    assert notes == [
+        "other programs must lowercase texts: the tokenizer doesn't",
+        "other programs must truncate texts to 7 tokens: the tokenizer doesn't",
+    ]

@@ -1,5 +1,6 @@
 """Convert a checkpoint of any format to a Hugging Face folder."""
 
+import sys
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -58,12 +59,16 @@ def write_companions(source: OpenModel, folder: Path, sentences: SentenceModel |
     files: dict[str, FileRecord] = {}
     if sentences is not None:
         files |= write_sentence_model(folder, sentences) | copy_files(source.path, folder)
-    written, notes = write_tokenizer(source, folder)
+    written, notes = write_tokenizer(source, folder, sentences)
     return files | written | copy_files(source.folder, folder), notes
 
 
-def write_tokenizer(source: OpenModel, folder: Path) -> Written:
-    """Rewrite the tokenizer of a model, or copy one that isn't BERT's."""
+def write_tokenizer(source: OpenModel, folder: Path, sentences: SentenceModel | None) -> Written:
+    """Rewrite the tokenizer of a model, or copy one that isn't BERT's.
+
+    It gets what the files of sentence-transformers say beside it, which other programs don't read:
+    the maximum length, and that texts are lowercased.
+    """
     home = source.folder
     if not source.has_tokenizer:
         note = f"there is no tokenizer: {home} has neither {VOCABULARY_FILE} nor {ENGINE_FILE}"
@@ -72,10 +77,29 @@ def write_tokenizer(source: OpenModel, folder: Path) -> Written:
         vocabulary, settings = read_folder(home)
     except InputError as error:
         note = f"the tokenizer isn't a BERT tokenizer and was copied unchanged ({error})"
-        return copy_files(home, folder, FOREIGN_FILES), (note,)
+        return copy_files(home, folder, FOREIGN_FILES), (note, *list_unknown(source, sentences))
     source.check_vocabulary(len(vocabulary))
     max_length = source.model_max_length or source.config.max_position_embeddings
+    if sentences is not None:
+        max_length = sentences.max_seq_length
+        lowercase = settings.lowercase or sentences.lowercase
+        settings = settings.model_copy(update={"lowercase": lowercase})
     return write_folder(folder, vocabulary, settings, max_length=max_length), ()
+
+
+def list_unknown(source: OpenModel, sentences: SentenceModel | None) -> tuple[str, ...]:
+    """List what other programs must do before a tokenizer that doesn't do it."""
+    if sentences is None:
+        return ()
+    notes = []
+    if sentences.lowercase:
+        notes.append("other programs must lowercase texts: the tokenizer doesn't")
+    if (source.model_max_length or sys.maxsize) > sentences.max_seq_length:
+        notes.append(
+            f"other programs must truncate texts to {sentences.max_seq_length:,} tokens: the"
+            " tokenizer doesn't"
+        )
+    return tuple(notes)
 
 
 def copy_files(

@@ -254,13 +254,20 @@ def read_json(path: Path, *, limit_bytes: int = 64 << 20) -> Any:
     return parse_json(read_text(path, limit_bytes=limit_bytes), str(path))
 
 
-def parse_json(text: str | bytes, source: str, *, max_values: int = MAX_JSON_VALUES) -> Any:
+def parse_json(
+    text: str | bytes, source: str, *, max_values: int = MAX_JSON_VALUES, has_nan: bool = False
+) -> Any:
     """Parse untrusted JSON; `source` names it in messages.
+
+    Args:
+        has_nan: whether numbers that aren't finite, with which Python and pandas write missing
+            values, are None.
 
     Raises:
         DamagedFileError: it isn't UTF-8 or JSON, or has a duplicate key, a number that isn't
             finite, or more than `max_values` values (each takes far more memory than its text).
     """
+    read_number = _number_or_none if has_nan else _finite_number
     try:
         if isinstance(text, bytes):
             text = text.decode("utf-8")
@@ -270,8 +277,8 @@ def parse_json(text: str | bytes, source: str, *, max_values: int = MAX_JSON_VAL
         return json.loads(
             text,
             object_pairs_hook=_unique_keys,
-            parse_float=_finite_number,
-            parse_constant=_finite_number,  # NaN and Infinity, which Python's parser accepts
+            parse_float=read_number,
+            parse_constant=read_number,  # NaN and Infinity, which Python's parser accepts
         )
     except (ValueError, RecursionError) as error:
         raise DamagedFileError(f"{source} isn't JSON ({error}); write or fetch it again") from None
@@ -282,6 +289,11 @@ def _finite_number(text: str) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{text[:80]} isn't a JSON number")
     return number
+
+
+def _number_or_none(text: str) -> float | None:
+    number = float(text)
+    return number if math.isfinite(number) else None
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import InputError, SettingsError
-from bertkit.base.files import DurableFile, DurableStream, check_new_file, durable_file
+from bertkit.base.files import DurableFile, DurableStream, check_new_file, durable_file, with_nulls
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,8 +67,11 @@ def build_schema(columns: Iterable[Any], identity: dict[str, Any]) -> "pa.Schema
 
 
 def format_json(value: Any) -> str:
-    """Format a row, or a nested value, as JSON in one line."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=str)
+    """Format a row, or a nested value, as JSON in one line; NaN and infinity are null."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=str)
+    except ValueError:
+        return json.dumps(with_nulls(value), ensure_ascii=False, allow_nan=False, default=str)
 
 
 def write_jsonl(file: DurableFile, rows: Iterable[Row]) -> None:
@@ -128,7 +131,9 @@ def _check_columns(row: Row, columns: list[str], number: int) -> None:
 
 
 def format_cell(value: Any) -> Any:
-    """Format a value as a cell of CSV."""
+    """Format a value as a cell of CSV; NaN is an empty one."""
+    if isinstance(value, float) and value != value:
+        return None
     if isinstance(value, bool | dict | list | tuple):
         return format_json(value)
     return value

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -42,6 +43,12 @@ def test_csv_quotes_every_line_end_in_a_cell(tmp_path):
     path = write(tmp_path / "a.csv", rows)
     assert path.read_bytes() == b'n,text\n1,"one\rcell"\n2,"\r"\n3,"a\nb\r\n"\n'
     assert pd.read_csv(path)["text"].tolist() == [row["text"] for row in rows]
+
+
+def test_numbers_that_are_not_finite_are_missing(tmp_path):
+    rows = [{"n": math.nan, "list": [1.0, math.inf]}]
+    assert write(tmp_path / "a.csv", rows).read_text() == 'n,list\n,"[1.0, null]"\n'
+    assert write(tmp_path / "a.jsonl", rows).read_text() == '{"n": null, "list": [1.0, null]}\n'
 
 
 def test_tsv_quotes_nothing_and_refuses_tabs(tmp_path):

@@ -101,9 +101,12 @@ class RowDecoder:
         return text
 
     def parse(self, content: bytes, place: str = "", max_values: int = MAX_JSON_VALUES) -> Any:
-        """Parse JSON; invalid Unicode in strings is replaced by U+FFFD and counted."""
+        """Parse JSON; invalid Unicode in strings is replaced by U+FFFD and counted.
+
+        NaN and Infinity are None, as in a data frame.
+        """
         place = place or self.place
-        values = parse_json(self.decode(content), place, max_values=max_values)
+        values = parse_json(self.decode(content), place, max_values=max_values, has_nan=True)
         if HALF_CHARACTER.search(content) is None:
             return values
         try:

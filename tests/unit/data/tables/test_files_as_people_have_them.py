@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import math
 
 import numpy as np
 import pandas as pd
@@ -79,6 +80,24 @@ def test_numbers_of_32_bits_are_those_that_were_written(tmp_path):
     rows = [{"label": number} for number in numbers]
     expected = [{"label": label} for label in (0.1, 3.7, -2.5, 5.0, None)]
     assert read_values(path) == read_values(frame) == read_values(rows) == expected
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json"])
+def test_numbers_that_are_missing_are_null_in_every_table(tmp_path, name):
+    rows = [{"text": "one", "n": math.nan}, {"text": "two", "n": -math.inf}]
+    lines = [json.dumps(row) for row in rows] + ['{"text": NaN, "n": 1e999}']
+    content = "\n".join(lines) if name == "a.jsonl" else f"[{','.join(lines)}]"
+    path = write(tmp_path, name, content)
+    assert read_values(path) == [{"text": text, "n": None} for text in ("one", "two", None)]
+    assert texts(path, format=name[2:]) == ["one", "two", ""]
+
+
+@pytest.mark.parametrize("line", ['{"text": "a", "text": "b"}', '{"text": "a"', '["a"'])
+def test_texts_are_refused_where_records_are(tmp_path, line):
+    path = write(tmp_path, "a.jsonl", f'{{"text": "a"}}\n{line}\n')
+    with pytest.raises(InputError, match="row 2 isn't JSON"):
+        texts(path)
+    assert read(path)[1].num_broken == 1
 
 
 @pytest.mark.parametrize("num_rows", [3, 300])

@@ -124,7 +124,6 @@ def test_rows_that_are_ragged_are_left_out_and_named(tmp_path):
         ("null", "a.jsonl, line 2 has a single value where an object"),
         ('{"text": "x"', "a.jsonl, line 2 isn't JSON (Expecting"),
         ('{"a": 1, "a": 2}', "a.jsonl, line 2 isn't JSON (the key 'a' appears twice"),
-        ('{"a": NaN}', "a.jsonl, line 2 isn't JSON (NaN isn't a JSON number"),
         ("[" * 100_000, "a.jsonl, line 2 isn't JSON ("),
         ('{"a":' * 100_000, "a.jsonl, line 2 isn't JSON ("),
         ("9" * 5000, "a.jsonl, line 2 isn't JSON ("),

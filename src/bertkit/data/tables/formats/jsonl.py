@@ -3,7 +3,6 @@
 Objects may have different keys. Those of the first thousands of rows are the columns.
 """
 
-import json
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any, BinaryIO
@@ -34,9 +33,9 @@ def _parse_texts(stream: BinaryIO, decoder: RowDecoder) -> Iterator[Any]:
     """Yield the value of each line, None of a blank one."""
     for line in read_lines(stream, decoder):
         try:
-            yield json.loads(decoder.decode(line)) if line.strip() else None
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"{decoder.place} isn't JSON ({error}); correct the line") from None
+            yield decoder.parse(line) if line.strip() else None
+        except DamagedFileError as error:
+            raise InputError(str(error)) from None
 
 
 def name_texts(values: Iterable[Any], decoder: RowDecoder) -> Iterator[Record]:

@@ -94,3 +94,17 @@ def test_left_to_right_a_word_is_compared_with_what_those_after_it_give(observed
     inputs = weigh(observed, (2, 1, 6, 2, 0.5), is_causal=True)
     assert choose_start(inputs) == Start(2, 1, 6)
     assert not find_candidates(inputs)[6, 7]
+
+
+def test_left_to_right_a_word_that_all_tokens_after_it_attend_to_tells_nothing(observed):
+    sink = [(1, 1, token, 4, 0.95) for token in range(5, len(TOKENS))]
+    inputs = weigh(observed, *sink, (2, 2, 6, 2, 0.4), is_causal=True)
+    assert choose_start(inputs) == Start(2, 2, 6)
+
+
+def test_distant_pieces_of_one_word_are_passed_over(inspected):
+    inputs = ViewInputs(inspected, inspected.observe(inspected.read("the catss saw the dog .")))
+    assert inputs.observation.encoded.tokens[2:6] == ["cat", "##s", "##s", "saw"]
+    are_candidates = find_candidates(inputs)
+    assert not are_candidates[2, 4]
+    assert are_candidates[2, 5]

@@ -22,7 +22,9 @@ def main() -> None:
         batch_size=16,
     )
     measured = bertkit.evaluate(reader, "data/questions-test.json")
-    print(f"F1 on the test questions: {100 * measured.metrics['f1']:.1f} %")
+    f1, (low, high) = measured.metrics["f1"], measured.evaluation.intervals["f1"]
+    num_questions = len(measured.predictions)
+    print(f"F1 on {num_questions} questions: {100 * f1:.1f} % ({100 * low:.1f}–{100 * high:.1f})")
 
     for question in QUESTIONS:
         hit = bertkit.search(

@@ -22,7 +22,9 @@ def main() -> None:
 
     # Organizations need more examples than these: "University of Oslo" is often half a place.
     measured = bertkit.evaluate(tag, "data/entities-test.conll")
-    print(f"F1 on the test sentences: {100 * measured.metrics['f1']:.1f} %")
+    f1, (low, high) = measured.metrics["f1"], measured.evaluation.intervals["f1"]
+    num_sentences = len(measured.predictions)
+    print(f"F1 on {num_sentences} sentences: {100 * f1:.1f} % ({100 * low:.1f}–{100 * high:.1f})")
 
     for text in NEW:
         found = [f"{entity.text} ({entity.type})" for entity in tag(text).entities]

@@ -15,8 +15,9 @@ def main() -> None:
     sentiment = bertkit.finetune("classify", train="data/reviews.csv", output="out/sentiment")
 
     measured = bertkit.evaluate(sentiment, "data/reviews-test.csv")
-    print(f"{100 * measured.metrics['accuracy']:.1f} % of the test reviews are labeled correctly")
-
+    accuracy, (low, high) = measured.metrics["accuracy"], measured.evaluation.intervals["accuracy"]
+    num_reviews = len(measured.predictions)
+    print(f"{100 * accuracy:.1f} % ({100 * low:.1f}–{100 * high:.1f}) of {num_reviews} are right")
     for text in NEW:
         found = sentiment(text)
         print(f"{found.label} ({100 * found.probability:.1f} %): {text}")

@@ -9,6 +9,7 @@ one, as many lines before and after it are shown as before. Tests compare pages 
 today (`find_differences`), so that no output can age.
 """
 
+import argparse
 import io
 import json
 import os
@@ -18,11 +19,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import chdir, redirect_stdout
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
+from typing import NamedTuple
 
 from bertkit.cli.main import main as run_bertkit
 from bertkit.training import processor
@@ -33,6 +35,10 @@ PROMPT, OMITTED = "$ ", "…"
 INSTALLERS = ("pip ", "make ", "git ", "cd ")  # what a reader does once, and no test
 NUMBER = re.compile(r"[-+−]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 DURATION = re.compile(rf"{NUMBER.pattern}(?=[  ]?(?:s|ms|seconds?|minutes?|tokens/s|MB/s)\b)")
+# a figure with its interval: 90.0 % (79.9–100.0 %)
+VALUE, LOW, HIGH = (rf"(?P<{name}>{NUMBER.pattern})(?: %)?" for name in ("value", "low", "high"))
+ESTIMATE = re.compile(rf"{VALUE} \({LOW}–{HIGH}\)")
+ROUNDING = 0.02  # of a number with decimals, as a share of it, or of 1 below 1
 TIMEOUT_SECONDS = 300
 PROCESSORS = ROOT / "tests" / "processors"
 
@@ -113,23 +119,48 @@ def run_command(text: str) -> str:
     return output
 
 
-def run_page(page: Path) -> Iterator[tuple[ShownCommand, tuple[str, ...]]]:
+def run_page(
+    page: Path, is_run: Callable[[ShownCommand], bool] = lambda command: True
+) -> Iterator[tuple[ShownCommand, tuple[str, ...]]]:
     """The commands of a page, and the lines that each prints today."""
     os.environ["BROWSER"] = "true"  # a page that is opened is shown to nobody
     with tempfile.TemporaryDirectory() as folder, chdir(lay_out(page, Path(folder))):
-        for command in list_shown(page.read_text(encoding="utf-8")):
+        for command in filter(is_run, list_shown(page.read_text(encoding="utf-8"))):
             output = run_command(command.text).expandtabs().splitlines()
             yield command, tuple(line.rstrip() for line in output)
 
 
-def find_differences(shown: tuple[str, ...], printed: tuple[str, ...], tolerance: float) -> str:
+class Tolerance(NamedTuple):
+    """By how much the numbers of a line may differ.
+
+    Attributes:
+        points: of a percentage.
+        share: of other numbers with decimals, as a share of them.
+        reason: why that much.
+        count: of whole numbers.
+    """
+
+    points: float
+    share: float
+    reason: str
+    count: int = 0
+
+
+EXACT = Tolerance(ROUNDING, ROUNDING, "kernels round differently")
+
+
+def find_differences(
+    shown: tuple[str, ...],
+    printed: tuple[str, ...],
+    tolerance: Callable[[str], Tolerance] = lambda line: EXACT,
+) -> str:
     """What differs between a page and what is printed, or "".
 
     Args:
         shown: the lines of the page; `…` stands for any number of lines.
         printed: the lines of today.
-        tolerance: by how much numbers may differ, as a share of them, or of 1 below 1. Times and
-            speeds aren't compared.
+        tolerance: of a shown line. A figure with an interval may be any in the shown interval.
+            Times and speeds aren't compared.
     """
     if OMITTED in shown:
         number = shown.index(OMITTED)
@@ -139,20 +170,33 @@ def find_differences(shown: tuple[str, ...], printed: tuple[str, ...], tolerance
         shown = (*shown[:number], *shown[number + 1 :])
         printed = (*printed[:number], *printed[len(printed) - num_last :])
     for before, now in zip_longest(shown, printed, fillvalue="(nothing)"):
-        if not _agree(before, now, tolerance):
+        if not _agree(before, now, tolerance(before)):
             return f"shown:   {before}\nprinted: {now}"
     return ""
 
 
-def _agree(shown: str, printed: str, tolerance: float) -> bool:
+def _agree(shown: str, printed: str, tolerance: Tolerance) -> bool:
     before, now = (DURATION.sub("0", line) for line in (shown, printed))
     if NUMBER.sub("0", before).split() != NUMBER.sub("0", now).split():
         return False
-    pairs = zip(NUMBER.findall(before), NUMBER.findall(now), strict=True)
-    return all(
-        abs(old - new) <= tolerance * max(1, abs(old))
-        for old, new in ((_to_number(one), _to_number(other)) for one, other in pairs)
+    estimates = zip(ESTIMATE.finditer(before), ESTIMATE.finditer(now), strict=True)
+    before, now = (ESTIMATE.sub("", line) for line in (before, now))
+    pairs = zip(NUMBER.finditer(before), NUMBER.findall(now), strict=True)
+    return all(_is_within(one, other["value"]) for one, other in estimates) and all(
+        abs(_to_number(one.group()) - _to_number(other)) <= _allow(one, tolerance)
+        for one, other in pairs
     )
+
+
+def _is_within(shown: re.Match[str], value: str) -> bool:
+    return _to_number(shown["low"]) <= _to_number(value) <= _to_number(shown["high"])
+
+
+def _allow(shown: re.Match[str], tolerance: Tolerance) -> float:
+    if shown.string[shown.end() :].startswith(" %"):
+        return max(tolerance.points, ROUNDING * _to_number(shown.group()))
+    value = abs(_to_number(shown.group()))
+    return max(tolerance.share * value, ROUNDING) if "." in shown.group() else tolerance.count
 
 
 def _to_number(text: str) -> float:
@@ -177,9 +221,9 @@ def write_page(page: Path) -> None:
     page.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def take_plain_processor() -> None:
-    """Take the precision that `auto` takes where nothing but float32 is fast, as tests do."""
-    chosen = str(PROCESSORS / "plain.txt")
+def take_processor(name: str) -> None:
+    """Take the precisions that `auto` takes on this kind of processor, as tests do."""
+    chosen = str(PROCESSORS / f"{name}.txt")
     path = filter(None, [str(PROCESSORS), os.environ.get("PYTHONPATH")])
     os.environ.update(BERTKIT_TEST_PROCESSOR=chosen, PYTHONPATH=os.pathsep.join(path))
     processor.CPU_INFO = Path(chosen)
@@ -188,14 +232,18 @@ def take_plain_processor() -> None:
 
 def main() -> None:
     """Write the pages that are named; with --json, print what the commands of one print."""
-    take_plain_processor()
-    names = sys.argv[1:]
-    if names[:1] == ["--json"]:
-        outputs = [printed for _, printed in run_page(Path(names[1]).resolve())]
-        print(json.dumps(outputs))
-        return
-    for name in names:
-        write_page(Path(name).resolve())
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
+    parser.add_argument("pages", nargs="+", type=Path)
+    parser.add_argument("--json", action="store_true", help="print what commands print, as JSON")
+    parser.add_argument("--processor", default="plain", help="a file of tests/processors, or here")
+    arguments = parser.parse_args()
+    if arguments.processor != "here":
+        take_processor(arguments.processor)
+    for page in arguments.pages:
+        if arguments.json:
+            print(json.dumps([printed for _, printed in run_page(page.resolve())]))
+        else:
+            write_page(page.resolve())
 
 
 if __name__ == "__main__":

@@ -154,7 +154,7 @@ MAKERS: Mapping[str, Callable[[Path], object]] = {
     "gpt": save_causal,
     "minilm": save_sentence_encoder,
     "minilm-onnx": save_onnx,
-    "names": save_tagger,
+    "tagger": save_tagger,
     "news": lambda folder: save_model(folder, Extract(ExtractSettings(max_length=16))),
     "old-model": save_small,
     "passages.jsonl": write_passages,

@@ -92,7 +92,7 @@ GIVEN = {
     "docs/guide/summarize.md": Given(
         ("all-MiniLM-L6-v2",), {"text": TEXTS[0], "endless_texts": iter(TEXTS)}
     ),
-    "docs/guide/tag.md": Given(("names",)),
+    "docs/guide/tag.md": Given(("tagger",)),
     "docs/guide/tokenizer.md": Given(("tokenizer",)),
     "docs/guide/translate.md": Given(("de-en", "texts.de")),
     "docs/guide/view.md": Given(("sentence-transformers/all-MiniLM-L6-v2", "sentiment", "de-en")),

@@ -45,6 +45,14 @@ FOREIGN = {
     ".cache/fuzz",
 }
 
+FLAGS_OF_OTHERS = {
+    "--max-restarts",  # of torchrun
+    "--long=28",  # of zstd
+    "--stop-timeout",  # of docker
+    "--preload",  # of gunicorn
+    "--all-entries",  # the negative form of --whole-words
+}
+
 
 @cache
 def list_files() -> list[str]:
@@ -178,3 +186,13 @@ def test_modules_that_the_docstrings_of_packages_name_exist():
             if not (is_module and is_file):
                 missing.append(f"{path.relative_to(ROOT)}: {span}")
     assert missing == []
+
+
+@pytest.mark.parametrize(
+    "page", sorted((ROOT / "docs/guide").rglob("*.md")), ids=lambda one: one.stem
+)
+def test_a_flag_that_a_guide_names_exists(page):
+    text = FENCED.sub("", page.read_text("utf-8"))
+    names = {span.split()[0] for span in SPAN.findall(text) if span.startswith("--")}
+    forms = {name: (name, name.replace("--no-", "--")) for name in names - FLAGS_OF_OTHERS}
+    assert {name for name, both in forms.items() if all(map(find_problem, both))} == set()

@@ -2,7 +2,9 @@
 
 import ast
 import re
+import tomllib
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -196,3 +198,13 @@ def test_a_flag_that_a_guide_names_exists(page):
     names = {span.split()[0] for span in SPAN.findall(text) if span.startswith("--")}
     forms = {name: (name, name.replace("--no-", "--")) for name in names - FLAGS_OF_OTHERS}
     assert {name for name, both in forms.items() if all(map(find_problem, both))} == set()
+
+
+def test_each_dependency_has_its_reason():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    lists = [project["dependencies"], *project["optional-dependencies"].values()]
+    names = {re.split(r"[^\w-]", one)[0] for one in chain(*lists)}
+    table = (ROOT / "docs/architecture.md").read_text("utf-8").partition("## Dependencies")[2]
+    reasons = " ".join(line.split("|")[1] for line in table.splitlines() if line.startswith("|"))
+    assert {"gcsfs", "s3fs"} <= names  # which come with extras of fsspec's row
+    assert names - {"gcsfs", "s3fs"} - set(re.split(r"[^\w-]+", reasons)) == set()

@@ -52,7 +52,6 @@ FEW_PAIRS = Tolerance(15, 0, "44 held-out pairs, which a model of 60 steps guess
 FEW_ROWS = Tolerance(0, 0, "30 rows, as many as the interval of the accuracy allows", count=4)
 FEW_NAMES = Tolerance(20, 0, "35 names, so one is three points; 19 of them people, 5 organizations")
 FEW_TEXTS = Tolerance(0, 0.1, "BLEU of 20 pairs")
-NEAR_WORDS = Tolerance(0, 0.1, "cosines after a few seconds of training")
 TRAINED = {
     r"^(positive|negative) ": UNSURE,  # of `bertkit classify` and examples/sentiment.py
     r" % (cellar|mouse|squirrel|tree|was|\.)$": UNSURE,  # of models that read the stories
@@ -150,6 +149,11 @@ def test_a_guide_shows_what_is_printed(request):
         for command, printed in found:
             difference = find_differences(command.output, printed, find_tolerance)
             assert not difference, f"{page}:{command.line + 1}: {command.text}\n{difference}"
+
+
+def test_each_tolerance_is_of_a_line_that_is_shown():
+    lines = [line for _, _, command in list_outputs(RUN) for line in command.output]
+    assert [one for one in TRAINED if not any(re.search(one, line) for line in lines)] == []
 
 
 def test_the_output_of_a_page_is_written_below_its_commands(page):

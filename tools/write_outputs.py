@@ -137,13 +137,13 @@ class Tolerance(NamedTuple):
         points: of a percentage.
         share: of other numbers with decimals, as a share of them.
         reason: why that much.
-        count: of whole numbers.
+        counts: of whole numbers.
     """
 
     points: float
     share: float
     reason: str
-    count: int = 0
+    counts: int = 0
 
 
 EXACT = Tolerance(ROUNDING, ROUNDING, "kernels round differently")
@@ -196,7 +196,7 @@ def _allow(shown: re.Match[str], tolerance: Tolerance) -> float:
     if shown.string[shown.end() :].startswith(" %"):
         return max(tolerance.points, ROUNDING * _to_number(shown.group()))
     value = abs(_to_number(shown.group()))
-    return max(tolerance.share * value, ROUNDING) if "." in shown.group() else tolerance.count
+    return max(tolerance.share * value, ROUNDING) if "." in shown.group() else tolerance.counts
 
 
 def _to_number(text: str) -> float:

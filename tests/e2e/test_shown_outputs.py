@@ -49,7 +49,7 @@ UNSURE = Tolerance(
 )
 FEW_TOKENS = Tolerance(10, 0.3, "some hundred held-out tokens, after a minute of training")
 FEW_PAIRS = Tolerance(15, 0, "44 held-out pairs, which a model of 60 steps guesses")
-FEW_ROWS = Tolerance(0, 0, "30 rows, as many as the interval of the accuracy allows", count=4)
+FEW_ROWS = Tolerance(0, 0, "30 rows, as many as the interval of the accuracy allows", counts=4)
 FEW_NAMES = Tolerance(20, 0, "35 names of three kinds: one is three points, more of its kind")
 FEW_TEXTS = Tolerance(0, 0.1, "BLEU of some dozen short pairs")
 TRAINED = {
@@ -220,7 +220,7 @@ def test_lines_are_compared_with_their_intervals_or_a_tolerance(shown, printed, 
     ],
 )
 def test_a_tolerance_has_points_a_share_and_a_count(printed, is_found):
-    tolerance = Tolerance(10, 0.2, "a test", count=2)
+    tolerance = Tolerance(10, 0.2, "a test", counts=2)
     found = find_differences(("3 of 9 %: 50.0 %, 1.20",), (printed,), lambda line: tolerance)
     assert bool(found) == is_found
 

@@ -34,6 +34,12 @@ def hold_rows(table: Table | None) -> Table | None:
     return list(table) if isinstance(table, Iterator) else table
 
 
+def are_tuples(rows: object) -> bool:
+    """Whether rows are plain tuples, like the first of them."""
+    first = rows[0] if isinstance(rows, Sequence) and not isinstance(rows, str) and rows else None
+    return isinstance(first, tuple) and not hasattr(first, "_asdict")
+
+
 def list_rows(
     rows: Table, column: str | None, id_column: str | None = None
 ) -> Iterator[tuple[str, str | None]]:

@@ -9,6 +9,7 @@ from pydantic import SkipValidation
 
 from bertkit.api.inputs import (
     SeveralTexts,
+    are_tuples,
     hold_rows,
     list_rows,
     name_files,
@@ -34,7 +35,7 @@ from bertkit.inference.stream import TextCounts
 from bertkit.inference.text_scorer import PairsResult, TextScorer, judge_pairs
 from bertkit.interpret.attention_view import AttentionView
 from bertkit.interpret.settings import ViewSettings
-from bertkit.jobs.predict import answer_file
+from bertkit.jobs.predict import answer_file, answer_values
 from bertkit.jobs.settings import PredictSettings
 from bertkit.recipes.evaluate.held_out import HeldOutResult, evaluate_held_out
 from bertkit.recipes.evaluate.run import EvaluateResult
@@ -294,7 +295,8 @@ def predict(call: PredictCall, model: Model, data: Table) -> list[Any]:
 
     Args:
         model: a fine-tuned model, its folder, or the id of a model of the Hub.
-        data: rows, with or without labels, or a file by name.
+        data: rows, with or without labels, or a file by name. A tuple is an input as the model's
+            predictor takes it: a pair of texts, or the words of one.
 
     Further keyword arguments: fields of `EngineSettings` and `PredictSettings`, names of columns
     that differ from those of the training data, and for classifiers `top_k`.
@@ -313,7 +315,11 @@ def predict(call: PredictCall, model: Model, data: Table) -> list[Any]:
     check_names(answers, options_kind.model_fields, "predict")
     predictor = predictor.with_options(select(options_kind, call))
     chosen, columns = select(PredictSettings, call), select(TaskColumns, call)
-    answered = answer_file(predictor, cast("Table", hold_rows(data)), chosen, columns)
+    rows = cast("Table", hold_rows(data))
+    if are_tuples(rows):
+        answered = answer_values(predictor, cast("list[Any]", rows))
+    else:
+        answered = answer_file(predictor, rows, chosen, columns)
     with show_progress("Predicting", None) as progress:
         found = ResultList(row.prediction for row in answered.read(progress))
     announce_unknown(answered.counts.unknown_tokens, answered.counts.text_tokens)

@@ -30,18 +30,19 @@ class TextSettings(TaskSettings):
     text_column: str | None = Field(
         default=None,
         description="Column of the text, or of the first of two; by default text, sentence,"
-        " premise, sentence1, question1, question or text1.",
+        " premise, sentence1, question1, question, text1 or query.",
     )
     pair_column: str | None = Field(
         default=None,
         description="Column of a second text. By default, if text_column isn't given either, the"
-        " one that belongs to the first: hypothesis to premise, sentence2 to sentence1, question2"
-        " to question1, sentence to question, text2 to text1.",
+        " one that belongs to the first: text_pair or pair to text, hypothesis to premise,"
+        " sentence2 to sentence1, question2 to question1, sentence to question, text2 to text1,"
+        " passage or document to query.",
     )
-    pairs: bool = Field(
-        default=False,
-        description="Require a second text in every example. A model trained on pairs always"
-        " requires pairs.",
+    pairs: bool | None = Field(
+        default=None,
+        description="Whether every example has a second text; by default as the training data have."
+        " The model then always requires pairs, or refuses them.",
     )
     long_texts: Literal["head", "tail", "head_tail", "windows"] = Field(
         default="head",

@@ -182,7 +182,7 @@ class Task(ABC, Generic[Example, Prediction]):
     @property
     def reads_pairs(self) -> bool:
         """Whether every example is a pair of texts."""
-        return isinstance(self.settings, TextSettings) and self.settings.pairs
+        return isinstance(self.settings, TextSettings) and bool(self.settings.pairs)
 
     @property
     def samples(self) -> Sequence[Any]:

@@ -19,14 +19,18 @@ from bertkit.tokenization.engine import cut_longest_first
 from bertkit.tokenization.tokenizer import Tokenizer
 
 # Column names of first and second text in GLUE, related datasets and their copies on the Hub.
+TEXT = "text"
 USUAL_PAIRS = (
+    (TEXT, "text_pair"),
+    (TEXT, "pair"),
     ("premise", "hypothesis"),
     ("sentence1", "sentence2"),
     ("question1", "question2"),
     ("question", "sentence"),
     ("text1", "text2"),
+    ("query", "passage"),
+    ("query", "document"),
 )
-TEXT = "text"
 USUAL_TEXT = (TEXT, "sentence", *(first for first, _ in USUAL_PAIRS))
 
 SettingsKind = TypeVar("SettingsKind", bound=TextSettings)
@@ -79,6 +83,11 @@ def build_text_parser(settings: TextSettings, table: RecordTable) -> Callable[[R
             f"{table.name} has one text a row where pairs are read; name the columns of both with"
             " --text-column and --pair-column, or give a file that has them"
         )
+    if settings.pairs is False and pair is not None:
+        raise InputError(
+            f"{table.name} has pairs of texts, in {text} and {pair}, where single texts are read;"
+            " name the column of the text alone with --text-column"
+        )
 
     def parse(record: Record) -> Texts:
         second = None if pair is None else take_text(record, pair)
@@ -95,7 +104,7 @@ def find_text_columns(settings: TextSettings, table: RecordTable) -> tuple[str, 
     if text is None and pair is None and not table.roles:
         columns = set(table.columns or ())
         for names in USUAL_PAIRS:
-            if columns.issuperset(names) and "text" not in columns:
+            if columns.issuperset(names) and (TEXT in names or TEXT not in columns):
                 return names
     has_pair = pair is not None or (text is None and "pair" in table.roles)
     return (
@@ -105,13 +114,18 @@ def find_text_columns(settings: TextSettings, table: RecordTable) -> tuple[str, 
 
 
 def learn_pairs(settings: SettingsKind, texts: Iterable[Texts]) -> SettingsKind:
-    """Set `pairs` if the training texts are pairs: the model then always requires pairs."""
+    """Set `pairs` as the training texts are: the model then always requires or refuses them."""
+    if settings.pairs:
+        return settings
     has_pairs = any(each.pair is not None for each in texts)
-    return settings.model_copy(update={"pairs": True}) if has_pairs else settings
+    return settings.model_copy(update={"pairs": has_pairs})
 
 
 def read_texts(value: Any, place: str, settings: TextSettings) -> Texts:
-    """Convert a caller's input, a text or a tuple of two."""
+    """Convert a caller's input, a text or a tuple of two: whichever the model reads.
+
+    A model of another tool doesn't say, and reads both.
+    """
     if isinstance(value, str):
         if settings.pairs:
             raise InputError(
@@ -119,6 +133,11 @@ def read_texts(value: Any, place: str, settings: TextSettings) -> Texts:
             )
         return Texts(value)
     if isinstance(value, tuple) and len(value) == 2 and all(isinstance(t, str) for t in value):
+        if settings.pairs is False:
+            raise InputError(
+                f"{place}: the model reads single texts, and this is a pair; give one text, without"
+                " --pair"
+            )
         return Texts(*value)
     raise InputError(f"{place}: expected a text or a tuple of two, got {value!r:.80}")
 

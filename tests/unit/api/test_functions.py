@@ -4,10 +4,13 @@ import inspect
 import os
 import re
 import signal
+from collections import namedtuple
 
 import numpy as np
 import pandas as pd
 import pytest
+from tests.closeness import close
+from tests.unit.inference.small_task import save_classifier, save_tagger
 
 import bertkit
 from bertkit.api import training
@@ -120,6 +123,35 @@ def test_predict_and_evaluate_take_rows(classifier, kind):
         assert len(bertkit.predict(classifier, renamed, text_column="body")) == 2
     (first, _) = bertkit.predict(classifier, rows, top_k=1)
     assert list(first.probabilities) == labels[:1]
+
+
+def test_a_tuple_is_an_input_as_the_model_reads_it(classifier, tmp_path):
+    with pytest.raises(InputError, match="text 1: the model reads single texts, and this is a"):
+        bertkit.predict(classifier, ROWS[:2])
+    folder = tmp_path / "foreign"
+    save_classifier(folder)
+    (folder / "task.json").unlink()  # another tool's model doesn't say what it reads
+    other = bertkit.Classifier.load(folder)
+    pairs = [("the cat", "a dog saw"), ("a hat", "lost")]
+    expected = [one.probabilities for one in other(pairs)]
+    assert expected[0] != close(other("the cat").probabilities, "float32")
+    for rows in (
+        pairs,
+        iter(pairs),
+        [{"text": first, "text_pair": second} for first, second in pairs],
+        pd.DataFrame(pairs, columns=["query", "passage"]),
+    ):
+        found = [one.probabilities for one in bertkit.predict(other, rows)]
+        assert found == close(expected, "float32")
+    named = namedtuple("Row", ["label", "text"])
+    (found,) = bertkit.predict(other, [named("x", "the cat")])
+    assert found.probabilities == close(other("the cat").probabilities, "float32")
+
+
+def test_a_tuple_of_words_is_a_sentence_for_a_tagger(tmp_path):
+    tag = bertkit.Tagger.load(save_tagger(tmp_path / "tagger"))
+    (found,) = bertkit.predict(tag, [("cat", "saw", "hat")])
+    assert [word.text for word in found.words] == ["cat", "saw", "hat"]
 
 
 def test_predict_takes_a_folder_and_plain_texts(classifier, model, tmp_path):

@@ -175,7 +175,7 @@ def test_a_second_text_makes_a_pair(run, model, classify):
 
 @pytest.mark.parametrize("name", ["texts.csv", "texts.jsonl", "texts.txt"])
 def test_each_row_of_a_file_has_its_answer(run, model, classify, tmp_path, write_csv, name):
-    path = write_csv("texts.csv", ["text", "pair"], ROWS)
+    path = write_csv("texts.csv", ["text", "note"], ROWS)
     if name.endswith("jsonl"):
         path = tmp_path / name
         path.write_text("".join(f'{{"text": {json.dumps(text)}}}\n' for text, _ in ROWS))
@@ -269,7 +269,7 @@ def test_a_file_without_rows_is_refused(run, model, tmp_path, text):
 
 def test_answers_are_written_whole(run, model, classify, tmp_path, write_csv):
     path = write_csv("texts.csv", ["text", "pair"], ROWS)
-    answers = classify([text for text, _ in ROWS])
+    answers = classify(ROWS)
     output = tmp_path / "answers.jsonl"
     found = run("classify", model, "--file", path, "--output", output)
     assert found.out == ""
@@ -289,7 +289,7 @@ def test_answers_are_written_as_csv(run, model, classify, tmp_path, write_csv):
     run("classify", model, "--file", path, "--output", output)
     with output.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    answers = classify([text for text, _ in ROWS])
+    answers = classify(ROWS)
     assert [row["label"] for row in rows] == [answer.label for answer in answers]
     for row, answer, (text, pair) in zip(rows, answers, ROWS, strict=True):
         assert (row["text"], row["pair"]) == (text, pair)

@@ -33,6 +33,11 @@ from bertkit.tasks.texts import (
         (("question", "sentence", "label"), ("question", "sentence")),
         (("question", "label"), ("question", None)),
         (("text", "premise", "hypothesis"), ("text", None)),
+        (("label", "text_pair", "text"), ("text", "text_pair")),
+        (("text", "pair"), ("text", "pair")),
+        (("query", "passage", "score"), ("query", "passage")),
+        (("query", "document"), ("query", "document")),
+        (("query", "label"), ("query", None)),
         ((), ("text", None)),
     ],
 )
@@ -77,7 +82,6 @@ def test_what_callers_give():
 def test_a_model_of_pairs_asks_for_both():
     settings = learn_pairs(TextSettings(), [Texts("a", "b")])
     assert settings.pairs
-    assert learn_pairs(TextSettings(), [Texts("a")]) == TextSettings()
     assert read_texts(("a", "b"), "here", settings) == Texts("a", "b")
     with pytest.raises(InputError, match="here: the model reads pairs; give a tuple of two"):
         read_texts("a", "here", settings)
@@ -87,6 +91,24 @@ def test_a_model_of_pairs_asks_for_both():
     for table in (single, replace(table_of("text"), format="text")):
         with pytest.raises(InputError, match="has one text a row where pairs are read; name"):
             build_text_parser(settings, table)
+
+
+def test_a_model_of_single_texts_refuses_pairs():
+    settings = learn_pairs(TextSettings(), [Texts("a")])
+    assert settings.pairs is False
+    assert read_texts("a", "here", settings) == Texts("a")
+    with pytest.raises(InputError, match="here: the model reads single texts, and this is a pair"):
+        read_texts(("a", "b"), "here", settings)
+    table = table_of("text", "text_pair")
+    with pytest.raises(InputError, match="has pairs of texts, in text and text_pair, where single"):
+        build_text_parser(settings, table)
+    parse = build_text_parser(settings.model_copy(update={"text_column": "text"}), table)
+    assert parse(record_of(text="a", text_pair="b")) == Texts("a")
+
+
+def test_a_model_that_does_not_say_reads_both():
+    for value in ("a", ("a", "b")):
+        assert read_texts(value, "here", TextSettings()).text == "a"
 
 
 def test_a_text_a_line_is_read_whatever_the_column_was_called_in_training():

@@ -46,7 +46,9 @@ def test_it_learns_animals_and_is_saved(settings, tmp_path):
     assert evaluation.metrics[task.metric] == 1.0
     assert evaluation.mistakes == ()
     assert classify.task.numbers.keys() == ({"threshold"} if settings.multi_label else set())
-    found = classify(["the cat", ("a fox", "saw the hat")])
+    with pytest.raises(InputError, match="input 1: the model reads single texts, and this is a"):
+        classify([("a fox", "saw the hat")])
+    found = classify(["the cat", "a fox saw the hat"])
     assert [each.labels for each in found] == [("cat",), ("fox",)]
     shown = json.loads(json.dumps(found[0].to_json()))
     if settings.multi_label:

@@ -27,6 +27,7 @@ from bertkit.data.encodings import (
 )
 from bertkit.data.problems import ReadReport
 from bertkit.data.sentences import ends_like_a_sentence
+from bertkit.data.signatures import find_content
 from bertkit.data.sources import MEMORY, CorpusInput, ReaderSettings, TextSource, find_sources
 from bertkit.data.tables.decoder import MAX_ROW_BYTES, RowDecoder, open_content
 from bertkit.data.tables.formats import FORMATS, jsonl, lines, mediawiki, parquet
@@ -144,8 +145,15 @@ class SourceDecoder(RowDecoder):
             super().refuse_encoding(cause)
         self.refuse_rest("damaged", f"it {cause}")
 
+    def refuse_packed(self, suffix: str, content: str) -> None:
+        """Count a file with the name of a compressed one that is something else."""
+        self.refuse_rest("damaged", f"it isn't compressed as {suffix} says, but is {content}")
+
     def refuse_foreign(self, start: bytes) -> None:
         """Count a file that isn't text; refuse one in another encoding."""
+        if found := find_content(start):
+            self.refuse_rest("not-text", f"it is {found[0]}; {found[1]}")
+            return
         if self.encoding is None and not is_binary(start):
             refuse_encoding(self.name)
         self.refuse_rest("not-text", "much of it is NUL or no UTF-8; convert it")

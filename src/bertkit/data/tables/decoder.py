@@ -25,6 +25,7 @@ from bertkit.data.encodings import (
     unpack,
 )
 from bertkit.data.problems import UNDECODABLE, RowReport
+from bertkit.data.signatures import NUM_BYTES, find_content, find_other_content
 from bertkit.data.tables.record import has_column, look_up
 from bertkit.data.tables.settings import LayoutSettings
 from bertkit.tokenization.words import SURROGATE
@@ -227,8 +228,17 @@ class RowDecoder:
         """Refuse a file that isn't in its encoding."""
         raise InputError(f"{self.name} {cause}; name another encoding")
 
+    def refuse_packed(self, suffix: str, content: str) -> None:
+        """Refuse a file with the name of a compressed one that is something else."""
+        raise InputError(
+            f"{self.name} isn't compressed as {suffix} says, but is {content}; give it a name"
+            f" without {suffix}, or create or download it again"
+        )
+
     def refuse_foreign(self, start: bytes) -> None:
         """Refuse a file that isn't text, or in another encoding, by its first bytes."""
+        if found := find_content(start):
+            raise NotTextError(f"{self.name} isn't text: it is {found[0]}; {found[1]}")
         if not is_binary(start):
             refuse_encoding(self.name)
         raise NotTextError(f"{self.name} isn't text: much of it is NUL or not UTF-8; {ADVICE}")
@@ -263,17 +273,28 @@ def open_content(
         yield io.BufferedReader(io.BytesIO())
         return
     with packed if path else nullcontext():
-        stream = unpack(packed, path.suffix.lower() if path else "", decoder.refuse_rest)
+        suffix = path.suffix.lower() if path else ""
+        if other := _find_other_content(packed, suffix):
+            decoder.refuse_packed(suffix, other)
+            packed, suffix = io.BytesIO(), ""
+        stream = unpack(packed, suffix, decoder.refuse_rest)
         if not is_text:
             yield stream
             return
         text = open_text(stream, decoder.encoding, decoder.refuse_encoding)
         if path and text is not stream and packed.seekable():  # recoded
             decoder.position = packed.tell
-        if is_foreign(start := text.peek(SAMPLE_BYTES)[:SAMPLE_BYTES]):
+        if is_foreign(start := text.peek(SAMPLE_BYTES)[:SAMPLE_BYTES]) or find_content(start):
             decoder.refuse_foreign(start)
             text = io.BufferedReader(io.BytesIO())
         yield text
+
+
+def _find_other_content(packed: BinaryIO, suffix: str) -> str | None:
+    """Return what a file with the name of a compressed one is instead; None if it is one."""
+    if suffix not in COMPRESSIONS or not isinstance(packed, io.BufferedReader):
+        return None
+    return find_other_content(packed.peek(NUM_BYTES), suffix)
 
 
 def check_standard_input(kind: str) -> None:

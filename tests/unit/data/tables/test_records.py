@@ -236,7 +236,7 @@ def test_a_byte_order_mark_is_none_of_the_first_column(tmp_path):
         ("a.csv", b"id;a|b\n1;x|y\n", r"has one column, 'id;a|b'; name the separator of its"),
         ("a.csv", b"a,b,a\n1,2,3\n", r"a\.csv has the column a twice; rename one of them"),
         ("a.csv", b'"a,b\n', r"a\.csv, line 1 isn't CSV"),
-        ("a.csv.gz", b"no gzip at all", r"a\.csv\.gz is damaged or cut short after row 0"),
+        ("a.csv.gz", b"no gzip at all", r"a\.csv\.gz isn't compressed as \.gz says"),
         ("a.parquet", FILES["a.parquet"][:-10], r"a\.parquet is damaged or cut short after row 0"),
         ("a.parquet", b"", r"a\.parquet is damaged or cut short after row 0"),
         ("a.xyz", b"", r"a\.xyz doesn't show its format; name it with --format: conll, csv, j"),

@@ -107,6 +107,16 @@ _NAMES = {
     "bertkit.retrieval.vector_index": "VectorIndex",
     "bertkit.tokenization.tokenizer": "Tokenizer",
 }
+_OF_TASKS = "bertkit.predict(model, rows), or call what bertkit.finetune or Predictor.load returns"
+# What to write instead of a command's name that is no function.
+_INSTEAD = {
+    **dict.fromkeys(("answer", "choose", "classify", "extract", "regress", "tag"), _OF_TASKS),
+    "analogy": "bertkit.WordVectors.load(model).nearest(plus, minus)",
+    "attention": "bertkit.view(text)",
+    "features": "bertkit.FeatureExtractor.load(model)(texts)",
+    "nearest": "bertkit.WordVectors.load(model).nearest(word)",
+    **{name: f"the command `bertkit {name}`" for name in ("convert", "devices", "replay", "serve")},
+}
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 __all__ = ["__version__", *_HOMES]  # noqa: PLE0604 - the table is the list
@@ -115,7 +125,8 @@ __all__ = ["__version__", *_HOMES]  # noqa: PLE0604 - the table is the list
 def __getattr__(name: str) -> Any:
     """Load a public name from its home (PEP 562)."""
     if name not in _HOMES:
-        raise AttributeError(f"module 'bertkit' has no attribute {name!r}")
+        hint = f"; use {_INSTEAD[name]}" if name in _INSTEAD else ""
+        raise AttributeError(f"module 'bertkit' has no attribute {name!r}{hint}")
     return getattr(import_module(_HOMES[name]), name)
 
 

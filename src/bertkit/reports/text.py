@@ -106,6 +106,8 @@ Cell = str | int | float | MetricCell
 def is_share(name: str) -> bool:
     """Whether a metric is a share of 1: "macro_f1", "f1 sports", "mlm_accuracy", "recall@10"."""
     kind = re.split("[ @]", name, maxsplit=1)[0]
+    if "log" in kind.split("_"):  # of a logarithm, such as log_probability
+        return False
     return kind in SHARES or kind.rpartition("_")[2] in SHARES
 
 

@@ -15,7 +15,7 @@ from tests.unit.inference.small_task import save_classifier, save_tagger
 import bertkit
 from bertkit.api import training
 from bertkit.base.errors import BertkitError, InputError, SettingsError, StoppedError
-from bertkit.cli.main import main
+from bertkit.cli.main import PACKAGES, build_app, main
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.pretrain.settings import PretrainSettings
 
@@ -32,6 +32,21 @@ def classifier(model, tmp_path_factory):
 
 def test_the_names_in_small_letters_are_the_functions():
     assert [name for name in bertkit.__all__ if re.match("[a-z]", name)] == FUNCTIONS
+
+
+def test_a_command_that_is_no_function_says_what_to_write_instead():
+    """Groups of commands aside, each command is a function or says so; other names are unknown."""
+    for name in build_app():
+        known = name.replace("-", "_")
+        if name.startswith("-") or known == "benchmark" or name in PACKAGES:
+            continue
+        if known not in bertkit.__all__:
+            with pytest.raises(AttributeError, match=f"has no attribute '{known}'; use "):
+                getattr(bertkit, known)
+    with pytest.raises(AttributeError, match=r"'classify'; use bertkit.predict\(model, rows\)"):
+        _ = bertkit.classify
+    with pytest.raises(AttributeError, match=r"no attribute 'brew_coffee'$"):
+        _ = bertkit.brew_coffee
 
 
 def test_signatures_have_the_settings_with_their_defaults():

@@ -107,6 +107,8 @@ def test_each_kind_of_cell_is_readable(cell, text):
         ("mlm_accuracy", "50.0 %"),
         ("calibration_error", "50.0 %"),
         ("loss", "0.500"),
+        ("log_probability", "0.500"),  # of a text it is a sum, such as -15.8
+        ("probability", "50.0 %"),
         ("mean_squared_error", "0.500"),
         ("matthews", "0.500"),
         ("rouge2", "0.500"),

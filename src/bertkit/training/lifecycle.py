@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from bertkit.base.errors import ResumeError, storage_errors
 from bertkit.base.files import remove_folder, remove_litter
+from bertkit.base.members import find_member, has_member
 from bertkit.base.output import list_names, open_output
 from bertkit.base.progress import announce
 from bertkit.base.signals import stop_at_once
@@ -18,6 +19,7 @@ from bertkit.checkpoints.run_folder import (
     METRICS_FILE,
     RUN_FOLDER,
     FinishedRecord,
+    SavedMetrics,
     checkpoint_path,
     list_checkpoints,
 )
@@ -25,6 +27,7 @@ from bertkit.training.job import Job, Machine
 from bertkit.training.loop import fit
 from bertkit.training.ranks import current_ranks, joined_ranks
 from bertkit.training.run import (
+    RECORD_FILE,
     Run,
     RunRecord,
     RunState,
@@ -123,6 +126,11 @@ class Recipe(ABC, Generic[AnyJob, Result]):
     inputs: Sequence[str | Path] = ()
     source_setting: str = "model"
 
+    @property
+    def overwrite(self) -> bool | None:
+        """Whether another run in the output is replaced; None if the recipe never does."""
+        return None
+
     def place_run(self, output: Path) -> Run:
         """Return the run of an output folder."""
         return Run(output)
@@ -179,6 +187,11 @@ class ModelRecipe(Recipe[AnyJob, Result]):
     saved_kind: type[FinishedRecord]
     result_kind: Callable[[Path, Any], Result]  # of an output folder and what it saved
 
+    @property
+    def overwrite(self) -> bool:
+        """As the settings say."""
+        return bool(self.settings.overwrite)
+
     def place_run(self, output: Path) -> Run:
         """Return the run in the model's folder."""
         return Run(output / RUN_FOLDER)
@@ -230,8 +243,10 @@ def train(recipe: Recipe[AnyJob, Result], output: Path) -> Result:
         before = run.read_record()
         wanted = recognize_source(before, recipe.describe(run), recipe.source_setting)
         if before is not None:
-            check_resume(before, wanted.model_copy(update={"model": wanted.model or before.model}))
-            if (result := recipe.find_finished(run)) is not None:
+            known = wanted.model_copy(update={"model": wanted.model or before.model})
+            if not keep_run(run, output, before, known, overwrite=recipe.overwrite):
+                before, wanted = None, recipe.describe(run)
+            elif (result := recipe.find_finished(run)) is not None:
                 return result
         machine = Machine.choose(keep_precision(recipe.settings, before))
         checkpoint = run.newest_checkpoint()
@@ -246,6 +261,44 @@ def train(recipe: Recipe[AnyJob, Result], output: Path) -> Result:
         with job.caching(run.folder):
             state = train_to_end(job, run, record, state)
         return finish(recipe, job, run, state)
+
+
+def keep_run(
+    run: Run, output: Path, before: RunRecord, wanted: RunRecord, *, overwrite: bool | None
+) -> bool:
+    """Whether the run goes on; otherwise it is another one, and is removed with its model.
+
+    It is a `ResumeError` if it may not be removed, and has other settings or data than are wanted.
+    """
+    try:
+        check_resume(before, wanted)
+    except ResumeError as error:
+        if not overwrite:
+            advice = "" if overwrite is None else ", or replace it with --overwrite"
+            raise ResumeError(f"{error}{advice}") from None
+    else:
+        return True
+    ranks = current_ranks()
+    ranks.wait()  # until all have read the record
+    if ranks.is_first:
+        announce(f"{output}: another run is replaced")
+        remove_run(run, output)
+    ranks.wait()
+    return False
+
+
+def remove_run(run: Run, output: Path) -> None:
+    """Remove the files of a run and of its model, but for the run's record, and files of others.
+
+    So a process that is killed leaves a folder that the same command takes for a run.
+    """
+    if (output / METRICS_FILE).exists():
+        files = [name for name in SavedMetrics.read(output).files if has_member(output, name)]
+        paths = [find_member(output, name) for name in files]
+        for path in (output / METRICS_FILE, *paths):
+            remove_folder(path)
+    for name in list_names(run.folder) - {RECORD_FILE}:
+        remove_folder(run.folder / name)
 
 
 def merge_records(

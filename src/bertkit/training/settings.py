@@ -29,6 +29,17 @@ MAY_CHANGE = BUDGET_FIELDS | {
 }
 
 
+class OverwriteSettings(Settings):
+    """What becomes of an output that holds another run; no part of a run's record."""
+
+    overwrite: bool = Field(
+        default=False,
+        exclude=True,
+        description="Replace a run or a model in the output that was trained with other settings or"
+        " data. The same one is resumed or kept, as without this flag.",
+    )
+
+
 class BudgetSettings(Settings):
     """The length of a run, unless its data determine it."""
 

@@ -6,7 +6,14 @@ from pydantic import Field, field_validator, model_validator
 
 from bertkit.base.settings import Settings, in_panel
 from bertkit.data.tables.settings import RecordSettings
-from bertkit.training.settings import CHECKPOINTS, Count, LoopSettings, Positive, Seed
+from bertkit.training.settings import (
+    CHECKPOINTS,
+    Count,
+    LoopSettings,
+    OverwriteSettings,
+    Positive,
+    Seed,
+)
 
 DEFAULT_EPOCHS = 3.0
 # Fine-tuning on small data collapses with fewer steps than these, or without bias correction.
@@ -35,7 +42,7 @@ Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 
 @in_panel(*CHECKPOINTS, "eval_every", "keep", "keep_checkpoints")
-class FineTuneSettings(LoopSettings, RecordSettings):
+class FineTuneSettings(LoopSettings, RecordSettings, OverwriteSettings):
     """Settings of `bertkit finetune`.
 
     The defaults are those of the paper (appendix A.3), but for few examples and sentence encoders.

@@ -9,7 +9,14 @@ from bertkit.base.settings import Settings
 from bertkit.data.tables.parallel import PairSettings
 from bertkit.inference.decoding.settings import DecodingSettings
 from bertkit.inference.generation.settings import KindName
-from bertkit.training.settings import BUDGET_FIELDS, BudgetedSettings, Count, Positive, Seed
+from bertkit.training.settings import (
+    BUDGET_FIELDS,
+    BudgetedSettings,
+    Count,
+    OverwriteSettings,
+    Positive,
+    Seed,
+)
 
 # The default budget: enough for some ten thousand short pairs.
 DEFAULT_MINUTES = 50.0
@@ -104,7 +111,7 @@ class ModelSettings(Settings):
         return self
 
 
-class Seq2SeqSettings(ModelSettings, PairSettings, BudgetedSettings):
+class Seq2SeqSettings(ModelSettings, PairSettings, BudgetedSettings, OverwriteSettings):
     """Settings of `bertkit finetune translate` and `bertkit finetune summarize`."""
 
     epochs: Annotated[float, Field(gt=0.0, le=MAX_EPOCHS)] | None = Field(

@@ -25,7 +25,7 @@ from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.inference.predictor import Classifier
 from bertkit.recipes.finetune import result as result_module
 from bertkit.recipes.finetune import run as recipe
-from bertkit.recipes.finetune.run import finetune
+from bertkit.recipes.finetune.run import FineTuning, finetune
 from bertkit.recipes.pretrain.replay import replay
 from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.regress import RegressSettings
@@ -260,16 +260,53 @@ def test_a_parent_that_changed_is_refused_before_the_first_checkpoint(
         finetune(moved, output, TASK, QUICK)
 
 
+def test_another_run_is_replaced_only_with_overwrite(whole, sources, tmp_path, capsys):
+    output, other = tmp_path / "model", QUICK.model_copy(update={"seed": 9, "epochs": 1.0})
+    shutil.copytree(whole, output)
+    (output / "notes.txt").write_text("mine")
+    with pytest.raises(ResumeError, match="another --output, or replace it with --overwrite"):
+        finetune(sources, output, TASK, other)
+    assert read_files(output) == read_files(whole) | {"notes.txt": b"mine"}
+    replacing = other.model_copy(update={"overwrite": True})
+    finetune(sources, output, TASK, replacing)
+    assert f"{output}: another run is replaced" in capsys.readouterr().err
+    finetune(sources, tmp_path / "alone", TASK, other)
+    made = read_files(output)
+    assert made.pop("notes.txt") == b"mine"
+    assert made["model.safetensors"] == read_files(tmp_path / "alone")["model.safetensors"]
+    assert read_rows(output) == read_rows(tmp_path / "alone")
+    finetune(sources, output, TASK, replacing)  # the same run stays
+    assert "is already finished" in capsys.readouterr().err
+    finetune(sources, output, TASK, other)
+    assert (output / "model.safetensors").read_bytes() == made["model.safetensors"]
+
+
+def test_replacing_that_was_interrupted_is_begun_again(
+    whole, sources, tmp_path, monkeypatch, capsys
+):
+    output, other = tmp_path / "model", QUICK.model_copy(update={"seed": 9, "overwrite": True})
+    shutil.copytree(whole, output)
+    with monkeypatch.context() as patch:
+        patch.setattr(FineTuning, "open", interrupt)  # what there was is removed by then
+        with pytest.raises(StoppedError):
+            finetune(sources, output, TASK, other)
+    assert not (output / "model.safetensors").exists()
+    finetune(sources, output, TASK, other)
+    assert (output / "metrics.json").exists()
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
 @pytest.mark.parametrize("name", ["notes.txt", "run/notes.txt", "config.json"])
-def test_a_folder_of_something_else_is_left_alone(sources, tmp_path, name):
+def test_a_folder_of_something_else_is_left_alone(sources, tmp_path, name, overwrite):
+    settings = QUICK.model_copy(update={"overwrite": overwrite})
     path = tmp_path / "out" / name
     path.parent.mkdir(parents=True)
     path.write_text("mine")
     with pytest.raises(ResumeError, match="choose another --output"):
-        finetune(sources, tmp_path / "out", TASK, QUICK)
+        finetune(sources, tmp_path / "out", TASK, settings)
     assert path.read_text() == "mine"
     with pytest.raises(ResumeError, match="choose another --output"):
-        finetune(sources, path, TASK, QUICK)
+        finetune(sources, path, TASK, settings)
 
 
 def test_a_finished_folder_that_lost_or_got_something_says_so(whole, sources, tmp_path):

@@ -240,6 +240,19 @@ def test_other_settings_or_data_and_other_kinds_of_runs_are_refused(whole, sourc
         search(sources, tmp_path / "mine", TASK, SETTINGS, GRID)
 
 
+def test_another_search_is_replaced_only_with_overwrite(whole, sources, tmp_path):
+    output, other = tmp_path / "model", SETTINGS.model_copy(update={"seed": 3, "epochs": 1.0})
+    shutil.copytree(whole[0], output)
+    with pytest.raises(ResumeError, match="or replace it with --overwrite"):
+        search(sources, output, TASK, other, SEEDS)
+    search(sources, output, TASK, other.model_copy(update={"overwrite": True}), SEEDS)
+    alone = search(sources, tmp_path / "alone", TASK, other, SEEDS)
+    assert (output / "search.json").read_bytes() == (tmp_path / "alone/search.json").read_bytes()
+    assert sorted(path.name for path in (output / "search").iterdir()) == sorted(
+        path.name for path in (alone.output / "search").iterdir()
+    )
+
+
 def test_a_parent_that_was_moved_is_known_by_its_files(whole, sources, made, tmp_path):
     output, _ = whole
     shutil.copytree(made / "model", tmp_path / "copy")

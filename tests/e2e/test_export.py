@@ -25,7 +25,7 @@ def run(folder: Path, texts: list[str]) -> dict[str, np.ndarray]:
     """As somebody would who has transformers' tokenizer and ONNX Runtime, and no torch."""
     tokenizer = AutoTokenizer.from_pretrained(folder)
     inputs = tokenizer(texts, padding=True, truncation=True, return_tensors="np")
-    session = onnxruntime.InferenceSession(folder / "model.onnx")
+    session = onnxruntime.InferenceSession(folder / "onnx/model.onnx")
     names = [output.name for output in session.get_outputs()]
     feeds = {name: value.astype(np.int64) for name, value in inputs.items()}
     return dict(zip(names, session.run(names, feeds), strict=True)) | {
@@ -44,7 +44,10 @@ def test_others_get_our_hidden_states(model, tmp_path, capsys):
     assert main(["export", str(model), "--encoder-only", "--output", str(output), "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["outputs"] == ["last_hidden_state", "pooler_output"]
-    assert facts["files"]["model.onnx"]["size_bytes"] == (output / "model.onnx").stat().st_size
+    assert (
+        facts["files"]["onnx/model.onnx"]["size_bytes"]
+        == (output / "onnx/model.onnx").stat().st_size
+    )
     tokenizer = AutoTokenizer.from_pretrained(output)
     inputs = tokenizer(TEXTS, padding=True, return_tensors="pt")
     found = run(output, TEXTS)

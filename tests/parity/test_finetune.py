@@ -215,7 +215,7 @@ def test_an_exported_folder_has_no_weights_for_transformers(
     inputs = transformers.AutoTokenizer.from_pretrained(tmp_path / "onnx")(
         text, return_tensors="np"
     )
-    session = onnxruntime.InferenceSession(tmp_path / "onnx" / "model.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "onnx" / "onnx" / "model.onnx")
     (logits,) = session.run(["logits"], dict(inputs))
     predictor = Predictor.load(folder, device="cpu", engine="torch", precision="fp32")
     encoded = predictor.task.encode(

@@ -12,8 +12,10 @@ MODULES_LIMIT_BYTES = 1 << 20
 
 SAFETENSORS_FILE = "model.safetensors"
 PYTORCH_FILE = "pytorch_model.bin"
-ONNX_FILE = "model.onnx"
-ONNX_DATA_FILE = "model.onnx_data"  # weights of an ONNX file that would be too large
+# Where the Hub's folders have them, and transformers.js and Optimum look for them.
+ONNX_FILE = "onnx/model.onnx"
+QUANTIZED_FILE = "onnx/model_quantized.onnx"  # with matrices of integers
+DATA_SUFFIX = "_data"  # suffix for either, of its weights if it would be too large
 INDEX_SUFFIX = ".index.json"  # suffix for either file name, where the weights are sharded
 CONFIG_LIMIT_BYTES = 16 << 20  # a classifier's config names each label twice
 INDEX_LIMIT_BYTES = 16 << 20
@@ -32,4 +34,5 @@ WEIGHTS = (
     PYTORCH_FILE,
     PYTORCH_FILE + INDEX_SUFFIX,
     ONNX_FILE,
+    QUANTIZED_FILE,
 )

@@ -13,7 +13,7 @@ from bertkit.base.files import check_is_file
 from bertkit.base.members import find_member, has_member
 from bertkit.base.progress import ProgressBar, show_progress
 from bertkit.checkpoints.checkpoint import Checkpoint
-from bertkit.checkpoints.file_names import DESCRIPTIONS, ONNX_DATA_FILE, WEIGHTS
+from bertkit.checkpoints.file_names import DATA_SUFFIX, DESCRIPTIONS, WEIGHTS
 from bertkit.checkpoints.hub import PACKAGE
 from bertkit.checkpoints.huggingface import is_huggingface, open_huggingface
 from bertkit.checkpoints.run_folder import RUN_FOLDER, is_run, open_run
@@ -135,7 +135,7 @@ def list_model_files(path: Path, checkpoint: Checkpoint) -> tuple[Path, tuple[Pa
     others = [
         find_member(home, prefix + name)
         for prefix in prefixes
-        for name in (*DESCRIPTIONS, *WEIGHTS, ONNX_DATA_FILE)
+        for name in (*DESCRIPTIONS, *WEIGHTS, *(form + DATA_SUFFIX for form in WEIGHTS))
         if has_member(home, prefix + name) and (name in DESCRIPTIONS or prefix or lacks_weights)
     ]
     return home, tuple(dict.fromkeys((*checkpoint.files, *others)))

@@ -45,10 +45,10 @@ from bertkit.base.remote import is_remote
 from bertkit.base.remote_folder import fetch
 from bertkit.checkpoints.file_names import (
     CONFIG_FILE,
+    DATA_SUFFIX,
     DESCRIPTIONS,
     INDEX_SUFFIX,
     MODULES_FILE,
-    ONNX_DATA_FILE,
     ONNX_FILE,
     WEIGHTS,
 )
@@ -82,6 +82,7 @@ def find_bundled(part: Part) -> Path:
 TENSORFLOW_SUFFIX = ".index"
 ID_PART = r"\w(?:[\w.-]{0,94}\w)?"
 COMMIT_PATTERN = r"^[0-9a-f]{40}$"
+OWN_FILE = "tokenizer_manifest.json"  # without it, ONNX files are another tool's, which aren't read
 MODULE_FOLDER = re.compile(r"[0-9]{1,2}_[A-Za-z0-9_]{1,64}/")  # as sentence-transformers names it
 LOG_IN = "run `hf auth login` or set HF_TOKEN"
 OFFLINE_ADVICE = "unset HF_HUB_OFFLINE once to fetch it, or copy the cache from another machine"
@@ -192,7 +193,8 @@ def _fetch_model(model_id: str, revision: str, for_weights: bool) -> Path:
     if _load_constants().HF_HUB_OFFLINE:
         snapshot = cache.find_snapshot(revision)
         paths = (path for path in snapshot.rglob("*") if path.is_file())
-        names = {path.relative_to(snapshot).as_posix() for path in paths}
+        # Only what bertkit chose was fetched for it, without this file.
+        names = {OWN_FILE, *(path.relative_to(snapshot).as_posix() for path in paths)}
         try:
             _choose_files(f"{snapshot}, in the cache,", names, for_weights)
         except HubError as error:
@@ -225,14 +227,15 @@ def _choose_files(title: str, names: Collection[str], for_weights: bool) -> list
 
 def _choose_weights(names: Collection[str], folder: str) -> list[str]:
     """Return a folder's weights in the first of their forms, with their parts; empty if none."""
-    form = next((name for name in WEIGHTS if folder + name in names), "")
+    forms = WEIGHTS if folder + OWN_FILE in names else WEIGHTS[: WEIGHTS.index(ONNX_FILE)]
+    form = next((name for name in forms if folder + name in names), "")
     stem, dot, suffix = form.removesuffix(INDEX_SUFFIX).partition(".")
     parts = []
     if form.endswith(INDEX_SUFFIX):
         part = re.compile(re.escape(folder + stem) + r"-\d{5}-of-\d{5}" + re.escape(dot + suffix))
         parts = sorted(filter(part.fullmatch, names))
-    elif form == ONNX_FILE and folder + ONNX_DATA_FILE in names:
-        parts = [folder + ONNX_DATA_FILE]
+    elif form and folder + form + DATA_SUFFIX in names:
+        parts = [folder + form + DATA_SUFFIX]
     return [folder + form, *parts] if form else []
 
 

@@ -24,12 +24,13 @@ from bertkit.checkpoints.checkpoint import Checkpoint, LazyTensor
 from bertkit.checkpoints.file_names import (
     CONFIG_FILE,
     CONFIG_LIMIT_BYTES,
+    DATA_SUFFIX,
     INDEX_LIMIT_BYTES,
     INDEX_SUFFIX,
     MODULES_LIMIT_BYTES,
-    ONNX_DATA_FILE,
     ONNX_FILE,
     PYTORCH_FILE,
+    QUANTIZED_FILE,
     SAFETENSORS_FILE,
 )
 from bertkit.checkpoints.names import (
@@ -60,6 +61,7 @@ WEIGHTS = (
     WeightsForm(SAFETENSORS_FILE, SAFETENSORS_FILE + INDEX_SUFFIX, open_safetensors),
     WeightsForm(PYTORCH_FILE, PYTORCH_FILE + INDEX_SUFFIX, open_pytorch),
     WeightsForm(ONNX_FILE, ONNX_FILE + INDEX_SUFFIX, open_onnx),
+    WeightsForm(QUANTIZED_FILE, QUANTIZED_FILE + INDEX_SUFFIX, open_onnx),
 )
 WEIGHTS_FILE = WEIGHTS[0].file
 
@@ -115,11 +117,17 @@ def open_weights(
     for form in WEIGHTS:
         if has_member(folder, form.file):
             path = find_member(folder, form.file)
-            has_data = form.file == ONNX_FILE and has_member(folder, ONNX_DATA_FILE)
-            data = [find_member(folder, ONNX_DATA_FILE)] if has_data else []
+            data_name = form.file + DATA_SUFFIX
+            has_data = form.open is open_onnx and has_member(folder, data_name)
+            data = [find_member(folder, data_name)] if has_data else []
             return form.open(path), [path, *data]
         if may_be_sharded and has_member(folder, form.index_file):
             return _open_shards(folder, form)
+    if has_member(folder, Path(ONNX_FILE).name):
+        raise MissingFileError(
+            f"{folder} has {Path(ONNX_FILE).name} where older exports had it; export the model"
+            f" again, or move the file to {ONNX_FILE} (int8: {QUANTIZED_FILE})"
+        )
     names = " or ".join(form.file for form in WEIGHTS)
     raise MissingFileError(f"{folder} has no {names}; {owner} has one of them")
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileError
 from bertkit.base.members import find_member
 from bertkit.checkpoints.checkpoint import LazyTensor, MappedFile
-from bertkit.checkpoints.file_names import ONNX_DATA_FILE
+from bertkit.checkpoints.file_names import DATA_SUFFIX
 from bertkit.checkpoints.protobuf_wire import Message
 
 PRODUCER = "bertkit"
@@ -48,7 +48,8 @@ def open_onnx(path: Path) -> dict[str, LazyTensor]:
             f"{path} wasn't written by `bertkit export`, and only such ONNX files can be read;"
             " load the weights that it was made from"
         )
-    open_data = cache(lambda: MappedFile.open(find_member(path.parent, ONNX_DATA_FILE)))
+    data_name = path.name + DATA_SUFFIX
+    open_data = cache(lambda: MappedFile.open(find_member(path.parent, data_name)))
     initializers: dict[str, LazyTensor] = {}
     for graph in model.messages(GRAPH, MAX_FIELDS):
         for tensor in graph.messages(INITIALIZER):
@@ -89,7 +90,7 @@ def _read_initializer(
         for entry in tensor.messages(EXTERNAL_DATA)
     }
     if entries:
-        return name, _read_external(f"{path}: {name!r:.80}", open_data, entries, shape, dtype)
+        return name, _read_external(path, name, open_data, entries, shape, dtype)
     values = memoryview(tensor.content(RAW_DATA))
     if not values:  # a small constant, in a field of its own type
         return name, LazyTensor(shape, torch.uint8, partial(torch.empty, 0))
@@ -102,16 +103,18 @@ def _read_initializer(
 
 
 def _read_external(
+    path: Path,
     name: str,
     open_data: Callable[[], MappedFile],
     entries: Mapping[bytes, bytes],
     shape: tuple[int, ...],
     dtype: torch.dtype,
 ) -> LazyTensor:
-    """Return a tensor of `model.onnx_data`, the only file of external data that is read."""
+    """Return a tensor of the file beside `path`, the only external data that is read."""
+    name, expected_file = f"{path}: {name!r:.80}", path.name + DATA_SUFFIX
     location = entries.get(b"location", b"")
-    if location != ONNX_DATA_FILE.encode():
-        raise UnsafeFileError(f"{name} lies in {location!r:.80}; expected {ONNX_DATA_FILE}")
+    if location != expected_file.encode():
+        raise UnsafeFileError(f"{name} lies in {location!r:.80}; expected {expected_file}")
     file = open_data()
     try:
         offset, length = int(entries[b"offset"]), int(entries[b"length"])
@@ -120,7 +123,7 @@ def _read_external(
     expected = math.prod(shape) * dtype.itemsize
     if offset < 0 or length != expected or offset + length > file.size_bytes:
         raise DamagedFileError(
-            f"{name} has {length:,} bytes from byte {offset:,} of {ONNX_DATA_FILE}, which has"
+            f"{name} has {length:,} bytes from byte {offset:,} of {expected_file}, which has"
             f" {file.size_bytes:,}, and its shape {list(shape)} takes {expected:,}; fetch it again"
         )
     return file.tensor(offset, shape, dtype)

@@ -151,6 +151,17 @@ def test_weights_stay_where_they_are_unless_they_are_wanted(hub):
     assert list_files(snapshot) == [name for name in WANTED if name != "model.safetensors"]
 
 
+@pytest.mark.parametrize("name", ["onnx/model.onnx", "onnx/model_quantized.onnx"])
+def test_an_export_of_ours_is_fetched_and_found_again_offline(hub, name, monkeypatch):
+    wanted = ["config.json", name, f"{name}_data"]
+    hub.files = {each: each.encode() for each in wanted}
+    hub.files["tokenizer_manifest.json"] = b"{}"
+    snapshot = resolve_model(MODEL)
+    assert list_files(snapshot) == wanted
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert resolve_model(MODEL) == snapshot
+
+
 @pytest.mark.parametrize("stem", ["model{}.safetensors", "pytorch_model{}.bin"])
 def test_parts_of_weights_come_with_their_index(hub, stem):
     shards = [stem.format(f"-0000{number}-of-00002") for number in (1, 2)]

@@ -23,7 +23,7 @@ def file(tmp_path):
     torch.manual_seed(0)
     model = BertModel(build_config(vocab_size=12, num_hidden_layers=1))
     write_onnx(tmp_path, model, EXPORTED["BertModel"])
-    return tmp_path / "model.onnx"
+    return tmp_path / "onnx/model.onnx"
 
 
 def change(file: Path, /, **values: object) -> None:
@@ -43,8 +43,8 @@ def test_weights_beside_the_file_are_read(tmp_path, monkeypatch):
     model = BertModel(BertConfig.preset("tiny", vocab_size=12))
     monkeypatch.setattr(exporter, "MAX_INLINE_BYTES", 1000)
     records, _ = write_onnx(tmp_path, model, EXPORTED["BertModel"])
-    assert records.keys() == {"model.onnx", "model.onnx_data"}
-    read = open_onnx(tmp_path / "model.onnx")
+    assert records.keys() == {"onnx/model.onnx", "onnx/model.onnx_data"}
+    read = open_onnx(tmp_path / "onnx/model.onnx")
     assert read[WORDS].read().equal(model.encoder.embeddings.word.weight)
     turned = "bert.encoder.layer.1.intermediate.dense.weight"
     assert read[turned].read().equal(model.encoder.layers[1].feed_forward.up.weight)

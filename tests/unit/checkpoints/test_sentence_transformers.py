@@ -244,7 +244,7 @@ def test_kept_keys_are_written_back(tmp_path):
     assert {key: settings[key] for key in other} == other
 
 
-@pytest.mark.parametrize("name", ["2_Dense/model.safetensors", "2_Dense/model.onnx_data"])
+@pytest.mark.parametrize("name", ["2_Dense/model.safetensors", "2_Dense/onnx/model.onnx_data"])
 def test_the_weights_of_modules_are_part_of_the_identity(tmp_path, name):
     content = sentence_folder({name: b"0"})
     models = [Case("", 0, content | {name: data}, None, "") for data in (b"1", b"2")]

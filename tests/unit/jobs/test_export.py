@@ -40,8 +40,12 @@ def save_sentences(source: Path, *, include_prompt: bool = True) -> None:
 def test_a_model_is_exported_with_its_tokenizer(source, output):
     (source / "LICENSE").write_text("free")
     result = export(source, output)
-    written = {path.name: path.stat().st_size for path in output.iterdir()}
-    assert written.keys() == {"model.onnx", "config.json", "LICENSE", *TOKENIZER}
+    written = {
+        path.relative_to(output).as_posix(): path.stat().st_size
+        for path in output.rglob("*")
+        if path.is_file()
+    }
+    assert written.keys() == {"onnx/model.onnx", "config.json", "LICENSE", *TOKENIZER}
     assert {name: record.size_bytes for name, record in result.files.items()} == written
     assert result.size_bytes == sum(written.values())
     assert (result.folder, result.target) == (output, "onnx")
@@ -64,7 +68,20 @@ def test_the_encoder_alone_is_exported_on_request(source, output):
 
 def test_a_run_is_exported(tmp_path, output):
     save_run(tmp_path / "run")
-    assert "model.onnx" in export(tmp_path / "run", output).files
+    assert "onnx/model.onnx" in export(tmp_path / "run", output).files
+
+
+def test_integers_have_the_name_that_transformers_js_gives_them(source, output):
+    result = export(source, output, ExportSettings(precision="int8"))
+    assert {name for name in result.files if "onnx" in name} == {"onnx/model_quantized.onnx"}
+    assert OpenModel.open(output).checkpoint.files[1] == output / "onnx/model_quantized.onnx"
+
+
+def test_a_file_where_older_exports_had_it_is_named(source, output):
+    export(source, output)
+    (output / "onnx" / "model.onnx").rename(output / "model.onnx")
+    with pytest.raises(MissingFileError, match=r"older exports.*move the file to onnx/model.onnx"):
+        OpenModel.open(output).checkpoint  # noqa: B018
 
 
 def test_a_model_of_sentences_keeps_what_it_says(source, output):

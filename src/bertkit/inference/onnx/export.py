@@ -1,8 +1,8 @@
-"""The export target onnx: `model.onnx`, which ONNX Runtime, OpenVINO and others load.
+"""The export target onnx: `onnx/model.onnx`, which ONNX Runtime, transformers.js and others load.
 
-The weights of a large model are in `model.onnx_data` beside it, because a protocol buffer file
-holds at most two gigabytes and is read into memory whole. `bertkit.checkpoints.onnx_file` reads
-both files back.
+With matrices of integers it is `onnx/model_quantized.onnx`. The weights of a large model are in a
+file beside it, `….onnx_data`, because a protocol buffer file holds at most two gigabytes and is
+read into memory whole. `bertkit.checkpoints.onnx_file` reads both files back.
 """
 
 from collections.abc import Callable
@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeAlias
 from torch import Tensor
 
 from bertkit.base.checksums import FileRecord
-from bertkit.base.files import durable_file, write_file
-from bertkit.checkpoints.file_names import ONNX_DATA_FILE, ONNX_FILE
+from bertkit.base.files import durable_file, make_folder, write_file
+from bertkit.checkpoints.file_names import DATA_SUFFIX, ONNX_FILE, QUANTIZED_FILE
 from bertkit.checkpoints.sentence_transformers import SentenceModel
 from bertkit.inference.onnx.graph import OnnxGraph
 from bertkit.inference.onnx.models import ExportedKind, Outputs, their_name
@@ -43,12 +43,15 @@ def write_onnx(
         vectors = write_sentence(graph, sentences, "last_hidden_state")
         outputs[vectors] = ("batch", sentences.dimension)
     proto = graph.build(kind.inputs, outputs)
+    name = QUANTIZED_FILE if precision == "int8" else ONNX_FILE
+    make_folder((folder / name).parent)
     records: dict[str, FileRecord] = {}
     if sum(weight.nbytes for weight in graph.weights.values()) > MAX_INLINE_BYTES:
-        records[ONNX_DATA_FILE] = _write_weights(folder / ONNX_DATA_FILE, proto, graph.weights)
+        data_name = name + DATA_SUFFIX
+        records[data_name] = _write_weights(folder / data_name, proto, graph.weights)
     else:
         _take_weights_in(proto, graph.weights)
-    records[ONNX_FILE] = write_file(folder / ONNX_FILE, proto.SerializeToString())
+    records[name] = write_file(folder / name, proto.SerializeToString())
     return records, tuple(outputs)
 
 

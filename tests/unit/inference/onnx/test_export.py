@@ -46,7 +46,7 @@ def write(folder: Path, model: BertModel, sentences: SentenceModel | None = None
 
 def run(folder: Path) -> dict[str, torch.Tensor]:
     session = onnxruntime.InferenceSession(
-        folder / "model.onnx", providers=["CPUExecutionProvider"]
+        folder / "onnx/model.onnx", providers=["CPUExecutionProvider"]
     )
     inputs = {"input_ids": IDS, "attention_mask": MASK, "token_type_ids": SEGMENTS}
     names = [output.name for output in session.get_outputs()]
@@ -62,7 +62,7 @@ def pack() -> PackedBatch:
 def test_hidden_states_and_pooler_agree(tmp_path, activation):
     model = build(activation)
     write(tmp_path, model)
-    onnx.checker.check_model(tmp_path / "model.onnx", full_check=True)
+    onnx.checker.check_model(tmp_path / "onnx/model.onnx", full_check=True)
     found = run(tmp_path)
     expected = model(IDS, SEGMENTS, MASK)
     real = MASK.bool()
@@ -75,7 +75,7 @@ def test_hidden_states_and_pooler_agree(tmp_path, activation):
 
 def test_operators_are_standard_ones(tmp_path):
     write(tmp_path, build())
-    model = onnx.load(tmp_path / "model.onnx")
+    model = onnx.load(tmp_path / "onnx/model.onnx")
     assert [(opset.domain, opset.version) for opset in model.opset_import] == [("", 17)]
     shapes = {
         value.name: [size.dim_param or size.dim_value for size in value.type.tensor_type.shape.dim]
@@ -108,7 +108,7 @@ def embed(model: BertModel, sentences: SentenceModel) -> torch.Tensor:
 def test_each_way_of_pooling_agrees_with_ours(tmp_path, mode):
     model, sentences = build(), SentenceModel((Pooling(8, (mode,)),), max_seq_length=20)
     write(tmp_path, model, sentences)
-    onnx.checker.check_model(tmp_path / "model.onnx", full_check=True)
+    onnx.checker.check_model(tmp_path / "onnx/model.onnx", full_check=True)
     found = run(tmp_path)["sentence_embedding"]
     assert_close(found, embed(model, sentences))
 
@@ -127,7 +127,7 @@ def test_dense_layers_and_scaling_and_cutting_agree_with_ours(tmp_path, activati
     sentences = SentenceModel(modules, max_seq_length=20, truncate_dimension=4)
     model = build()
     write(tmp_path, model, sentences)
-    onnx.checker.check_model(tmp_path / "model.onnx", full_check=True)
+    onnx.checker.check_model(tmp_path / "onnx/model.onnx", full_check=True)
     found = run(tmp_path)["sentence_embedding"]
     assert found.shape == (3, 4)
     assert_close(found, embed(model, sentences))
@@ -139,13 +139,13 @@ def test_weights_of_a_large_model_lie_beside_it(tmp_path, monkeypatch):
     write(tmp_path / "small", model)
     monkeypatch.setattr(module, "MAX_INLINE_BYTES", 1000)
     records = write(tmp_path, model)
-    assert records.keys() == {"model.onnx", "model.onnx_data"}
+    assert records.keys() == {"onnx/model.onnx", "onnx/model.onnx_data"}
     for name, record in records.items():
         assert (tmp_path / name).stat().st_size == record.size_bytes
-    onnx.checker.check_model(tmp_path / "model.onnx", full_check=True)
+    onnx.checker.check_model(tmp_path / "onnx/model.onnx", full_check=True)
     for name, tensor in run(tmp_path / "small").items():
         assert torch.equal(run(tmp_path)[name], tensor)
-    declared = onnx.load(tmp_path / "model.onnx", load_external_data=False).graph.initializer
+    declared = onnx.load(tmp_path / "onnx/model.onnx", load_external_data=False).graph.initializer
     offsets = [
         int(entry.value)
         for tensor in declared
@@ -167,7 +167,7 @@ def test_padding_on_the_left_is_seen_as_padding(tmp_path):
     sentences = SentenceModel((Pooling(8, ("mean",)),), max_seq_length=20)
     model = build()
     write(tmp_path, model, sentences)
-    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "onnx/model.onnx")
     ids = np.array([[0, 0, 2, 5, 3]])
     inputs = {
         "input_ids": ids,

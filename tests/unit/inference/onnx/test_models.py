@@ -71,8 +71,8 @@ def results(architecture: str, model: Any) -> dict[str, torch.Tensor]:
 def test_the_file_gives_what_the_model_gives(tmp_path, architecture):
     model, kind = build(architecture), EXPORTED[architecture]
     _, outputs = write_onnx(tmp_path, model, kind)
-    onnx.checker.check_model(tmp_path / "model.onnx", full_check=True)
-    found = run(tmp_path / "model.onnx", inputs(architecture))
+    onnx.checker.check_model(tmp_path / "onnx/model.onnx", full_check=True)
+    found = run(tmp_path / "onnx/model.onnx", inputs(architecture))
     expected = results(architecture, model)
     assert found.keys() == expected.keys() == set(outputs)
     real = inputs(architecture)["attention_mask"].bool()
@@ -88,7 +88,7 @@ def test_the_file_gives_what_the_model_gives(tmp_path, architecture):
 def test_the_weights_are_read_back_bit_for_bit(tmp_path, architecture):
     model = build(architecture)
     write_onnx(tmp_path, model, EXPORTED[architecture])
-    found = open_onnx(tmp_path / "model.onnx")
+    found = open_onnx(tmp_path / "onnx/model.onnx")
     expected = export_tensors(model.state_dict())
     assert found.keys() == expected.keys()
     for name, tensor in expected.items():
@@ -99,7 +99,7 @@ def test_the_weights_are_read_back_bit_for_bit(tmp_path, architecture):
 def test_int8_is_near_and_is_read_back_as_it_computes(tmp_path, architecture):
     model = build(architecture)
     write_onnx(tmp_path, model, EXPORTED[architecture], None, "int8")
-    found = run(tmp_path / "model.onnx", inputs(architecture))
+    found = run(tmp_path / "onnx/model_quantized.onnx", inputs(architecture))
     real = inputs(architecture)["attention_mask"].bool()
     for name, values in results(architecture, model).items():
         theirs = torch.from_numpy(found[name])
@@ -107,7 +107,10 @@ def test_int8_is_near_and_is_read_back_as_it_computes(tmp_path, architecture):
             theirs, values = theirs[real], values[real]
         if has_native_int8():  # else sums of its products may saturate
             assert torch.cosine_similarity(theirs.flatten(), values.flatten(), dim=0) > 0.99
-    read, expected = open_onnx(tmp_path / "model.onnx"), export_tensors(model.state_dict())
+    read, expected = (
+        open_onnx(tmp_path / "onnx/model_quantized.onnx"),
+        export_tensors(model.state_dict()),
+    )
     assert read.keys() == expected.keys()
     num_rounded = 0
     for name, tensor in expected.items():

@@ -15,6 +15,7 @@ from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.engines.engine import Engine
 from bertkit.inference.loading import find_max_length
 from bertkit.inference.opening import Pipelines, load_pipelines
+from bertkit.inference.settings import Precision
 from bertkit.inference.sharing.worker import SharingLimits, Worker
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.models.open_model import OpenModel
@@ -44,6 +45,7 @@ class ReadyModel:
     opened: OpenModel
     pipelines: Pipelines
     changed: int  # the time of its folder's last change, in seconds since 1970
+    whole_precision: Precision  # of a model that no engine computes
     max_length: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -59,6 +61,12 @@ class ReadyModel:
         """The engine of its pipelines; None for an encoder-decoder."""
         engines = (getattr(pipeline, "engine", None) for pipeline in self.pipelines.values())
         return next((engine for engine in engines if engine is not None), None)
+
+    @property
+    def precision(self) -> Precision:
+        """What it computes in, in the task that it is for."""
+        engine: Engine | None = getattr(self.usual[1], "engine", None)
+        return self.whole_precision if engine is None else engine.precision
 
     @property
     def batch_tokens(self) -> int:
@@ -153,7 +161,8 @@ class ServedModel:
             pipelines = self._load_pipelines(opened)
             with storage_errors(opened.folder, "read"):
                 changed = int(opened.folder.stat().st_mtime)
-        loaded = ReadyModel(opened, pipelines, changed)
+        whole: Precision = "bf16" if self._settings.precision == "bf16" else "fp32"
+        loaded = ReadyModel(opened, pipelines, changed, whole)
         loaded.limit_batches(self._settings.max_batch_tokens)
         for pipeline in loaded.pipelines.values():
             pipeline.warm_up()

@@ -147,7 +147,8 @@ class ModelServer:
         await self.service.load()
         while not self._listener.started:
             await asyncio.sleep(0.01)
-        names = ", ".join(self.service.models)
+        models = self.service.models.values()
+        names = ", ".join(f"{one.name} ({one.loaded.precision})" for one in models)
         if self._is_open:
             announce("warning: without --keys whoever reaches the server can use it")
         scheme = "https" if self._settings.ssl_certfile else "http"

@@ -4,6 +4,7 @@ import asyncio
 import socket
 
 import pytest
+from tests.waiting import TIMEOUT_SECONDS
 
 from bertkit.base.errors import SettingsError
 from bertkit.cli.main import main
@@ -63,6 +64,25 @@ def test_a_model_that_can_not_be_loaded_is_told_whatever_was_loaded_before(capsy
 
 def test_what_waits_or_runs_is_counted(client):
     assert 'te_queue_size{model="words"} 0.0' in client.get("/metrics").content.decode()
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_each_model_is_told_with_its_precision(models, precision):
+    """An encoder's is its engine's, a decoder's that of its weights."""
+    said = []
+    named = {name: models[name] for name in ("words", "translator", "writer")}
+    settings = ServeSettings(port=0, device="cpu", engine="torch", precision=precision)
+    server = ModelServer(named, settings)
+
+    def tell(line):
+        said.append(line)
+        server.stop()
+
+    asyncio.run(server.run(tell))
+    assert server.service.close(TIMEOUT_SECONDS)
+    (line,) = said
+    expected = ", ".join(f"{name} ({precision})" for name in named)
+    assert line == f"serving {expected} on http://127.0.0.1:{server.port}"
 
 
 def test_an_address_of_ipv6_is_in_brackets():

@@ -178,7 +178,7 @@ async def inform(call: RequestContext, _: None) -> dict[str, Any]:
     return {
         "model_id": call.model,
         "model_sha": settings.revision,
-        "model_dtype": DTYPES["fp32" if loaded.engine is None else loaded.engine.precision],
+        "model_dtype": DTYPES[loaded.precision],
         "served_model_name": call.model,
         "model_type": describe_type(loaded),
         "max_concurrent_requests": settings.max_concurrent_requests,

@@ -5,11 +5,13 @@ a bug in bertkit and shows its traceback. Each class also derives from the match
 exception, so that code that doesn't know bertkit can catch it.
 """
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from traceback import walk_tb
 
+NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}  # as of some network file systems
 MAX_FRAMES = 8  # of a failure, in a log
 
 
@@ -97,6 +99,21 @@ def storage_errors(path: object, participle: str) -> Iterator[None]:
         raise StorageError(f"{path} can't be {participle}: {error.strerror}") from error
     except OSError as error:
         raise StorageError(f"{path} can't be {participle}: {error.strerror or error}") from error
+
+
+@contextmanager
+def locking_errors(path: object) -> Iterator[None]:
+    """The same where a file is locked, which not every file system can."""
+    with storage_errors(path, "written"):
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise
+            raise StorageError(
+                f"{path} can't be locked, since its file system has no locks ({error.strerror});"
+                " write to a local disk, and copy what was written"
+            ) from None
 
 
 def pluralize(number: float, noun: str, plural: str | None = None) -> str:

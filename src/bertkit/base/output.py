@@ -16,7 +16,13 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from bertkit.base import storage
-from bertkit.base.errors import ResumeError, SettingsError, StorageError, storage_errors
+from bertkit.base.errors import (
+    ResumeError,
+    SettingsError,
+    StorageError,
+    locking_errors,
+    storage_errors,
+)
 from bertkit.base.files import TEMPORARY_SUFFIX, make_folder
 from bertkit.base.progress import announce
 from bertkit.base.remote import is_remote
@@ -133,9 +139,9 @@ def _hold(
     real = Path(os.path.realpath(place))  # `place` may be "." or ".."
     path = real / LOCK_FILE if is_workplace else real.with_name(real.name + LOCK_FILE)
     made = make_folder(path.parent)
-    lock = FileLock(path)
+    lock = FileLock(path, fallback_to_soft=False)
     try:
-        with storage_errors(path, "written"):
+        with locking_errors(path):
             try:
                 lock.acquire(timeout=0)
             except Timeout:

@@ -31,6 +31,7 @@ from bertkit.base.errors import (
     RemoteError,
     StorageError,
     UnsafeFileError,
+    locking_errors,
     storage_errors,
 )
 from bertkit.base.files import (
@@ -164,7 +165,8 @@ class RemoteCopy:
         """Keep other processes of this machine from pulling and pushing, and read the record."""
         make_folder(self._home)
         record = self._home / "record.json"
-        with storage_errors(self._home, "written"), FileLock(self._home / LOCK_FILE):
+        lock = FileLock(self._home / LOCK_FILE, fallback_to_soft=False)
+        with locking_errors(self._home), lock:
             self._files = CopyRecord.load(record).files if record.exists() else {}
             yield
 

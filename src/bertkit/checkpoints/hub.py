@@ -36,6 +36,7 @@ from bertkit.base.errors import (
     SettingsError,
     StorageError,
     UnsafeFileError,
+    locking_errors,
     storage_errors,
 )
 from bertkit.base.files import make_folder, read_text, write_all, write_file
@@ -374,7 +375,7 @@ class _ModelCache:
         """Lock a blob or ref against other processes; huggingface_hub takes the same lock."""
         make_folder(self._locks)
         path = self._locks / f"{name}.lock"
-        with storage_errors(path, "written"), FileLock(path):
+        with locking_errors(path), FileLock(path, fallback_to_soft=False):
             yield
 
     def _count_bytes_left(self, file: HubFile) -> int:

@@ -393,7 +393,8 @@ def is_several(inputs: object) -> bool:
             f"expected a list, got {type(inputs).__name__}; the functions of bertkit read data"
             " frames and files"
         )
-    return isinstance(inputs, Iterable) and not isinstance(inputs, ONE_INPUT)
+    is_array = getattr(inputs, "ndim", 1) > 0  # one without dimensions can't be iterated over
+    return isinstance(inputs, Iterable) and is_array and not isinstance(inputs, ONE_INPUT)
 
 
 def check_several(inputs: object, noun: str = "text") -> None:

@@ -322,5 +322,6 @@ def check_several(texts: object) -> None:
     if isinstance(texts, str):
         raise InputError("expected a list of texts, got one text; put it into a list")
     is_other = isinstance(texts, bytes | Mapping | AbstractSet) or hasattr(texts, "columns")
+    is_other |= getattr(texts, "ndim", 1) == 0  # an array over which nothing can iterate
     if is_other or not isinstance(texts, Iterable):
         raise InputError(f"expected a list of texts, got {type(texts).__name__}")

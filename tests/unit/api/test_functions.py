@@ -426,6 +426,7 @@ def test_control_c_ends_a_function_with_one_short_exception(name, cause):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+SCALAR = np.array("a text")
 FRAME = pd.DataFrame({"text": ["the cat"]})
 
 
@@ -433,6 +434,8 @@ FRAME = pd.DataFrame({"text": ["the cat"]})
     ("call", "message"),
     [
         (lambda model: bertkit.search(7, ["the cat"], model=model), "list of texts, got int"),
+        (lambda model: bertkit.search(SCALAR, ["a"], model=model), "list of texts, got ndarray"),
+        (lambda model: bertkit.similarity("a", SCALAR), "list of rows, got ndarray without"),
         (lambda model: bertkit.search(FRAME, ["cat"], model=model), "of texts, got DataFrame"),
         (lambda model: bertkit.embed(["a"], model=[model]), "the id of a model.* not list"),
         (lambda model: bertkit.inspect(None), "the id of a model.* not NoneType"),

@@ -185,6 +185,7 @@ def test_a_row_unlike_the_first_is_broken_and_named():
     ("rows", "message"),
     [
         (3, "a list of rows, got int"),
+        (np.array("a text"), "a list of rows, got ndarray without dimensions$"),
         ({"text": ["a"]}, "a list of rows, got dict"),
         ([("a",)], "the first is a tuple of 1$"),
         ({"a", "b"}, "a list of rows, got set$"),

@@ -1,5 +1,7 @@
 """The one door to what a command writes."""
 
+import errno
+import fcntl
 import os
 from pathlib import Path
 
@@ -69,6 +71,23 @@ def test_who_waited_at_a_lock_that_was_removed_holds_nothing(tmp_path):
             assert not os.path.samestat(os.fstat(waiting), (tmp_path / "output.lock").stat())
     finally:
         os.close(waiting)
+
+
+@both_kinds
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_is_told_with_what_to_do(
+    tmp_path, monkeypatch, is_workplace, number
+):
+    def refuse(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    message = r"lock can't be locked, since its file system has no locks .*; write to a local disk"
+    with (
+        pytest.raises(StorageError, match=message),
+        open_output(tmp_path / "output", "writing", is_workplace=is_workplace),
+    ):
+        pass
 
 
 @both_kinds

@@ -138,7 +138,8 @@ def test_what_isnt_a_text_is_refused(tokenizer, values):
 
 
 @pytest.mark.parametrize(
-    "texts", [5, b"the", {"text": ["the"]}, {"the"}, pd.DataFrame({"text": ["the"]})]
+    "texts",
+    [5, b"the", {"text": ["the"]}, {"the"}, pd.DataFrame({"text": ["the"]}), np.array("the")],
 )
 def test_what_isnt_a_list_of_texts_is_refused(tokenizer, texts):
     message = f"^expected a list of texts, got {type(texts).__name__}$"

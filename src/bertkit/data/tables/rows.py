@@ -101,7 +101,8 @@ def find_origin(rows: object) -> tuple[Origin, dict[str, str]]:
             return HubOrigin(rows), {}
     if isinstance(rows, ArrowTable) and not _is_column(rows):
         return ArrowOrigin(_read_arrow(rows)), {}
-    if isinstance(rows, Mapping | str | bytes | set | frozenset) or not isinstance(rows, Iterable):
+    is_one = isinstance(rows, Mapping | str | bytes | set | frozenset) or _has_no_dimension(rows)
+    if is_one or not isinstance(rows, Iterable):
         raise InputError(
             f"expected a file's name, a data frame, or a list of rows, got {name_value(rows)}"
         )
@@ -110,6 +111,11 @@ def find_origin(rows: object) -> tuple[Origin, dict[str, str]]:
     columns = _name_columns(listed) if listed else ()
     roles = {name: name for name in columns} if columns == LABELED_PAIRS else {}
     return ListOrigin(listed, columns), roles
+
+
+def _has_no_dimension(value: object) -> bool:
+    """Whether it is an array such as `np.array("a text")`, over which nothing can iterate."""
+    return getattr(value, "ndim", 1) == 0
 
 
 def _is_column(rows: ArrowTable) -> bool:
@@ -121,6 +127,8 @@ def name_value(value: object) -> str:
     """Return what a value is, for a message: None, NaN, or its type."""
     if value is None or (isinstance(value, float) and value != value):
         return str(value).replace("nan", "NaN")
+    if _has_no_dimension(value):
+        return f"{type(value).__name__} without dimensions"
     return type(value).__name__
 
 

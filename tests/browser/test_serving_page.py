@@ -15,6 +15,8 @@ from tests.unit.serving.small_models import save_models
 
 from bertkit.checkpoints.hub import find_bundled
 from bertkit.interpret.inspected_model import InspectedModel
+from bertkit.interpret.opening import choose_start
+from bertkit.interpret.views.view import ViewInputs
 
 KEY = "a-key-of-this-server"
 TASKS = [
@@ -307,6 +309,10 @@ def test_heads_are_those_of_the_model(page, models):
     observed = inspected.observe(inspected.read("the cat saw"))
     tokens = result.locator(".tokens-from .token")
     assert result.locator(".tokens-from .token-text").all_inner_texts() == (observed.encoded.tokens)
+    start = choose_start(ViewInputs(inspected, observed))
+    opened = f"{observed.encoded.tokens[start.token]} (token {start.token + 1}) attends to"
+    page.get_by_text(f"{opened}, layer {start.layer}, head {start.head}").wait_for()
+    tokens.nth(start.token).click()  # then no token is chosen any longer
     for layer in (1, 2):
         chips = page.get_by_role("group", name="Layer", exact=True)
         chips.get_by_role("button", name=str(layer), exact=True).click()
@@ -325,9 +331,9 @@ def test_a_layer_that_cannot_be_had_is_told_and_left(page, client, open_page):
     result = ask(page, text="the cat saw")
     page.route("**/attention", lambda route: route.abort())
     chips = page.get_by_role("group", name="Layer", exact=True)
-    chips.get_by_role("button", name="2", exact=True).click()
+    chips.get_by_role("button", name="1", exact=True).click()
     expect(result.get_by_role("alert")).to_have_text("The server can't be reached.")
-    expect(chips.get_by_role("button", name="1", exact=True)).to_have_attribute(
+    expect(chips.get_by_role("button", name="2", exact=True)).to_have_attribute(
         "aria-pressed", "true"
     )
     assert ["ERR_FAILED" in open_page.complaints.pop()] == [True]

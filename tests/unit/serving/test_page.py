@@ -5,6 +5,8 @@ from tests.closeness import assert_close
 from tests.unit.serving.running import running
 
 from bertkit.interpret.inspected_model import InspectedModel
+from bertkit.interpret.opening import choose_start
+from bertkit.interpret.views.view import ViewInputs
 from bertkit.serving.routes.tasks import MAX_TOKENS_WITH_ATTENTION
 
 
@@ -48,8 +50,11 @@ def test_attention_is_the_models(client, models, name, texts):
     assert found["segments"] == list(observed.encoded.encoding.token_type_ids)
     assert (found["layer"], found["num_layers"]) == (2, 2)
     assert_close(found["weights"], observed.layers[1].weights, within=2e-5)  # five digits
-    first = client.post(f"/v1/models/{name}/attention", {"inputs": inputs}).json["results"]
-    assert (first if len(texts) == 1 else first[0])["layer"] == 1
+    start = choose_start(ViewInputs(inspected, observed))
+    opened = client.post(f"/v1/models/{name}/attention", {"inputs": inputs}).json["results"]
+    first = opened if len(texts) == 1 else opened[0]
+    assert first["start"] == {"head": start.head, "token": start.token}
+    assert first["layer"] == (start.layer or 1)
 
 
 @pytest.mark.parametrize(

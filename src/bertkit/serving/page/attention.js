@@ -56,8 +56,9 @@ function describe({ tokens, segments, num_layers: layers, weights }, { text, sec
 export function drawAttention(answer, values, { model, theme, again }) {
   const first = only(answer);
   const shared = describe(first, values, model);
-  const heads = first.weights.map((_, index) => index + 1);
-  const start = { layer: first.layer, heads, head: 1, token: null, side: "from", pairs: "all" };
+  const { head, token } = first.start;
+  const heads = head === null ? first.weights.map((_, index) => index + 1) : [head];
+  const start = { layer: first.layer, heads, head: head ?? 1, token, side: "from", pairs: "all" };
   const state = new State({ ...start, theme: theme.current.theme });
   const root = element("div", { class: "view" });
   const end = theme.subscribe((next) => (root.isConnected ? state.set({ theme: next.theme }) : end()));

@@ -327,9 +327,9 @@ class GenerateBody(TextsBody):
 
 
 class AttentionOptions(OwnBody):
-    """Which attention is shown."""
+    """Which attention is shown; by default the layer with the most telling weight."""
 
-    layer: Annotated[int, Field(strict=True, ge=1)] = 1
+    layer: Annotated[int, Field(strict=True, ge=1)] | None = None
 
 
 class AttentionBody(InputsBody[Text | Pair], extra="forbid"):

@@ -9,6 +9,8 @@ from typing import Any
 from starlette.responses import HTMLResponse, Response
 
 from bertkit.base.errors import InputError
+from bertkit.interpret.opening import choose_start
+from bertkit.interpret.views.view import ViewInputs
 from bertkit.reports.interactive import InteractivePage, page_modules, read_modules, read_styles
 from bertkit.serving.errors import Reason
 from bertkit.serving.models import ReadyModel
@@ -57,14 +59,18 @@ async def show_attention(call: RequestContext, body: AttentionBody) -> TaskResul
     loaded, layer = call.find(), body.options.layer
     if loaded.opened.is_encoder_decoder:
         raise Reason.UNREADABLE.error(f"{call.model} is an encoder-decoder; this needs a BERT")
-    if layer > (most := loaded.opened.config.num_hidden_layers):
+    most = loaded.opened.config.num_hidden_layers
+    if layer is not None and layer > most:
         raise Reason.UNREADABLE.error(f"layer is {layer}; {call.model} has layers 1 to {most}")
     found = await call.run(lambda one: attend(loaded, one, layer), body.list_inputs())
     return answer(call, body, found)
 
 
-def attend(loaded: ReadyModel, text: str | tuple[str, str], layer: int) -> dict[str, Any]:
-    """Return the tokens of a text or a pair, and the weights of each head of a layer."""
+def attend(loaded: ReadyModel, text: str | tuple[str, str], layer: int | None) -> dict[str, Any]:
+    """Return the tokens of a text or a pair, and the weights of each head of a layer.
+
+    `start` is the head and the token, from 0, of the most telling weight; null if there is none.
+    """
     inspected = loaded.inspected
     first, second = (text, None) if isinstance(text, str) else text
     encoded = inspected.read(first, second, read_mask=True)
@@ -73,11 +79,15 @@ def attend(loaded: ReadyModel, text: str | tuple[str, str], layer: int) -> dict[
             f"the text has {len(encoded.tokens)} tokens, and attention is shown of"
             f" {MAX_TOKENS_WITH_ATTENTION} at most; shorten it"
         )
-    weights = inspected.observe(encoded).layers[layer - 1].weights.cpu().numpy()
+    inputs = ViewInputs(inspected, inspected.observe(encoded))
+    start = choose_start(inputs, layer)
+    shown = start.layer or 1
+    weights = inputs.observation.layers[shown - 1].weights.cpu().numpy()
     return {
         "tokens": encoded.tokens,
         "segments": encoded.encoding.token_type_ids,
-        "layer": layer,
+        "layer": shown,
+        "start": {"head": start.head, "token": start.token},
         "num_layers": inspected.model.config.num_hidden_layers,
         "weights": weights.round(5),
     }

@@ -1,8 +1,8 @@
 """Choose and describe device and precision, and prepare memory for training.
 
 On a CPU the C library returns a large block to the system as soon as it is freed, and the next
-tensor gets fresh pages, which the system has to find and clear: a tenth to a quarter of a training
-step. A step allocates the same blocks again and again, so freed blocks are kept.
+tensor gets fresh pages, which the system has to find and clear. A step allocates the same blocks
+again and again, so freed blocks are kept.
 
 oneDNN compiles a kernel for each shape of a matrix product, and PyTorch caches 1,024 of them twice,
 in oneDNN's cache and in its own, about a megabyte each. A packed batch has a different number of

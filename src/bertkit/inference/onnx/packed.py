@@ -7,8 +7,7 @@ in rows, one for each sequence. If all sequences have the same length, that is a
 the number of tokens in each row.
 
 Norms and GELU are standard operators, which ONNX Runtime (1.31) runs faster than the operators that
-it fuses them into; `docs/performance.md` has the figures. So a session must not fuse them: it uses
-the basic optimization level.
+it fuses them into. So a session must not fuse them: it uses the basic optimization level.
 """
 
 from collections.abc import Iterable, Sequence

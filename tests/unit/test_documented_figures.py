@@ -1,7 +1,9 @@
 """A figure that a page shows has a command that is kept, and a result that is kept."""
 
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +22,7 @@ PAGES = sorted(
 FORGOTTEN = re.compile(r"\b(?:script|run|program)s?\b[^.|]{0,20}\b(?:isn't|aren't|not) kept")
 PROGRAM = re.compile(r"benchmarks/(\w+\.py|results/[\w.-]+\.jsonl?)")
 COMMAND = re.compile(r"python benchmarks/bench_(\w+)\.py")
+ENCODE = "sentence-transformers"
 # pages say what these compare, and show no figures of theirs
 WITHOUT_FIGURES = {"overload", "training_precision"}
 
@@ -54,3 +57,67 @@ def test_the_result_of_a_benchmark_that_a_page_cites_is_kept(page):
 )
 def test_a_script_that_is_not_kept_is_found(text):
     assert find_forgotten(text) != []
+
+
+def read_result(name: str) -> list[dict[str, Any]]:
+    """The rows of a kept result."""
+    rows = json.loads((RESULTS / name).read_text(encoding="utf-8"))["results"]
+    assert isinstance(rows, list)
+    return rows
+
+
+def list_embedding(side: str, peer: str) -> list[float]:
+    ratios = [row["ratios"][side] for row in read_result("embed.json")[:3]]  # one of each set
+    return [one[peer]["ratio"] for one in ratios]
+
+
+def find_step(model: str, peer: str) -> float:
+    rows = [
+        row for row in read_result("step.json") if (row["model"], row["case"]) == (model, "128")
+    ]
+    return float(rows[0]["peers"][peer]["ratio"])
+
+
+def list_accuracies(system: str) -> list[float]:
+    rows = map(json.loads, (RESULTS / "tasks.jsonl").read_text("utf-8").splitlines())
+    cell = {"set": "sst2", "system": system, "encoder": "minilm", "count": None, "head": None}
+    found = [row["metrics"]["accuracy"] for row in rows if row["cell"].items() >= cell.items()]
+    assert len(found) == 3
+    return sorted(100 * value for value in found)
+
+
+def span(values: list[float]) -> str:
+    return f"{min(values):.1f}–{max(values):.1f}"
+
+
+def test_the_benchmarks_of_the_readme_are_those_of_kept_results():
+    fast, slow = "bertkit[onnx]", "bertkit"
+    peers = {one: span(list_embedding(fast, one)) for one in ("onnxruntime", "openvino", ENCODE)}
+    steps = {one: f"{find_step(one, 'transformers'):.1f} ×" for one in ("base", "mini", "tiny")}
+    tuned = read_result("finetune-sst2.json")[0]["sides"]
+    filled = read_result("fill_mask.json")[0]["ratios"]["bertkit"]
+    prepared = {row["side"]: row for row in read_result("prepare.json")}
+    served = {
+        row["tokens"]: row["sides"] for row in read_result("serve.json") if row["clients"] == 64
+    }
+    answered = {
+        tokens: sides["bertkit"]["requests_per_second"]["median"]
+        / sides["fastapi"]["requests_per_second"]["median"]
+        for tokens, sides in served.items()
+    }
+    shares = {name: list_accuracies(name) for name in ("bertkit", "transformers")}
+    expected = [
+        f"**{peers[ENCODE]} ×** as fast",
+        f"{span(list_embedding(slow, ENCODE))} × without",
+        f"[{peers['onnxruntime']} ×, {peers['openvino']} ×]",
+        f"**{steps['base']}** `base`, {steps['mini']} `mini`, {steps['tiny']} `tiny`",
+        ", ".join(f"{find_step(model, 'kept'):.1f}" for model in ("base", "mini", "tiny")),
+        f"**{tuned['transformers']['ratio']['ratio']:.1f} ×**;",
+        f"{tuned['grouped']['ratio']['ratio']:.1f} × if `Trainer` groups",
+        *(f"{median:.1f} % ({low:.1f}–{high:.1f})" for low, median, high in shares.values()),
+        f"{filled['defaults']['ratio']:.0f} ×; {filled['best']['ratio']:.0f} × at",
+        f"{prepared['bertkit']['ratio']:.1f} ×; {prepared['bertkit[fast]']['ratio']:.1f} × with",
+        f"{answered['16']:.1f} × as many with 16 tokens, {answered['128']:.1f} × with 128",
+    ]
+    table = (ROOT / "README.md").read_text("utf-8").partition("## Benchmarks")[2]
+    assert [one for one in expected if one not in table] == []

@@ -12,6 +12,7 @@ from itertools import islice, pairwise
 from bertkit.base.errors import DamagedFileError, InputError
 from bertkit.base.files import parse_json
 from bertkit.data.tables.decoder import show_names
+from bertkit.data.tables.formats.separated import lacks_names
 from bertkit.data.tables.record import BrokenRowError, Record, has_column, look_up
 from bertkit.data.tables.records import RecordTable
 from bertkit.reports.text import show
@@ -47,6 +48,7 @@ def find_column(
         what = f"no column {wanted}" if wanted is not None else f"no column for the {role}"
         raise InputError(
             f"{table.name} has {what}; name one of its columns with --{role}-column: {shown}"
+            + ("; if its first row is data, give --no-header" if lacks_names(columns or ()) else "")
         )
     return wanted
 

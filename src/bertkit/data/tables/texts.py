@@ -63,6 +63,7 @@ class TextTable:
     reading: TableSettings = field(default_factory=TableSettings)  # how its bytes become texts
     size_bytes: int | None = None  # None if unknown, as for a pipe
     num_undecodable: int = 0
+    _announced: set[str] = field(default_factory=set, init=False, compare=False)
 
     @property
     def text_column(self) -> str | None:
@@ -89,8 +90,9 @@ class TextTable:
                 text = record.values[rows.columns[0]] or ""  # a null of Parquet is an empty text
                 yield TextRow(str(text), position - before, self._find_id(record, decoder))
         decoder.check_decodable(is_whole=True)
-        for note in decoder.report.notes:
+        for note in set(decoder.report.notes).difference(self._announced):
             announce(f"{self.name}: {note}")
+            self._announced.add(note)
 
     def decoder(self) -> RowDecoder:
         """Return a decoder of its rows."""

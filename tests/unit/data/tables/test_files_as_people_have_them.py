@@ -14,8 +14,10 @@ from pydantic import ValidationError
 from tests.unit.data.tables.labeled import read, read_values, refuse, write
 
 from bertkit.base.errors import InputError
+from bertkit.data.tables.records import open_records
 from bertkit.data.tables.settings import RecordSettings, TableSettings
 from bertkit.data.tables.texts import open_texts
+from bertkit.tasks.columns import find_column
 
 ROWS = [{"text": "Schön, ja", "label": "gut"}, {"text": "Öde", "label": "schlecht"}]
 GERMAN = "text;label\nSchön, ja;gut\nÖde;schlecht\n"
@@ -80,6 +82,19 @@ def test_numbers_of_32_bits_are_those_that_were_written(tmp_path):
     rows = [{"label": number} for number in numbers]
     expected = [{"label": label} for label in (0.1, 3.7, -2.5, 5.0, None)]
     assert read_values(path) == read_values(frame) == read_values(rows) == expected
+
+
+@pytest.mark.parametrize("first", ["It rained.", "我喜欢这个。", "a row of five words"])
+def test_a_first_row_that_seems_to_be_a_text_is_told(tmp_path, capsys, first):
+    path = write(tmp_path, "a.csv", f'"{first}"\nIt snowed.\n')
+    assert texts(path) == ["It snowed."]
+    assert f"the first row, '{first}', is read as the name of the col" in capsys.readouterr().err
+    assert texts(path, text_column=first) == ["It snowed."]
+    assert texts(write(tmp_path, "b.csv", "Full review text\nIt snowed.\n")) == ["It snowed."]
+    assert capsys.readouterr().err == ""
+    table = open_records(write(tmp_path, "c.csv", f"{first},x\nIt snowed.,y\n"))
+    with pytest.raises(InputError, match=r"if its first row is data, give --no-header$"):
+        find_column(table, "text", None, ("text",))
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.json"])

@@ -11,7 +11,7 @@ import csv
 import io
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
 from bertkit.base.errors import InputError, pluralize
@@ -20,6 +20,7 @@ from bertkit.data.problems import REPEATED_HEADER
 from bertkit.data.tables.decoder import MAX_ROW_BYTES, RowDecoder
 from bertkit.data.tables.formats.lines import read_lines
 from bertkit.data.tables.record import Record, Rows
+from bertkit.reports.text import show
 
 OTHER_SEPARATORS = (";", "\t", "|")
 # A malicious file can make each line swallow all that follow; this limits how much is read again
@@ -29,6 +30,8 @@ QUOTED_NAME = re.compile(rb'"(?:[^"]|"")*+"')
 QUOTED_CELL = re.compile(rb'(?<![^\t\r\n])"((?:[^"]|"")*+)"(?![^\t\r\n])')
 CUT_CELL = re.compile(rb'(?<![^\t\r\n])"(?:[^"]|"")*+"?\Z')
 DOUBLED_QUOTES = re.compile(r'"(?:[^"]|"")*?""(?:[^"]|"")*+"')
+MAX_NAME_WORDS, SENTENCE_ENDS = 4, (".", "!", "?", "。", "！", "？", "।")
+SHOWN_CHARS = 40
 BLANK_LINES = {b"\n", b"\r\n", b"\r"}
 SEPARATOR_LINE = re.compile(r"sep=([^\w\s\"]|[ \t])", re.IGNORECASE)  # the first line, for Excel
 LONE_RETURN = re.compile(r"\r(?!\n|\Z)")
@@ -97,9 +100,21 @@ def _read_rows(rows: "CellReader", decoder: RowDecoder) -> Rows:
     else:
         columns = tuple(str(number) for number in range(1, len(first) + 1))
         rows.repeat_row()
+    if decoder.texts_only and decoder.column is None and lacks_names(columns):
+        decoder.report.notes.append(
+            f"the first row, {show(columns[0], SHOWN_CHARS)!r}, is read as the name of the column;"
+            " if it is a text, give --format text"
+        )
     records = _name_cells(rows, columns, len(first), decoder)
     chosen = (decoder.choose_column(columns),) if decoder.texts_only else columns
     return Rows(chosen, records)
+
+
+def lacks_names(columns: Sequence[str]) -> bool:
+    """Whether the first row seems to be data, as one of its cells is a sentence."""
+    return any(
+        len(name.split()) > MAX_NAME_WORDS or name.endswith(SENTENCE_ENDS) for name in columns
+    )
 
 
 def _read_first(rows: "CellReader", decoder: RowDecoder) -> list[str] | None:

@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -57,6 +58,18 @@ def test_a_changed_folder_is_loaded_again(model, loads):
     changed = bertkit.embed(TEXTS, model=model)
     assert not np.array_equal(changed, first)
     np.testing.assert_array_equal(changed, bertkit.Embedder.load(model)(TEXTS))
+
+
+def test_content_of_the_same_size_in_the_same_file_is_loaded_again(tmp_path):
+    path = tmp_path / "weights"
+    path.write_text("old")
+    kept, before = LastLoaded(), path.stat()
+    assert kept.take(Path.read_text, [path]) == "old"
+    with path.open("r+") as stream:
+        stream.write("new")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + 1_000_000))
+    assert path.stat().st_ino == before.st_ino
+    assert kept.take(Path.read_text, [path]) == "new"
 
 
 def test_only_the_last_model_of_a_kind_is_kept(model, loads, tmp_path):

@@ -16,6 +16,7 @@ from tests.e2e.small import write_corpus
 from tests.faults.children import list_differences
 
 import bertkit
+from bertkit.base.extras import describe_install
 from bertkit.base.remote_folder import fetch
 from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.run_folder import find_checkpoint
@@ -161,7 +162,7 @@ def test_what_is_not_there_or_not_allowed_is_one_line(workshop, bucket, tmp_path
         f"{bucket.url}/none": "none doesn't exist, and matches no file",
         f"{bucket.url}/empty": "empty has no file (hidden ones don't count)",
         "s3://no-such-bucket/corpus/": "corpus/ doesn't exist, and matches no file",
-        "gs://bucket/corpus": 'a package that isn\'t installed; pip install "bertkit[gcs]"',
+        "gs://bucket/corpus": f"a package that isn't installed; {describe_install('gcs')}",
         "nosuch://bucket/corpus": "Protocol not known: nosuch",
     }.items():
         assert prepare(workshop, tmp_path / "shards", name) == 2

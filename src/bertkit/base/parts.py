@@ -39,8 +39,8 @@ class WorkersSettings(Settings):
 
     run_on: Literal["local", "ray"] = Field(
         default="local",
-        description="Processes of this machine, or the nodes of a Ray cluster (needs bertkit[ray]);"
-        " all nodes must share the folders of inputs and output.",
+        description="Processes of this machine, or the nodes of a Ray cluster (needs the extra"
+        " ray); all nodes must share the folders of inputs and output.",
     )
     address: str = Field(
         default="auto",

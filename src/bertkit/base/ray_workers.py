@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from bertkit.base.errors import BertkitError, MissingExtraError, SettingsError, StoppedError
+from bertkit.base.extras import describe_install
 from bertkit.base.parts import Advance, PartsJob, WorkersSettings, thread_variables
 from bertkit.base.signals import STOP_SIGNALS
 
@@ -127,9 +128,7 @@ def _import_ray() -> ModuleType:
     try:
         import ray
     except ImportError:
-        raise MissingExtraError(
-            "--run-on ray needs Ray; install it with: pip install 'bertkit[ray]'"
-        ) from None
+        raise MissingExtraError(f"--run-on ray needs Ray; {describe_install('ray')}") from None
     module: ModuleType = ray
     return module
 

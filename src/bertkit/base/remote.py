@@ -19,6 +19,7 @@ from bertkit.base.errors import (
     RemoteError,
     SettingsError,
 )
+from bertkit.base.extras import describe_install
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -94,7 +95,7 @@ def remote_errors(url: str, participle: str) -> Iterator[None]:
         raise MissingFileError(f"{url} doesn't exist, or its bucket doesn't") from None
     except ImportError as error:
         extra = EXTRAS.get(url.partition(":")[0])
-        advice = f'pip install "bertkit[{extra}]"' if extra else f"fsspec says: {error}"
+        advice = describe_install(extra) if extra else f"fsspec says: {error}"
         raise MissingExtraError(f"{url} needs a package that isn't installed; {advice}") from None
     except Exception as error:  # noqa: BLE001 - each file system has exceptions of its own
         cause = hide_secrets(str(error)) or type(error).__name__

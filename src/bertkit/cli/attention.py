@@ -82,7 +82,7 @@ def view(
         svg: File for a figure of --layer and --head; with --token, of that token alone. For an
             encoder-decoder, the alignment of both texts, averaged over the layers or heads that
             aren't chosen; with --token, the attention of one head after that token.
-        png: The same figure in pixels, at 300 dpi; needs `bertkit[plots]`.
+        png: The same figure in pixels, at 300 dpi; needs the extra plots.
         json: Print one JSON object: the tokens, a summary of each head, and the attention weights
             of --token, or of --layer and --head.
     """

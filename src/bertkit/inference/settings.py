@@ -37,7 +37,7 @@ class EngineSettings(LoadingSettings):
         description="Precision of matrix products. auto takes bf16 on GPUs and processors where it"
         " was measured to be faster, else fp32; bertkit devices shows which. int8: integers for the"
         " matrices of linear layers, faster on processors with avx512_vnni, avx_vnni or amx_int8,"
-        " less exact; needs bertkit[onnx].",
+        " less exact; needs the extra onnx.",
     )
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertkit.base.errors import DamagedFileError, MissingExtraError, SettingsError, pluralize
+from bertkit.base.extras import describe_install
 from bertkit.base.progress import announce, show_progress
 from bertkit.inference.embeddings.settings import Similarity
 from bertkit.inference.embeddings.similarity import LEAST_NORM
@@ -159,7 +160,7 @@ def load_faiss() -> ModuleType:
         import faiss
     except ImportError:
         raise MissingExtraError(
-            "an approximate index needs faiss: pip install 'bertkit[search]', or use an exact index"
+            f"an approximate index needs faiss: {describe_install('search')}, or use an exact index"
         ) from None
     module: ModuleType = faiss
     return module

@@ -1,6 +1,7 @@
 """The command `bertkit serve`."""
 
 from bertkit.base.errors import MissingExtraError
+from bertkit.base.extras import describe_install
 from bertkit.base.settings import replace_surrogates
 from bertkit.serving.settings import ServeSettings
 
@@ -33,6 +34,6 @@ def serve(*models: str, settings: ServeSettings = ServeSettings()) -> None:
         if (error.name or "").startswith("bertkit"):
             raise
         raise MissingExtraError(
-            f"the server isn't installed ({error.name} is missing); pip install 'bertkit[serve]'"
+            f"the server isn't installed ({error.name} is missing); {describe_install('serve')}"
         ) from None
     run([replace_surrogates(one) for one in models], settings)

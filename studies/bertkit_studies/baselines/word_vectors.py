@@ -199,7 +199,6 @@ def load_word2vec() -> Any:
         from gensim.models import Word2Vec
     except ImportError as error:
         raise MissingExtraError(
-            f"gensim, which learns word vectors, can't be loaded ({error});"
-            " pip install 'bertkit-studies[vectors]'"
+            f"gensim, which learns word vectors, can't be loaded ({error}); pip install gensim"
         ) from None
     return Word2Vec

@@ -1,6 +1,7 @@
 """What a folder says is what its exported model does; what is wrong leaves nothing behind."""
 
 import json
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from bertkit.base.errors import (
     ResumeError,
     SettingsError,
 )
+from bertkit.base.extras import describe_install
 from bertkit.base.output import open_output
 from bertkit.checkpoints.sentence_modules import Pooling
 from bertkit.checkpoints.sentence_transformers import write_sentence_model
@@ -137,7 +139,7 @@ def test_weights_that_are_not_finite_are_refused(source, output):
 
 def test_without_the_extra_nothing_is_written(source, output, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
-    refuse(source, output, MissingExtraError, r"pip install 'bertkit\[onnx\]'")
+    refuse(source, output, MissingExtraError, re.escape(describe_install("onnx")))
 
 
 def test_something_that_comes_meanwhile_is_not_lost(source, output, monkeypatch):

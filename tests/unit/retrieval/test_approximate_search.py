@@ -1,5 +1,6 @@
 """What is found approximately has exact scores, and little is missed."""
 
+import re
 import sys
 from dataclasses import replace
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from bertkit.base.errors import DamagedFileError, MissingExtraError, SettingsError
+from bertkit.base.extras import describe_install
 from bertkit.retrieval import approximate_search
 from bertkit.retrieval.approximate_search import ApproximateSearch
 from bertkit.retrieval.vector_index import VectorIndex
@@ -110,5 +112,5 @@ def test_manhattan_has_no_cells(vectors):
 
 def test_without_faiss_the_extra_is_named(vectors, monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'bertkit\[search\]'"):
+    with pytest.raises(MissingExtraError, match=re.escape(describe_install("search"))):
         VectorIndex(vectors).approximate()

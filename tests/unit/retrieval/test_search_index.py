@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import shutil
 import sys
 
@@ -22,6 +23,7 @@ from bertkit.base.errors import (
     SettingsError,
     StorageError,
 )
+from bertkit.base.extras import describe_install
 from bertkit.base.files import write_file
 from bertkit.base.output import open_output
 from bertkit.checkpoints.sentence_transformers import write_sentence_model
@@ -518,7 +520,7 @@ def test_what_cannot_be_approximate_is_told_before_anything_is_embedded(
     with pytest.raises(SettingsError, match="doesn't support manhattan"):
         open_index(model, corpus, index="approximate", similarity="manhattan")
     monkeypatch.setitem(sys.modules, "faiss", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'bertkit\[search\]'"):
+    with pytest.raises(MissingExtraError, match=re.escape(describe_install("search"))):
         open_index(model, corpus, index="approximate")
     assert made == []
 

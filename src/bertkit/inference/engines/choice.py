@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from bertkit.base.errors import MissingExtraError, SettingsError
+from bertkit.base.extras import describe_install
 from bertkit.inference.engines.engine import Engine, HasEncoder, TorchEngine
 from bertkit.inference.settings import EngineName, Precision, PrecisionName
 from bertkit.training.device import choose_precision
@@ -24,7 +25,7 @@ def build_onnx(model: HasEncoder, layers: Iterable[int], precision: Precision) -
             "the engine onnx supports only bidirectional models on a CPU in fp32 or int8; use torch"
         )
     if not has_onnx():  # importing ONNX Runtime would tell, and start a thread before a fork
-        raise MissingExtraError("the engine onnx isn't installed; pip install 'bertkit[onnx]'")
+        raise MissingExtraError(f"the engine onnx isn't installed; {describe_install('onnx')}")
     return OnnxEngine(model, layers, precision)
 
 
@@ -33,7 +34,7 @@ def build_torch(model: HasEncoder, layers: Iterable[int], precision: Precision) 
     if precision == "int8":
         raise SettingsError(
             "int8 is for bidirectional models with float32 weights on a CPU, in the engine onnx,"
-            " which needs `pip install 'bertkit[onnx]'`"
+            f" which needs the extra onnx: {describe_install('onnx')}"
         )
     return TorchEngine(model, layers, precision)
 
@@ -106,6 +107,6 @@ def can_run_onnx(model: HasEncoder) -> bool:
 
 
 def has_onnx() -> bool:
-    """Whether `bertkit[onnx]` is installed."""
+    """Whether the extra `onnx` is installed."""
     specs = [find_spec(package) for package in ("onnx", "onnxruntime")]
     return all(spec and spec.origin for spec in specs)  # a mere folder of the name has no origin

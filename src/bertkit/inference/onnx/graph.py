@@ -18,6 +18,7 @@ from jaxtyping import Float, Int8
 from torch import Tensor, nn
 
 from bertkit.base.errors import MissingExtraError
+from bertkit.base.extras import describe_install
 from bertkit.checkpoints.onnx_file import PRODUCER, SCALE, TRANSPOSED
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertEncoder
@@ -158,12 +159,12 @@ class OnnxGraph:
 
 
 def import_extra(package: str) -> Any:
-    """Import a package of the extra `bertkit[onnx]`."""
+    """Import a package of the extra `onnx`."""
     try:
         return import_module(package)
     except ImportError as error:
         raise MissingExtraError(
-            f"{package} can't be loaded ({error}); pip install 'bertkit[onnx]'"
+            f"{package} can't be loaded ({error}); {describe_install('onnx')}"
         ) from None
 
 

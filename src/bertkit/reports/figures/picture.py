@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import InputError, MissingExtraError, SettingsError
+from bertkit.base.extras import describe_install
 from bertkit.base.files import write_file
 from bertkit.reports.figures.svg import (
     DARK,
@@ -148,8 +149,8 @@ def _import_resvg() -> Any:
         return import_module("resvg_py")
     except ImportError as error:
         raise MissingExtraError(
-            f"resvg_py, which draws PNGs, can't be loaded ({error}); pip install 'bertkit[plots]',"
-            " or write an .svg, which needs nothing"
+            f"resvg_py, which draws PNGs, can't be loaded ({error});"
+            f" {describe_install('plots')}, or write an .svg, which needs nothing"
         ) from None
 
 

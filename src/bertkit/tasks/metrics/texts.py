@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bertkit.base.errors import InputError, MissingExtraError
+from bertkit.base.extras import describe_install
 from bertkit.tasks.metrics.classification import Numbers, check_lengths, read_numbers
 from bertkit.tokenization.words import split_words
 
@@ -189,7 +190,7 @@ def _load_scorer() -> Any:
     except ImportError as error:
         raise MissingExtraError(
             f"rouge-score, which measures summaries, can't be loaded ({error});"
-            " pip install 'bertkit[summarize]'"
+            f" {describe_install('summarize')}"
         ) from None
     return RougeScorer(list(ROUGE), tokenizer=_Words())
 
@@ -224,7 +225,7 @@ def _load_metrics(num_texts: int) -> dict[str, Any]:
     except ImportError as error:
         raise MissingExtraError(
             f"sacreBLEU, which measures translations, can't be loaded ({error});"
-            " pip install 'bertkit[translate]'"
+            f" {describe_install('translate')}"
         ) from None
     # `force` suppresses the warning that texts look tokenized.
     return {"bleu": BLEU(effective_order=num_texts == 1, force=True), "chrf": CHRF()}

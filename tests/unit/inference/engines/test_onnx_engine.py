@@ -1,6 +1,7 @@
 """ONNX Runtime gives what PyTorch gives, for batches of every shape."""
 
 import random
+import re
 import sys
 
 import numpy as np
@@ -10,6 +11,7 @@ from tests.closeness import assert_close
 from tests.unit.inference.small import build_config
 
 from bertkit.base.errors import MissingExtraError
+from bertkit.base.extras import describe_install
 from bertkit.inference.engines import onnx_engine as module
 from bertkit.inference.engines.engine import TorchEngine
 from bertkit.inference.engines.onnx_engine import OnnxEngine, cut_parts, lay_out
@@ -163,5 +165,7 @@ def test_rows_and_places_are_each_others_way_back():
 @pytest.mark.parametrize("package", ["onnx", "onnxruntime"])
 def test_what_is_missing_is_told_with_the_way_to_get_it(monkeypatch, model, package):
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingExtraError, match=rf"{package} .*pip install 'bertkit\[onnx\]'"):
+    with pytest.raises(
+        MissingExtraError, match=rf"{package} .*{re.escape(describe_install('onnx'))}"
+    ):
         OnnxEngine(model)(PackedBatch.from_single([[5, 6]]))

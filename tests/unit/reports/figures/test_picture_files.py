@@ -1,5 +1,6 @@
 """Pictures become files in the form that their names say, and a PNG without text is none."""
 
+import re
 import sys
 from types import SimpleNamespace
 
@@ -7,6 +8,7 @@ import pytest
 from tests.fonts import need_font
 
 from bertkit.base.errors import MissingExtraError, SettingsError, StorageError
+from bertkit.base.extras import describe_install
 from bertkit.reports.figures.attention_figure import AttentionFigure
 from bertkit.reports.figures.picture import render_png, render_svg, write_picture
 
@@ -40,7 +42,7 @@ def test_a_png_has_300_dots_an_inch_and_its_text():
 
 def test_a_missing_package_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "resvg_py", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'bertkit\[plots\]'"):
+    with pytest.raises(MissingExtraError, match=re.escape(describe_install("plots"))):
         render_png(FIGURE)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bertkit.base.errors import HubError, InputError, MissingExtraError
+from bertkit.base.extras import describe_install
 from bertkit.data.tables.decoder import RowDecoder, show_names
 from bertkit.data.tables.formats.parquet import ROWS_AT_ONCE, read_batches
 from bertkit.data.tables.origins import Origin
@@ -81,7 +82,8 @@ def fetch_splits(name: str, config: str | None) -> Mapping[str, Any]:
         import datasets
     except ImportError as error:
         raise MissingExtraError(
-            f"datasets of the Hub need bertkit[datasets] ({error}); install it, or name a file"
+            f"datasets of the Hub can't be read ({error}); {describe_install('datasets')}, or name"
+            " a file"
         ) from None
     try:
         splits: Mapping[str, Any] = datasets.load_dataset(name, config)

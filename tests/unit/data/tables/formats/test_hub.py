@@ -103,4 +103,4 @@ def test_the_extra_is_named_where_it_is_missing(monkeypatch):
 
     monkeypatch.delitem(sys.modules, "datasets")
     monkeypatch.setattr(builtins, "__import__", refuse_datasets)
-    refuse("hub:a/b", r"need bertkit\[datasets\] \(No module", MissingExtraError)
+    refuse("hub:a/b", r"can't be read \(No module .*pip install ", MissingExtraError)

@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import torch
+
 from bertkit.interpret.ablation import HeadName
 from bertkit.interpret.opening import Start, find_key, state_finding
 from bertkit.interpret.views.view import View, ViewInputs
@@ -82,10 +84,42 @@ def _find_important_head(_: ViewInputs, __: Start, data: Data) -> str | None:
     return f"Removing head {name} changes the predicted {data['kind']} most: by {change:+.2g}"
 
 
+def _find_received(inputs: ViewInputs, _: Start, data: Data) -> str | None:
+    """State the word that receives most attention, on average over all heads."""
+    encoded = inputs.observation.attended or inputs.observation.encoded
+    words = [token for token, word in enumerate(encoded.words) if word >= 0]
+    if not words:
+        return None
+    received: list[float] = torch.tensor(data["received"]).mean(dim=(0, 1)).tolist()
+    most = max(words, key=lambda token: received[token])
+    return (
+        f"Of all words “{encoded.tokens[most]}” receives most attention: {received[most]:.1f} times"
+        " an even share, over all heads"
+    )
+
+
+def _find_nearest(inputs: ViewInputs, start: Start, data: Data) -> str | None:
+    """State which token is nearest to that of the page after the last layer."""
+    tokens, nearest = inputs.observation.encoded.tokens, data["nearest"][-1]
+    pairs = [
+        (one, *found[0]) for one, found in enumerate(nearest) if found and one in data["words"]
+    ]
+    if not pairs:
+        return None
+    chosen = [pair for pair in pairs if pair[0] == start.token]
+    token, other, cosine = chosen[0] if chosen else max(pairs, key=lambda pair: pair[2])
+    return (
+        f"After the last layer “{tokens[token]}” is nearest to “{tokens[other]}”, with cosine"
+        f" {cosine:.2f}"
+    )
+
+
 FINDERS: dict[str, Callable[[ViewInputs, Start, Data], str | None]] = {
     "heads": _find_weight,
     "neurons": _find_score,
     "inputs": _find_swap,
     "model": _count_patterns,
+    "tokens": _find_received,
     "importance": _find_important_head,
+    "geometry": _find_nearest,
 }

@@ -2,6 +2,8 @@
 
 import re
 
+import torch
+
 from bertkit.interpret.attention_view import AttentionView
 
 TEXT = "the dog saw the hat"
@@ -15,7 +17,6 @@ def test_each_tab_has_a_heading_of_its_own(inspected):
     view = AttentionView.of(inspected, TEXT)
     tabs = read_tabs(view)
     assert tabs["heads"]["heading"] == view.finding.title
-    assert tabs["geometry"]["heading"] == "Geometry: small"
     assert len({tab["heading"] for tab in tabs.values()}) == len(tabs)
 
 
@@ -42,8 +43,31 @@ def test_the_head_that_matters_most_is_named(inspected):
     assert abs(rows[layer - 1][head - 1]) == max(abs(value) for row in rows for value in row)
 
 
+def test_the_word_that_receives_most_attention_is_named(inspected):
+    view = AttentionView.of(inspected, TEXT)
+    heading = read_tabs(view)["tokens"]["heading"]
+    found = re.fullmatch(r"Of all words “(.+)” receives most attention: (.+) times an .+", heading)
+    given = torch.stack([heads.weights for heads in view.inputs.observation.layers])
+    received = given.sum(dim=-2).mean(dim=(0, 1))[1:-1]  # without [CLS] and [SEP]
+    assert found[1] == view.tokens[1 + int(received.argmax())]
+    assert found[2] == f"{float(received.max()):.1f}"
+
+
+def test_the_token_nearest_to_the_one_of_the_page_is_named(inspected):
+    view = AttentionView.of(inspected, TEXT)
+    heading = read_tabs(view)["geometry"]["heading"]
+    found = re.fullmatch(r"After .+ layer “(.+)” is nearest to “(.+)”, with cosine (.+)", heading)
+    state = view.inputs.observation.states[-1]
+    cosines = torch.cosine_similarity(state[view.start.token], state[1:-1], dim=-1)
+    cosines[view.start.token - 1] = -1.0
+    assert found[1] == view.tokens[view.start.token]
+    assert found[2] == view.tokens[1 + int(cosines.argmax())]
+    assert found[3] == f"{float(cosines.max()):.2f}"
+
+
 def test_a_text_without_a_finding_names_the_model(inspected):
     tabs = read_tabs(AttentionView.of(inspected, "dog"))
     assert tabs["heads"]["heading"] == "Attention of small"
     assert tabs["inputs"]["heading"] == "Inputs: small"
     assert tabs["neurons"]["heading"] == "Neurons: small"
+    assert tabs["geometry"]["heading"] == "Geometry: small"

@@ -12,6 +12,7 @@ from tests.browser.scenes import HOSTILE
 from tests.closeness import close
 from tests.unit.serving.running import running
 from tests.unit.serving.small_models import save_models
+from tests.waiting import TIMEOUT_SECONDS
 
 from bertkit.checkpoints.hub import find_bundled
 from bertkit.interpret.inspected_model import InspectedModel
@@ -392,7 +393,7 @@ def test_the_line_for_a_shell_asks_the_same(page):
     line = page.evaluate("navigator.clipboard.readText()")
     assert line == result.locator(".command code").inner_text()
     done = subprocess.run(
-        ["sh", "-c", line], capture_output=True, check=True, timeout=20, text=True
+        ["sh", "-c", line], capture_output=True, check=True, timeout=TIMEOUT_SECONDS, text=True
     )
     shares = json.loads(done.stdout)["results"]["probabilities"]
     ranked = sorted(shares.items(), key=lambda one: -one[1])

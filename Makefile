@@ -28,18 +28,18 @@ test: $(VENV)/.installed $(VENV)/.dev ## run the tests on the installed package 
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(PYTEST_FLAGS)
 
 PROCESSOR ?= zen4
+ROUNDING_ERROR ?= 1e-6
 AUTO_TESTS := $(addprefix tests/unit/,cli inference interpret retrieval recipes/finetune) \
-  $(addprefix tests/e2e/test_,embed.py features.py predict.py search.py)
-# Files of those folders whose tests load no model, or name precision and engine themselves.
+  $(addprefix tests/e2e/test_,embed.py features.py predict.py search.py) \
+  $(addprefix tests/parity/test_,features.py minilm.py sentence_transformers.py)
+# Files of those folders whose tests load no model, or compute in other precisions than auto's.
 NOT_AUTO := $(addprefix tests/unit/cli/test_,main.py output.py pretrain.py process.py) \
-  $(addprefix tests/unit/inference/,decoding onnx/test_export.py onnx/test_graph.py) \
-  $(addprefix tests/unit/inference/,test_forked_processes.py engines/test_onnx_engine.py) \
-  tests/unit/inference/embeddings/test_embedder.py \
+  $(addprefix tests/unit/inference/,decoding onnx/test_graph.py test_forked_processes.py) \
   $(addprefix tests/unit/retrieval/test_,approximate_search.py vector_file.py vector_index.py) \
   $(addprefix tests/unit/recipes/finetune/test_,card.py comparison.py examples.py settings.py)
-test-auto: $(VENV)/.installed $(VENV)/.dev ## test what loads models, where auto takes bf16 (PROCESSOR=zen4|amx)
+test-auto: $(VENV)/.installed $(VENV)/.dev ## test what loads models, as on another processor (PROCESSOR=zen4|amx|plain)
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --processor $(PROCESSOR) \
-	  $(addprefix --ignore=,$(NOT_AUTO)) $(AUTO_TESTS)
+	  --rounding-error $(ROUNDING_ERROR) $(addprefix --ignore=,$(NOT_AUTO)) $(AUTO_TESTS)
 
 test-faults: SEED ?= $(shell date +%s)
 test-faults: $(VENV)/.installed $(VENV)/.dev ## kill a run at 200 places, and other faults (SEED=N)

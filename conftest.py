@@ -10,6 +10,7 @@ import hypothesis
 import jaxtyping
 import pytest
 from tests import shape_checks
+from tests.processors.rounding import ROUNDING_ERROR, plant_rounding_error
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SHARED_DATA = Path(__file__).resolve().parents[1] / "shared" / "data"
@@ -29,6 +30,14 @@ hypothesis.settings.register_profile("local", **PATIENT)
 hypothesis.settings.register_profile("ci", **PATIENT, derandomize=True)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
 
+# What else a machine does ends no worker: neither its memory nor how long one takes to answer.
+PATIENT_RAY = {
+    "USAGE_STATS_ENABLED": "0",
+    "memory_monitor_refresh_ms": "0",
+    "health_check_failure_threshold": "100",
+    "worker_register_timeout_seconds": "300",
+}
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let `--precision auto` follow the table as on another processor."""
@@ -40,18 +49,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="kind of processor that bertkit finds, so that auto takes the same precision on every"
         " machine; here: the machine's own",
     )
+    parser.addoption(
+        "--rounding-error",
+        type=float,
+        metavar="SHARE",
+        help="plant an error into what encoders compute, of a share of each token's largest value,"
+        " since kernels differ from processor to processor: tests pass with 1e-6",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Show bertkit the kind of processor that was asked for, in child processes too."""
+    """Show bertkit the processor that was asked for, in child processes too."""
+    path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if str(PROCESSORS) not in path:  # a worker of pytest-xdist has it from the process before it
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(PROCESSORS), *path]))
+    if (share := config.getoption("--rounding-error")) is not None:
+        os.environ[ROUNDING_ERROR] = str(share)
+        plant_rounding_error(share)
     if (name := config.getoption("--processor")) == "here":
         return
     from bertkit.training import processor
 
-    if CHOSEN not in os.environ:  # a worker of pytest-xdist has it from the process before it
-        path = os.environ.get("PYTHONPATH", "")
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(PROCESSORS), path]))
-        os.environ[CHOSEN] = str(PROCESSORS / f"{name}.txt")
+    os.environ[CHOSEN] = str(PROCESSORS / f"{name}.txt")
     processor.CPU_INFO = Path(os.environ[CHOSEN])
     processor.read_processor.cache_clear()
 
@@ -129,7 +148,8 @@ def ray_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     import ray
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        for name, value in PATIENT_RAY.items():
+            patch.setenv(f"RAY_{name}", value)
         handlers = [signal.getsignal(each) for each in STOP_SIGNALS]
         ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
         for each, handler in zip(STOP_SIGNALS, handlers, strict=True):

@@ -1,8 +1,13 @@
-"""Run in each process of a test run with `--processor`, so that bertkit finds that kind."""
+"""Run in each process of a test run, so that bertkit finds the processor that was asked for."""
 
 import os
 from pathlib import Path
 
-from bertkit.training import processor
+from rounding import ROUNDING_ERROR, plant_rounding_error
 
-processor.CPU_INFO = Path(os.environ["BERTKIT_TEST_PROCESSOR"])
+if path := os.environ.get("BERTKIT_TEST_PROCESSOR"):
+    from bertkit.training import processor
+
+    processor.CPU_INFO = Path(path)
+if share := os.environ.get(ROUNDING_ERROR):
+    plant_rounding_error(float(share))

@@ -30,6 +30,7 @@ from bertkit.tasks.batch import Encoded
 from bertkit.tasks.columns import describe_look_alikes
 from bertkit.tasks.settings import POOLINGS, PoolingName, TaskSettings
 from bertkit.tasks.task import Task
+from bertkit.tasks.texts import TextExample
 from bertkit.tokenization.tokenizer import Tokenizer
 
 SENTENCE_ENCODER = "is_sentence_encoder"  # key of a checkpoint's facts
@@ -179,10 +180,24 @@ def read_task(
         announce(make_legible(line))
     if has_dev and data.train.identity["sha256"] == data.dev.identity["sha256"]:
         announce("--dev is the training data: metrics on it say nothing about other texts")
+    else:
+        _warn_of_shared(data)
     task = _begin_task(kind, data, task_settings, has_dev=has_dev)
     check_names(task.labels)
     task.for_evaluation(len(data.dev.examples))  # fails now, not after training
     return task, data
+
+
+def _warn_of_shared(data: FineTuningData) -> None:
+    """Announce how many held-out texts are training texts too."""
+    if not all(isinstance(example, TextExample) for example in data.train.examples[:1]):
+        return
+    trained = {example.texts for example in data.train.examples}
+    if num_shared := sum(example.texts in trained for example in data.dev.examples):
+        announce(
+            f"{data.dev.name}: {num_shared:,} of {len(data.dev.examples):,} texts are in the"
+            " training data too: metrics on them say nothing about other texts"
+        )
 
 
 def _begin_task(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Self, TypeVar
 
-from bertkit.base.errors import InputError
+from bertkit.base.errors import InputError, pluralize
 from bertkit.data.problems import RowReport
 from bertkit.data.tables.record import Record
 from bertkit.data.tables.records import RecordTable
@@ -226,10 +226,17 @@ def advise_weights(examples: Sequence[ClassifyExample]) -> list[str]:
 
 
 def list_warnings(examples: Sequence[ClassifyExample]) -> list[str]:
-    """Report whether texts are pairs, and how many have no label."""
+    """Report whether texts are pairs, and how many contradict others or have no label."""
     lines = []
     if any(example.texts.pair is not None for example in examples):
         lines.append("they are pairs of texts")
+    labels_of: dict[Texts, tuple[str, ...] | None] = {}
+    others = [one for one in examples if labels_of.setdefault(one.texts, one.labels) != one.labels]
+    if others:
+        lines.append(
+            f"{pluralize(len(others), 'text')} with another label than the same text before, first"
+            f" at {others[0].place}"
+        )
     num_bare = sum(example.labels == () for example in examples)
     if num_bare:
         lines.append(f"{num_bare:,} of {len(examples):,} texts without any label")

@@ -98,6 +98,19 @@ def test_what_holds_for_both_sets_is_told_once(tmp_path, tokenizer, capsys):
     assert "b.csv: 8 examples" in told
 
 
+def test_held_out_texts_that_are_learned_too_are_told(tmp_path, capsys):
+    train = write_rows(tmp_path / "a.csv", ["the cat,good", "a cat,bad", "a hat,bad"])
+    dev = write_rows(tmp_path / "b.csv", ["the cat,bad", "a hat,bad", "the hat,good"])
+    read_task(Classify, open_tables(str(train), str(dev), QUICK), TASK, QUICK)
+    assert "b.csv: 2 of 3 texts are in the training data too" in capsys.readouterr().err
+    twice = write_rows(tmp_path / "c.csv", ["the cat,good", "the cat,bad"] * 2)
+    read_task(Classify, open_tables(str(twice), None, QUICK), TASK, QUICK)
+    assert re.search(r"held out: (\d+) of \1 texts are in the training", capsys.readouterr().err)
+    write_rows(dev, ["the dog,bad", "the hat,good"])
+    read_task(Classify, open_tables(str(train), str(dev), QUICK), TASK, QUICK)
+    assert "training data too" not in capsys.readouterr().err
+
+
 def test_mostly_other_labels_are_an_error(tmp_path, tokenizer):
     rows = [*make_rows(4, 1), *(f"the,odd{number}" for number in range(5))]
     found = read(write_rows(tmp_path / "a.csv", rows))

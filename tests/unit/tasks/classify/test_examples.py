@@ -196,7 +196,12 @@ def test_rare_labels_weigh_more():
     assert weigh_labels(several, ("a", "b", "c"), examples) == (1.0, 1.5, 1.0)
 
 
+def test_texts_with_contradictory_labels_are_told():
+    (line,) = list_warnings([*examples_of("a", "b", "a"), ClassifyExample(Texts("c"), ("b",))])
+    assert line.startswith("1 text with another label than the same text before, first at")
+
+
 def test_pairs_and_texts_without_a_label_are_told():
     pair = ClassifyExample(Texts("a", "b"), ())
     assert list_warnings([pair]) == ["they are pairs of texts", "1 of 1 texts without any label"]
-    assert list_warnings(examples_of("a")) == []
+    assert list_warnings(examples_of("a", "a")) == []

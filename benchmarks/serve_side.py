@@ -4,7 +4,6 @@ A server says its port when it is ready, and ends with standard input. The engin
 texts of a set it embeds a second, whenever it is asked.
 """
 
-import asyncio
 import json
 import os
 import signal
@@ -27,13 +26,13 @@ INFINITY = "BERTKIT_INFINITY"  # where infinity_emb is, which needs other versio
 
 def serve_bertkit(folder: Path, precision: str) -> None:
     """`bertkit serve`, but for the signals, which end with standard input here."""
-    from bertkit.serving.server import ModelServer
+    from bertkit.serving.server import ModelServer, run_server
     from bertkit.serving.settings import ServeSettings
 
     settings: Any = {"precision": precision, "port": 0, "max_wait": 3600, "timeout": 3600}
     server = ModelServer({"minilm": str(folder)}, ServeSettings(**settings))
     threading.Thread(target=wait_for_end, args=(server.stop,), daemon=True).start()
-    asyncio.run(server.run(lambda _: answer({"port": server.port})))
+    run_server(server, server.run(lambda _: answer({"port": server.port})))
 
 
 def serve_by_hand(folder: Path, precision: str) -> None:

@@ -36,11 +36,16 @@ PATIENCE = 1.0  # seconds for what models compute for clients that have left
 BACKLOG = 2048  # connections that wait until they are accepted
 
 
+def make_runner() -> asyncio.Runner:
+    """Return what runs a server: a loop in C."""
+    return asyncio.Runner(loop_factory=uvloop.new_event_loop)
+
+
 def run_server(server: "ModelServer", serving: Coroutine[Any, Any, None]) -> None:
     """Run what serves until it ends, and end the threads of the models."""
     if server.service.settings.log_requests:
         log_requests()
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with make_runner() as runner:
         runner.run(serving)
         if not server.service.close(PATIENCE):  # a thread that works for nobody can't be stopped
             os._exit(0)

@@ -1,6 +1,5 @@
 """A server in a thread of the tests, and a client that speaks HTTP to it."""
 
-import asyncio
 import http.client
 import json
 import threading
@@ -11,7 +10,7 @@ from typing import Any
 
 from tests.waiting import TIMEOUT_SECONDS
 
-from bertkit.serving.server import ModelServer
+from bertkit.serving.server import ModelServer, make_runner
 from bertkit.serving.settings import ServeSettings
 
 
@@ -67,7 +66,8 @@ def running(models: Mapping[str, str], **settings: Any) -> Iterator[Client]:
 
     def serve() -> None:
         try:
-            asyncio.run(server.run(lambda _: is_ready.set()))
+            with make_runner() as runner:  # the loop that users get
+                runner.run(server.run(lambda _: is_ready.set()))
             assert server.service.close(TIMEOUT_SECONDS)
         except BaseException as error:  # noqa: BLE001 - raised in the test's own thread
             problems.append(error)

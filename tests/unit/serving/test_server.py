@@ -1,14 +1,14 @@
 """How a server starts, and the one line that says why it doesn't."""
 
-import asyncio
 import socket
 
 import pytest
+import uvloop
 from tests.waiting import TIMEOUT_SECONDS
 
 from bertkit.base.errors import SettingsError
 from bertkit.cli.main import main
-from bertkit.serving.server import ModelServer, bind
+from bertkit.serving.server import ModelServer, bind, make_runner
 from bertkit.serving.settings import ServeSettings
 
 
@@ -78,11 +78,17 @@ def test_each_model_is_told_with_its_precision(models, precision):
         said.append(line)
         server.stop()
 
-    asyncio.run(server.run(tell))
+    with make_runner() as runner:
+        runner.run(server.run(tell))
     assert server.service.close(TIMEOUT_SECONDS)
     (line,) = said
     expected = ", ".join(f"{name} ({precision})" for name in named)
     assert line == f"serving {expected} on http://127.0.0.1:{server.port}"
+
+
+def test_a_server_runs_on_a_loop_in_c():
+    with make_runner() as runner:  # that of `bertkit serve`, of these tests and of the benchmarks
+        assert isinstance(runner.get_loop(), uvloop.Loop)
 
 
 def test_an_address_of_ipv6_is_in_brackets():
@@ -92,5 +98,6 @@ def test_an_address_of_ipv6_is_in_brackets():
         said.append(line)
         server.stop()
 
-    asyncio.run(server.run(tell))
+    with make_runner() as runner:
+        runner.run(server.run(tell))
     assert said == [f"serving  on http://[::1]:{server.port}"]

@@ -118,6 +118,7 @@ class Responder:
             route=self.endpoint.path,
             identity=name_request(request),
             named=request.path_params.get("model"),
+            accepted=request.headers.get("accept", ""),
         )
         response = None
         try:

@@ -29,7 +29,7 @@ def check_content(headers: Mapping[str, str]) -> None:
         raise Reason.NOT_JSON.error(
             "the body must be JSON in UTF-8, with Content-Type: application/json"
         )
-    if headers.get("content-encoding", "identity") != "identity":
+    if headers.get("content-encoding", "identity").strip().lower() not in {"identity", ""}:
         raise Reason.NOT_JSON.error("the body is compressed; send it as it is")
 
 

@@ -141,6 +141,13 @@ def find_status(reason: Reason, style: str) -> int:
     return 400 if style == "openai" and reason is Reason.UNREADABLE else reason.status
 
 
+# What follows the version in paths of Cohere's clients, and not in those of OpenAI's.
+OF_COHERE = {"classify", "detokenize", "embed", "rerank", "summarize", "tokenize"}
+
+
 def find_style(path: str) -> str:
     """Return the style of errors where no route was found."""
-    return "openai" if path.startswith(("/v1", "/v2")) else "tei"
+    version, _, rest = path.removeprefix("/").partition("/")
+    if version == "v2" or (version == "v1" and rest.partition("/")[0] in OF_COHERE):
+        return "cohere"
+    return "openai" if version == "v1" else "tei"

@@ -21,6 +21,7 @@ SIZES = [2**power for power in range(13)]
 TOKENS = [2**power for power in range(21)]
 REASONS = {"backend": "inference", "empty": "validation", "unknownmodel": "model_type"}
 COUNTER = re.compile(rb"^((?:# HELP |# TYPE )?te_\w+)_total\b", re.MULTILINE)
+COUNTER_TYPE = re.compile(rb"^(# TYPE te_\w+) counter$", re.MULTILINE)
 SAMPLE = re.compile(rb"^(te_\w+\{.*)\} ", re.MULTILINE)
 WAITS = "Seconds that a request waited."
 COMPUTES = "Seconds from its first batch to its end, tokenizing included."
@@ -72,9 +73,14 @@ class ServerMetrics:
         self.input_length.labels(model).observe(work.num_tokens)
         self.unknown_tokens.labels(model).inc(work.num_unknown)
 
-    def write(self) -> bytes:
-        """Return all metrics as text, counters without the `_total` of Prometheus's client."""
+    def write(self, *, is_open: bool = False) -> bytes:
+        """Return all metrics as text, counters without the `_total` of Prometheus's client.
+
+        In OpenMetrics' form, which has no counters of such names, their type is unknown.
+        """
         text = COUNTER.sub(rb"\1", generate_latest(self.registry))
+        if is_open:
+            text = COUNTER_TYPE.sub(rb"\1 unknown", text) + b"# EOF\n"
         return SAMPLE.sub(rb'\1,worker="%b"} ' % self._worker, text) if self._worker else text
 
     def _count(self, name: str, meaning: str, *labels: str) -> Counter:

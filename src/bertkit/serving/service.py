@@ -150,6 +150,7 @@ class RequestContext:
         client: who asks: its key, or else its address.
         identity: a name of the request, for logs.
         named: the model that the path or the body names, or None.
+        accepted: the media types that the client accepts.
         route: the path's template, for metrics.
         model: the name of the model that it asked, or empty.
         work: what it asked of a model last; None if it didn't.
@@ -162,6 +163,7 @@ class RequestContext:
     route: str
     identity: str
     named: str | None = None
+    accepted: str = ""
     begun: float = field(default_factory=time.monotonic)
     model: str = ""
     work: Work | None = None

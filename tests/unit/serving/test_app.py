@@ -73,3 +73,10 @@ def test_halves_of_characters_take_no_long_time(client):
     with little_computing():
         assert client.post("/embed", content).status in {413, 422}
     assert client.post("/embed", rb'{"inputs": "\ud83d"').status == 422
+
+
+@pytest.mark.parametrize("encoding", ["identity", "IDENTITY", " Identity "])
+def test_a_body_as_it_is_may_say_so_in_any_letters(client, encoding):
+    answer = client.post(FILL, {"inputs": TEXT}, content_encoding=encoding)
+    assert answer.status == 200
+    assert client.post(FILL, {"inputs": TEXT}, content_encoding="GZIP").status == 415

@@ -180,7 +180,7 @@ def test_errors_repeat_no_texts(locked, path, body):
 
 
 def test_a_fault_of_the_server_shows_nothing(locked, monkeypatch, caplog):
-    def fail(metrics):
+    def fail(metrics, **_):
         raise RuntimeError(f"{SECRET} in /srv/models")
 
     monkeypatch.setattr(type(locked.server.service.metrics), "write", fail)

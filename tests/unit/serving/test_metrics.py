@@ -7,6 +7,7 @@ import re
 from collections import Counter
 
 import pytest
+from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 from tests.hostile.raw_http import send
 from tests.unit.inference.small import save_small
@@ -72,6 +73,25 @@ def test_the_counts_are_those_of_the_requests(server):
     assert families["te_request_count"].type == "counter"
     assert families["te_request_duration"].type == "histogram"
     assert not [name for name in families if name.endswith(("_total", "_created"))]
+
+
+def test_an_openmetrics_parser_reads_the_same_numbers_under_the_same_names(server):
+    # As Prometheus asks, which prefers OpenMetrics' form.
+    accept = "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.5"
+    assert server.post(FILL, {"inputs": "the [MASK]"}, **KEY).status == 200
+    answer = server.get("/metrics", accept=accept, **KEY)
+    assert answer.headers["content-type"].startswith("application/openmetrics-text; version=1.0.0;")
+    found = {
+        (one.name, *sorted(one.labels.items())): one.value
+        for family in openmetrics.text_string_to_metric_families(answer.content.decode())
+        for one in family.samples
+    }
+    families, expected = read_metrics(server)
+    assert found.keys() == expected.keys()
+    counted = [key for key in found if key[0] == "te_request_success"]
+    assert counted
+    assert all(found[key] <= expected[key] for key in counted)
+    assert families.keys() == {name for name in families if name.startswith("te_")}
 
 
 CHUNKED = (

@@ -78,6 +78,34 @@ def test_answers_are_as_described(client, api, path):
     jsonschema.validate(answer.json, {**content["schema"], "components": api["components"]})
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/embeddings", {"input": []}),
+        ("/v1/embeddings", {"input": [[]]}),
+        ("/v1/completions", {"prompt": []}),
+        ("/v2/rerank", {"query": "a", "documents": []}),
+        ("/embed", {"inputs": []}),
+        ("/embed_all", {"inputs": []}),
+        ("/predict", {"inputs": []}),
+        ("/rerank", {"query": "a", "texts": []}),
+        ("/similarity", {"inputs": {"source_sentence": "a", "sentences": []}}),
+        ("/tokenize", {"inputs": []}),
+        ("/decode", {"ids": []}),
+        ("/decode", {"ids": [[]]}),
+        ("/v1/models/sentiment/classify", {"inputs": []}),
+        ("/v1/models/chooser/choose", {"inputs": {"context": "a", "choices": []}}),
+    ],
+)
+def test_an_empty_list_is_refused_as_the_description_says(client, api, path, body):
+    assert client.post(path, body).status in {400, 422}
+    named = re.sub("/models/[a-z]+/", "/models/{model}/", path)
+    (content,) = api["paths"][named]["post"]["requestBody"]["content"].values()
+    schema = {**content["schema"], "components": api["components"]}
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(body, schema)
+
+
 def test_each_typed_answer_is_tried():
     json = [one for one in ENDPOINTS if JSON in one.media_types]
     assert {one.path for one in json if one.answer is not TaskResults} <= REQUESTS.keys()

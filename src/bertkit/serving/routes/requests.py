@@ -2,19 +2,46 @@
 
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    JsonValue,
+    RootModel,
+    model_validator,
+)
+from pydantic_core import CoreSchema
 
 MAX_TOKEN_ID = 2**31 - 1
+
+
+class NotEmpty:
+    """Says in the description of a list that it isn't empty.
+
+    Routes refuse an empty one themselves: text-embeddings-inference has a status of its own for it.
+    """
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """Return the description of the list."""
+        return {**handler(schema), "minItems": 1}
+
+
 QUICKLY = Field(fail_fast=True)  # else a list of a million wrong values has a million errors
-Ids = Annotated[list[Annotated[int, Field(strict=True, ge=0, le=MAX_TOKEN_ID)]], QUICKLY]
+Id = Annotated[int, Field(strict=True, ge=0, le=MAX_TOKEN_ID)]
+Ids = Annotated[list[Id], QUICKLY, NotEmpty]
 Text = Annotated[str, Field(strict=True)]
 Texts = Annotated[list[Text], QUICKLY]
+SomeTexts = Annotated[list[Text], QUICKLY, NotEmpty]
 Count = Annotated[int, Field(ge=1)]
 Pair = Annotated[list[Text], Field(min_length=2, max_length=2)]
 ListedPair = Annotated[list[Text], Field(min_length=1, max_length=2)]
 OneOrTwo = Text | ListedPair
 TextOrIds = Text | Ids
-Input = TextOrIds | Annotated[list[TextOrIds], QUICKLY]
+Input = TextOrIds | Annotated[list[TextOrIds], QUICKLY, NotEmpty]
 
 
 class Body(BaseModel):
@@ -97,7 +124,7 @@ class RerankBody(TruncatingBody):
     """A request of `/rerank`."""
 
     query: Text
-    texts: Texts
+    texts: SomeTexts
     raw_scores: bool = False
     return_text: bool = False
 
@@ -106,7 +133,7 @@ class SimilarityInputs(Body):
     """A sentence and those that it is compared with."""
 
     source_sentence: Text
-    sentences: Texts
+    sentences: SomeTexts
 
 
 class SimilarityBody(Body):
@@ -119,7 +146,7 @@ class SimilarityBody(Body):
 class TokenizeBody(Body):
     """A request of `/tokenize`."""
 
-    inputs: Text | Texts
+    inputs: Text | SomeTexts
     add_special_tokens: bool = True
     prompt_name: Text | None = None
 
@@ -127,7 +154,7 @@ class TokenizeBody(Body):
 class DecodeBody(Body):
     """A request of `/decode`."""
 
-    ids: Ids | Annotated[list[Ids], QUICKLY]
+    ids: Ids | Annotated[list[Ids], QUICKLY, NotEmpty]
     skip_special_tokens: bool = True
 
 
@@ -141,7 +168,7 @@ class RerankingBody(Body):
     """A request of `/v1/rerank` or `/v2/rerank`, as Cohere and Jina define it."""
 
     query: Text
-    documents: Annotated[list[Text | RankedDocument], QUICKLY]
+    documents: Annotated[list[Text | RankedDocument], QUICKLY, NotEmpty]
     model: Text | None = None
     top_n: Count | None = None
     return_documents: bool | None = None
@@ -197,7 +224,7 @@ class Choices(Body):
     """A beginning, perhaps with a question, and its endings."""
 
     context: Text
-    choices: Texts
+    choices: SomeTexts
     question: Text | None = None
 
 

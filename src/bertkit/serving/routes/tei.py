@@ -31,6 +31,7 @@ from bertkit.tasks.classify.scoring import sigmoid
 from bertkit.tokenization.tokenizer import Tokenizer
 
 DTYPES = {"fp32": "float32", "bf16": "bfloat16", "int8": "int8"}
+OPEN_METRICS = "application/openmetrics-text"
 MAX_TOKEN_TEXTS = 32  # of a request, since a vector of each token is a long answer
 
 
@@ -66,6 +67,31 @@ class ListedToken:
     special: bool
     start: int | None
     stop: int | None
+
+
+@dataclass(frozen=True)
+class ServerInfo:
+    """The answer of `/info`: a model and the limits of its server.
+
+    Attributes:
+        model_type: what the model does, with its pooling or its labels.
+    """
+
+    model_id: str
+    model_sha: str | None
+    model_dtype: str
+    served_model_name: str
+    model_type: dict[str, dict[str, str | dict[str, str] | dict[str, int]]]
+    max_concurrent_requests: int
+    max_input_length: int
+    max_batch_tokens: int
+    max_batch_requests: int | None
+    max_client_batch_size: int
+    auto_truncate: bool
+    tokenization_workers: int = 1
+    version: str = __version__
+    sha: str | None = None
+    docker_label: str | None = None
 
 
 async def embed_inputs(call: RequestContext, body: EmbedBody) -> list[list[float]]:
@@ -171,27 +197,23 @@ async def decode(call: RequestContext, body: DecodeBody) -> list[str]:
     return await call.run(partial(tokenizer.decode, skip_special_tokens=skip), lists)
 
 
-async def inform(call: RequestContext, _: None) -> dict[str, Any]:
+async def inform(call: RequestContext, _: None) -> ServerInfo:
     """Describe the server."""
     settings = call.service.settings
     loaded = call.find()
-    return {
-        "model_id": call.model,
-        "model_sha": settings.revision,
-        "model_dtype": DTYPES[loaded.precision],
-        "served_model_name": call.model,
-        "model_type": describe_type(loaded),
-        "max_concurrent_requests": settings.max_concurrent_requests,
-        "max_input_length": loaded.max_length,
-        "max_batch_tokens": loaded.batch_tokens,
-        "max_batch_requests": None,
-        "max_client_batch_size": settings.max_client_batch_size,
-        "auto_truncate": settings.auto_truncate,
-        "tokenization_workers": 1,
-        "version": __version__,
-        "sha": None,
-        "docker_label": None,
-    }
+    return ServerInfo(
+        model_id=call.model,
+        model_sha=settings.revision,
+        model_dtype=DTYPES[loaded.precision],
+        served_model_name=call.model,
+        model_type=describe_type(loaded),
+        max_concurrent_requests=settings.max_concurrent_requests,
+        max_input_length=loaded.max_length,
+        max_batch_tokens=loaded.batch_tokens,
+        max_batch_requests=None,
+        max_client_batch_size=settings.max_client_batch_size,
+        auto_truncate=settings.auto_truncate,
+    )
 
 
 async def check_health(call: RequestContext, _: None) -> Response:
@@ -207,11 +229,13 @@ async def check_ready(call: RequestContext, _: None) -> Response:
 
 
 async def show_metrics(call: RequestContext, _: None) -> Response:
-    """Metrics for Prometheus, of all models."""
+    """Metrics for Prometheus, of all models; in OpenMetrics' form for who accepts that."""
     if call.named is not None:
         call.service.find(call.named)  # refuses a model that isn't there
-    content = call.service.metrics.write()
-    return Response(content, media_type="text/plain; version=0.0.4; charset=utf-8")
+    is_open = OPEN_METRICS in call.accepted
+    content = call.service.metrics.write(is_open=is_open)
+    form = f"{OPEN_METRICS}; version=1.0.0" if is_open else "text/plain; version=0.0.4"
+    return Response(content, media_type=f"{form}; charset=utf-8")
 
 
 def list_tokens(tokenizer: Tokenizer, text: str, *, special: bool) -> list[ListedToken]:
@@ -231,7 +255,7 @@ def list_tokens(tokenizer: Tokenizer, text: str, *, special: bool) -> list[Liste
     return [first, *rows, last]
 
 
-def describe_type(loaded: ReadyModel) -> dict[str, Any]:
+def describe_type(loaded: ReadyModel) -> dict[str, dict[str, Any]]:
     """Return what a model is, as text-embeddings-inference says it."""
     if isinstance(embedder := loaded.pipelines.get("embed"), Embedder):
         return {"embedding": {"pooling": "_".join(embedder.head.poolings)}}
@@ -258,5 +282,5 @@ ENDPOINTS = (
     Endpoint("/health", check_health, "tei", media_types=PLAIN, is_open=True),
     Endpoint("/ping", check_health, "tei", media_types=PLAIN, is_open=True),
     Endpoint("/ready", check_ready, "tei", media_types=PLAIN, is_open=True),
-    Endpoint("/metrics", show_metrics, "tei", media_types=PLAIN),
+    Endpoint("/metrics", show_metrics, "tei", media_types=(*PLAIN, OPEN_METRICS)),
 )

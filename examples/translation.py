@@ -5,7 +5,7 @@ from pathlib import Path
 import bertkit
 
 NEW = (
-    "Heute kauft die Lehrerin einen Apfel.",
+    "Heute findet die Lehrerin einen Apfel.",
     "Der Junge hat den Schlüssel gefunden.",
     "Im Sommer schläft die Katze im Garten.",
     "Das Mädchen spielt nicht am See.",

@@ -133,7 +133,9 @@ def build_index(plan: IndexPlan) -> IndexRecord:
 def _describe(plan: IndexPlan, result: EmbedResult) -> str:
     """Describe in one line what was embedded and which data problems were counted."""
     num_blank = plan.corpus.num_blank
-    problems = [f"{pluralize(num_blank, 'empty row')} left out"] if num_blank else []
+    has_lines = any(table.format == "text" for table in plan.corpus.tables.values())
+    problems = ["each line of a text file is one"] if has_lines else []
+    problems += [f"{pluralize(num_blank, 'empty row')} left out"] if num_blank else []
     problems += [
         f"{number:,} {name.replace('_', ' ')}"
         for name, number in asdict(result.counts).items()

@@ -129,7 +129,8 @@ def test_files_of_a_folder_are_one_corpus(model, tmp_path, made, capsys):
     told = capsys.readouterr().err
     assert "picture.png isn't text: make text of it first" in told
     assert "left out: docs/program isn't text" in told
-    assert f"{docs}: 3 texts embedded (3 empty rows left out)\n" in told
+    how = "each line of a text file is one, 3 empty rows left out"
+    assert f"{docs}: 3 texts embedded ({how})\n" in told
     assert (tmp_path / "docs.bertkit" / RECORD_FILE).exists()
     open_index(model, f"{docs}/")  # the same folder
     (docs / "a.txt").touch()

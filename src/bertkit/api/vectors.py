@@ -26,9 +26,10 @@ from bertkit.data.problems import announce_unknown
 from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import RecordSettings, TableSettings
 from bertkit.data.tables.text_files import name_beside
-from bertkit.inference.embeddings.embedder import Embedder, Vectors
+from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.embeddings.settings import EmbedderSettings, Similarity
 from bertkit.inference.embeddings.similarity import Rows, compare_all
+from bertkit.inference.embeddings.transformer import Vectors
 from bertkit.inference.predictor import Predictor
 from bertkit.inference.settings import EngineSettings, LoadingSettings
 from bertkit.inference.stream import TextCounts

@@ -24,8 +24,9 @@ from bertkit.base.progress import announce, show_progress
 from bertkit.data.problems import describe_unknown
 from bertkit.data.tables.text_files import open_text_files
 from bertkit.data.tables.texts import TextRow
-from bertkit.inference.embeddings.embedder import Embedder, Vectors
+from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.embeddings.settings import Similarity
+from bertkit.inference.embeddings.transformer import Vectors
 from bertkit.reports.notebook import ResultList, Tabular
 from bertkit.retrieval.approximate_search import check_approximate
 from bertkit.retrieval.embed import EmbedResult, embed

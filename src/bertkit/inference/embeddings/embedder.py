@@ -1,32 +1,29 @@
 """Vectors of texts and of their tokens, in Python, in pipelines of scikit-learn and on the server.
 
-A long text is divided into parts, whose vectors are averaged. Only scikit-learn calls
-`__sklearn_tags__`.
+A long text is divided into parts, whose vectors are averaged.
 """
 
 import dataclasses
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from copy import copy
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, cast
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from bertkit.base.errors import SettingsError
 from bertkit.base.progress import show_progress
-from bertkit.base.settings import Settings, validate
+from bertkit.base.settings import Settings
 from bertkit.checkpoints.sentence_transformers import SentenceModel
 from bertkit.inference.embeddings.features import as_array
 from bertkit.inference.embeddings.pooling import SentenceHead, Span
 from bertkit.inference.embeddings.settings import EmbedderSettings
+from bertkit.inference.embeddings.transformer import TextTransformer, Vectors
 from bertkit.inference.engines.choice import find_device
 from bertkit.inference.engines.engine import Engine, check_finite
 from bertkit.inference.loading import LoadedModel
@@ -34,7 +31,6 @@ from bertkit.inference.pipeline import (
     NamedInput,
     Pipeline,
     WindowSize,
-    check_several,
     compute_in_batches,
     is_several,
     start_engine,
@@ -43,88 +39,6 @@ from bertkit.inference.stream import NUM_SPECIAL, EncodedTexts, TextCounts, Text
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.open_model import OpenModel
 from bertkit.nn.packing import PackedBatch
-
-Vectors = npt.NDArray[np.float32]
-
-
-class TextTransformer(ABC):
-    """A transformer of scikit-learn: texts in, vectors out; nothing is learned from the texts.
-
-    Its parameters are what it was loaded with: `model` and the fields of `EmbedderSettings`.
-    """
-
-    params: Mapping[str, Any]
-
-    @classmethod
-    @abstractmethod
-    def load(cls, model: str | Path | None = None, settings: Any = None) -> Self:
-        """Load a model with settings."""
-
-    @abstractmethod
-    def __call__(self, inputs: Any, /) -> Vectors:
-        """Compute the vectors of texts."""
-
-    @property
-    @abstractmethod
-    def dimension(self) -> int:
-        """Number of features of a vector."""
-
-    def fit(self, texts: Iterable[str], y: object = None) -> Self:
-        """Return the embedder unchanged; `texts` and `y` aren't read."""
-        return self
-
-    def transform(self, texts: Iterable[str]) -> npt.NDArray[np.float32]:
-        """Compute the vectors of a list, array or column of texts: `[num_texts, dimension]`."""
-        if not isinstance(texts, tuple):
-            check_several(texts)
-        return self(list(texts))
-
-    def fit_transform(self, texts: Iterable[str], y: object = None) -> npt.NDArray[np.float32]:
-        """Compute the vectors of texts, as `transform`."""
-        return self.fit(texts, y).transform(texts)
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return what the embedder was loaded with, by name."""
-        return dict(self.params)
-
-    def set_params(self, **params: Any) -> Self:
-        """Load the embedder anew with other parameters; on an error it stays as it was."""
-        known = self.get_params()
-        if unknown := sorted(params.keys() - known.keys()):
-            raise SettingsError(
-                f"there is no parameter {', '.join(unknown)}; there are {', '.join(known)}"
-            )
-        settings = {**known, **params}
-        model = settings.pop("model")
-        loaded = self.load(model, validate(EmbedderSettings, settings, "set_params"))
-        vars(self).clear()
-        vars(self).update(vars(loaded))
-        return self
-
-    def get_feature_names_out(self, input_features: object = None) -> npt.NDArray[np.object_]:
-        """Return a name for each feature, such as embedder0."""
-        name = type(self).__name__.lower()
-        return np.array([f"{name}{index}" for index in range(self.dimension)], dtype=object)
-
-    def __sklearn_clone__(self) -> Self:
-        """Return an embedder with parameters of its own, which shares the loaded model."""
-        return copy(self)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Return True: a loaded embedder is ready."""
-        return True
-
-    def __sklearn_tags__(self) -> Any:
-        """Describe what it takes: texts, in one dimension."""
-        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
-
-        return Tags(
-            estimator_type=None,
-            target_tags=TargetTags(required=False),
-            transformer_tags=TransformerTags(),
-            input_tags=InputTags(one_d_array=True, two_d_array=False, string=True),
-            requires_fit=False,
-        )
 
 
 @dataclasses.dataclass(eq=False)  # not frozen: scikit-learn sets attributes of its own

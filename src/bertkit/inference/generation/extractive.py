@@ -9,9 +9,10 @@ import numpy as np
 
 from bertkit.base.errors import NonFiniteError
 from bertkit.data.sentences import Candidates
-from bertkit.inference.embeddings.embedder import Embedder, Vectors
+from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.embeddings.similarity import LEAST_NORM
+from bertkit.inference.embeddings.transformer import Vectors
 from bertkit.inference.generation.settings import (
     DEFAULT_DIVERSITY,
     DEFAULT_LANGUAGE,

@@ -2,20 +2,24 @@
 
 import pickle
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_checks, get_tags
 from tests.closeness import close
 
 from bertkit import Embedder, EmbedderSettings
 from bertkit.base.errors import InputError, SettingsError
+from bertkit.inference.embeddings.transformer import TextTransformer
 
 TEXTS = ["the cat saw", "a dog lost the hat", "the hat", "dogs saw a cat"] * 3
 LABELS = [0, 1, 1, 0] * 3
@@ -95,3 +99,54 @@ def test_a_table_is_not_taken_for_its_columns(embedder):
             call(frame)
     with pytest.raises(InputError, match="put it into a list"):
         embedder.transform("the cat")
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars"])
+def test_tables_come_out_where_they_are_asked_for(embedder, package):
+    library = pytest.importorskip(package)
+    expected = embedder(TEXTS)
+    names = list(embedder.get_feature_names_out())
+    assert clone(embedder).set_output(transform=package) is not embedder
+    pipeline = make_pipeline(embedder, StandardScaler()).set_output(transform=package)
+    scaled = pipeline.fit_transform(TEXTS)
+    assert isinstance(scaled, library.DataFrame)
+    assert list(scaled.columns) == names == list(pipeline[0].transform(TEXTS).columns)
+    assert pipeline[0].transform(TEXTS).to_numpy() == close(expected)
+    frame = pd.DataFrame({"text": TEXTS, "size": LABELS})
+    frame = frame if package == "pandas" else library.from_pandas(frame)
+    columns = ColumnTransformer([("text", clone(embedder), "text")], remainder="passthrough")
+    table = columns.set_output(transform=package).fit_transform(frame)
+    assert list(table.columns) == [f"text__{name}" for name in names] + ["remainder__size"]
+    assert list(columns.get_feature_names_out()) == list(table.columns)
+
+
+def test_a_choice_of_output_is_kept_and_undone(embedder):
+    column = pd.Series(TEXTS, index=[f"row {number}" for number in range(len(TEXTS))])
+    asked = clone(embedder).set_output(transform="pandas")
+    for each in (asked, clone(asked), pickle.loads(pickle.dumps(asked))):
+        assert list(each.transform(column).index) == list(column.index)
+    asked.set_params(pooling=("cls",))
+    assert isinstance(asked.set_output().transform(TEXTS), pd.DataFrame)
+    assert isinstance(asked.set_output(transform="default").transform(column), np.ndarray)
+    with sklearn.config_context(transform_output="pandas"):
+        assert isinstance(embedder.transform(TEXTS), pd.DataFrame)
+        assert isinstance(asked.transform(TEXTS), np.ndarray)
+    with pytest.raises(SettingsError, match="transform is 'arrow'; expected default, pandas"):
+        embedder.set_output(transform="arrow")
+
+
+@pytest.mark.parametrize(
+    "name", ["check_set_output_transform_pandas", "check_set_output_transform"]
+)
+def test_the_tables_pass_the_checks_of_scikit_learn(name):
+    class Lengths(TextTransformer):
+        """Their checks give numbers, which an embedder refuses."""
+
+        params: ClassVar = {}
+        dimension = 1
+        load = None
+
+        def __call__(self, inputs):
+            return np.array([[len(np.atleast_1d(one))] for one in inputs], np.float32)
+
+    getattr(estimator_checks, name)("Lengths", Lengths())

@@ -1,5 +1,6 @@
 """What a user sees who asks for help or errs, on the real commands."""
 
+import re
 import subprocess
 import sys
 
@@ -85,6 +86,17 @@ def test_what_matters_most_stands_first(capsys):
         assert main([command, "--help"]) == 0
         shown = capsys.readouterr().out
         assert shown.index("─ Parameters ─") < shown.index(f"─ {panel} ─")
+
+
+def test_the_list_of_commands_begins_with_what_most_people_want(capsys):
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    panels = re.findall(r"^╭─ (.*?) ─", shown, re.MULTILINE)
+    assert panels[:2] == ["Start here", "Fine-tuning and prediction"]
+    first = shown.split("╰")[0]
+    names = ["classify", "search", "embed", "fill-mask", "finetune"]
+    assert re.findall(r"^│ ([a-z-]+) ", first, re.MULTILINE) == names
+    assert all(len(re.findall(rf"^│ {name} ", shown, re.MULTILINE)) == 1 for name in names)
 
 
 def test_a_misspelled_command_gets_a_suggestion(capsys):

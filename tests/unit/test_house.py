@@ -118,7 +118,8 @@ def test_each_command_is_a_function_of_its_name():
     assert functions == {name: re.sub("[- ]", "_", name) for name in COMMANDS}
     homes = {target.partition(":")[0] for target in COMMANDS.values()} - {"bertkit.serving.command"}
     files = {home.rpartition(".")[2] for home in homes}
-    assert list_modules("bertkit.cli") - {"main", "output", "predict", "texts"} == files
+    others = {"main", "next_step", "output", "predict", "texts", "usage"}
+    assert list_modules("bertkit.cli") - others == files
 
 
 def test_nothing_goes_past_the_ways_to_the_standard_streams():

@@ -61,9 +61,10 @@ COMMANDS = {
     "benchmark serve": "bertkit.cli.load_test:benchmark_serve",
 }
 # `finetune` has a command for each task, and each task has one of its own: those follow from TASKS.
-PRETRAINING = Group("Pre-training", sort_key=1)
-FINE_TUNING = Group("Fine-tuning and prediction", sort_key=2)
-ENCODERS = Group("Using and inspecting models", sort_key=3)
+START = Group("Start here", sort_key=0)
+FINE_TUNING = Group("Fine-tuning and prediction", sort_key=1)
+ENCODERS = Group("Using and inspecting models", sort_key=2)
+PRETRAINING = Group("Pre-training", sort_key=3)
 FILES = Group("Model files", sort_key=4)
 STUDY_GROUP = Group("Studies", sort_key=5)
 OTHERS = Group("Commands of other packages", sort_key=6)
@@ -77,6 +78,8 @@ GROUPS = {
     **dict.fromkeys(("evaluate", "translate"), FINE_TUNING),
     **dict.fromkeys(("inspect", "convert", "export", "devices"), FILES),
 }
+
+STARTING = ("classify", "search", "embed", "fill-mask", "finetune")  # what most people want
 
 ENTRY_POINTS = "bertkit.commands"  # where a package names its commands
 
@@ -128,15 +131,22 @@ def build_app() -> App:
                 app.command(parent)
             app[first].command(target, name=word)
         else:
-            app.command(target, name=name, sort_key=order, group=GROUPS.get(name, ENCODERS))
+            app.command(target, name=name, **find_place(name, order, ENCODERS))
     finetune = build_finetune()
-    finetune.group, finetune.sort_key = (FINE_TUNING,), 0
+    finetune.group, finetune.sort_key = (START,), STARTING.index("finetune")
     app.command(finetune)
     app.register_install_completion_command(COMPLETION, group=OPTIONS)
     for order, (name, entry) in enumerate(TASKS.items(), start=len(COMMANDS)):
-        app.command(build_predict(name, entry), name=name, sort_key=order, group=FINE_TUNING)
+        app.command(build_predict(name, entry), name=name, **find_place(name, order, FINE_TUNING))
     add_commands_of_packages(app)
     return app
+
+
+def find_place(name: str, order: int, group: Group) -> dict[str, Any]:
+    """Return the panel of a command in the list of all, and its place in it."""
+    if name in STARTING:
+        return {"group": START, "sort_key": STARTING.index(name)}
+    return {"group": GROUPS.get(name, group), "sort_key": order}
 
 
 def add_commands_of_packages(app: App) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from bertkit.base.errors import HubError, InputError, MissingExtraError
 from bertkit.base.extras import describe_install
 from bertkit.data.tables.decoder import RowDecoder, show_names
-from bertkit.data.tables.formats.parquet import ROWS_AT_ONCE, read_batches
+from bertkit.data.tables.formats.parquet import ROWS_AT_ONCE, name_classes, read_batches
 from bertkit.data.tables.origins import Origin
 from bertkit.data.tables.record import Record, Rows
 
@@ -43,18 +43,7 @@ class HubOrigin(Origin):
         }
         tables = self.dataset.with_format("arrow").iter(batch_size=ROWS_AT_ONCE)
         batches = (batch for table in tables for batch in table.to_batches())
-        for record in read_batches(batches, decoder):
-            named = {
-                column: _name_classes(record.values[column], names[column]) for column in names
-            }
-            yield Record({**record.values, **named}, record.place)
-
-
-def _name_classes(value: Any, names: list[str]) -> Any:
-    """Replace class indices by names; -1, used for withheld labels, by None."""
-    if isinstance(value, list):
-        return [_name_classes(item, names) for item in value]
-    return names[value] if value is not None and 0 <= value < len(names) else None
+        yield from name_classes(read_batches(batches, decoder), names)
 
 
 def find_dataset(source: str, split: str) -> HubOrigin:

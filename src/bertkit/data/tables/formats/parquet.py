@@ -3,13 +3,13 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from bertkit.base.errors import BertkitError, InputError, StorageError
-from bertkit.base.files import MAX_JSON_VALUES
+from bertkit.base.errors import BertkitError, DamagedFileError, InputError, StorageError
+from bertkit.base.files import MAX_JSON_VALUES, parse_json
 from bertkit.base.remote import RemoteFile
 from bertkit.data.encodings import COMPRESSIONS, classify
 from bertkit.data.tables.decoder import ID_FIELD, MAX_ROW_BYTES, RowDecoder, open_content
@@ -24,6 +24,7 @@ BATCH_BYTES = 1 << 29  # limit for the rows read at once, even with dictionary e
 VALUES_AT_ONCE = 1 << 24  # of a column, decoded at a time
 MAX_FOOTER_BYTES = 64 << 20  # some 300,000 row groups, which take ten times as much memory
 FOOTER_END = b"PAR1"
+HUB_KEY = b"huggingface"
 
 
 @contextmanager
@@ -116,8 +117,47 @@ def read_rows(stream: BinaryIO, decoder: RowDecoder) -> Rows:
     decoder.check_unique(names)
     most_values = _check_lists(file, decoder)
     rows_at_once = max(1, min(rows_at_once, VALUES_AT_ONCE // most_values))
-    batches = file.iter_batches(batch_size=rows_at_once)
-    return Rows(tuple(names), read_batches(batches, decoder), num_rows)
+    records = read_batches(file.iter_batches(batch_size=rows_at_once), decoder)
+    classes = _find_classes(file.schema_arrow.metadata or {})
+    return Rows(tuple(names), name_classes(records, classes), num_rows)
+
+
+def _find_classes(metadata: Mapping[bytes, bytes]) -> dict[str, list[str]]:
+    """Return the names of classes by column, which the files of Hugging Face's datasets have."""
+    try:
+        content = parse_json(metadata.get(HUB_KEY, b"{}"), "the metadata")
+        features = content["info"]["features"]
+        found = {column: feature.get("feature", feature) for column, feature in features.items()}
+        return {
+            column: [str(name) for name in feature["names"]]
+            for column, feature in found.items()
+            if isinstance(feature, dict) and feature.get("_type") == "ClassLabel"
+        }
+    except (DamagedFileError, KeyError, TypeError, AttributeError):
+        return {}  # of another program, whose columns are read as they are
+
+
+def name_classes(
+    records: Iterator[Record], classes: Mapping[str, Sequence[str]]
+) -> Iterator[Record]:
+    """Replace the indices of classes by names; -1, used for withheld labels, by None."""
+    if not classes:
+        yield from records
+    for record in records:
+        named = {
+            column: _name(record.values[column], names)
+            for column, names in classes.items()
+            if column in record.values
+        }
+        yield Record({**record.values, **named}, record.place)
+
+
+def _name(value: Any, names: Sequence[str]) -> Any:
+    if isinstance(value, list):
+        return [_name(item, names) for item in value]
+    if not isinstance(value, int):
+        return value
+    return names[value] if 0 <= value < len(names) else None
 
 
 def _read_texts(

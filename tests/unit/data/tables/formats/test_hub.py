@@ -3,6 +3,8 @@
 import builtins
 import sys
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.unit.data.tables.labeled import read, read_values, refuse, write
 
@@ -50,6 +52,21 @@ def test_classes_are_called_by_their_names(monkeypatch):
         {"text": None, "label": None, "tags": None, "n": None},
     ]
     assert read("hub:owner/name")[0][1].place == "hub:owner/name, row 2"
+
+
+def test_classes_of_its_parquet_files_are_called_by_their_names(monkeypatch, tmp_path):
+    make_splits(monkeypatch)
+    path = tmp_path / "train.parquet"
+    hub.fetch_splits("name", None)["train"].to_parquet(path)
+    expected = read_values("hub:owner/name")
+    assert read_values(path) == expected
+    table = pq.read_table(path)
+    named = table.set_column(1, "label", pa.array(["x", "y", None]))
+    pq.write_table(named, path)
+    assert [row["label"] for row in read_values(path)] == ["x", "y", None]
+    for metadata in (b"{", b"[]", b'{"info": {"features": {"label": 3}}}', b'{"info": null}'):
+        pq.write_table(table.replace_schema_metadata({b"huggingface": metadata}), path)
+        assert read_values(path)[0]["label"] == 1
 
 
 def test_split_and_config_stand_in_the_address(monkeypatch):

@@ -13,7 +13,7 @@ from bertkit.base.errors import DamagedFileError, InputError
 from bertkit.base.files import parse_json
 from bertkit.data.tables.decoder import show_names
 from bertkit.data.tables.formats.separated import lacks_names
-from bertkit.data.tables.record import BrokenRowError, Record, has_column, look_up
+from bertkit.data.tables.record import BrokenRowError, NoLabelError, Record, has_column, look_up
 from bertkit.data.tables.records import RecordTable
 from bertkit.reports.text import show
 from bertkit.tokenization.words import SURROGATE
@@ -64,7 +64,7 @@ def take_text(record: Record, column: str) -> str:
 
 def take_label(record: Record, column: str) -> str:
     """Return the label in a column as text; numbers and booleans are labels too."""
-    value = take_value(record, column)
+    value = take_answer(record, column)
     if isinstance(value, list) or (isinstance(value, str) and LIST_BEGINS.match(value)):
         raise BrokenRowError(
             f"{record.place} has the list {value!s:.{SHOWN_CHARS}} in {column} where a label should"
@@ -83,7 +83,7 @@ def take_labels(record: Record, column: str, separator: str) -> tuple[str, ...]:
 
     They are in their order, and may be repeated.
     """
-    value = take_value(record, column)
+    value = take_answer(record, column)
     values = _split_labels(value, separator) if isinstance(value, str) else value
     labels = [read_label(each) for each in values] if isinstance(values, list) else [None]
     if None in labels:
@@ -173,6 +173,14 @@ def take_value(record: Record, column: str) -> object:
         return look_up(record.values, column)
     except KeyError:
         raise BrokenRowError(f"{record.place} has no {column}") from None
+
+
+def take_answer(record: Record, column: str) -> object:
+    """Return the value in a column of labels or numbers to learn; null is no label."""
+    value = take_value(record, column)
+    if value is None:
+        raise NoLabelError(f"{record.place} has null in {column}")
+    return value
 
 
 # Lower case, because case folding comes first: в maps to b because В looks like B.

@@ -7,7 +7,8 @@ import pytest
 from tests.unit.tasks.small import record_of, table_of
 
 from bertkit.base.errors import InputError
-from bertkit.data.tables.record import BrokenRowError
+from bertkit.data.tables.record import BrokenRowError, NoLabelError
+from bertkit.tasks.choose.answers import read_answer
 from bertkit.tasks.columns import (
     LETTERS,
     MAX_LABEL_CHARS,
@@ -19,6 +20,7 @@ from bertkit.tasks.columns import (
     take_labels,
     take_text,
 )
+from bertkit.tasks.regress.task import take_number
 
 
 @pytest.mark.parametrize(
@@ -41,7 +43,7 @@ def test_what_can_be_a_label(value, label):
     assert take_label(record_of(y=value), "y") == label
 
 
-@pytest.mark.parametrize("value", [None, math.nan, math.inf, {}])
+@pytest.mark.parametrize("value", [math.nan, math.inf, {}])
 def test_what_cannot(value):
     with pytest.raises(BrokenRowError, match=r"t\.csv, line 2 has no label in y"):
         take_label(record_of(y=value), "y")
@@ -58,6 +60,20 @@ def test_labels_are_sorted_by_value_if_all_are_numbers():
     assert sort_labels({"1", "0.5", "-1.5"}) == ("-1.5", "0.5", "1")
     assert sort_labels({"+1", "-1", "+2"}) == ("-1", "+1", "+2")
     assert sort_labels({"10", "9", "x"}) == ("10", "9", "x")
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        take_label,
+        take_number,
+        lambda record, column: take_labels(record, column, ","),
+        lambda record, column: read_answer(record, column, ("a", "b")),
+    ],
+)
+def test_null_is_no_label(take):
+    with pytest.raises(NoLabelError, match=r"t\.csv, line 2 has null in y"):
+        take(record_of(y=None), "y")
 
 
 def test_a_label_must_be_there():
@@ -107,7 +123,7 @@ def test_labels_are_named_in_a_line():
     assert name_labels([str(number) for number in range(12)]).endswith(", 9 and 2 more")
 
 
-@pytest.mark.parametrize("value", [None, 3, {"a": 1}, ["a", None], ["a", ["b"]]])
+@pytest.mark.parametrize("value", [3, {"a": 1}, ["a", None], ["a", ["b"]]])
 def test_what_is_no_list_of_labels(value):
     with pytest.raises(BrokenRowError, match="a list of labels, or labels with ';' between"):
         take_labels(record_of(y=value), "y", ";")

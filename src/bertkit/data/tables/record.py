@@ -81,6 +81,10 @@ class BrokenRowError(InputError):
     """A row is unusable, to be left out and counted; the message begins with its place."""
 
 
+class NoLabelError(BrokenRowError):
+    """A row whose label is null, to be left out and counted as one without a label."""
+
+
 class Rows(NamedTuple):
     """The columns and rows of an opened table.
 

@@ -22,7 +22,7 @@ from bertkit.data.problems import RowReport
 from bertkit.data.tables.decoder import RowDecoder, check_standard_input
 from bertkit.data.tables.formats import find_format, glue, hub
 from bertkit.data.tables.origins import FileOrigin, InputOrigin, Origin
-from bertkit.data.tables.record import BrokenRowError, Record
+from bertkit.data.tables.record import BrokenRowError, NoLabelError, Record
 from bertkit.data.tables.rows import TEXTS, ListOrigin, Table, find_origin
 from bertkit.data.tables.settings import RecordFormat, RecordSettings
 
@@ -150,8 +150,9 @@ def read_examples(
 ) -> list[Example]:
     """Read all examples of a table into memory.
 
-    To leave a record out, `parse` raises `BrokenRowError`. `max_broken` is by default that of the
-    settings. `settle` decides what depends on all examples together, and returns those to use.
+    To leave a record out, `parse` raises `BrokenRowError` or `NoLabelError`. `max_broken` is by
+    default that of the settings. `settle` decides what depends on all examples together, and
+    returns those to use.
     """
     examples = []
     for record in table.records(report):
@@ -162,6 +163,8 @@ def read_examples(
             )
         try:
             examples.append(parse(record))
+        except NoLabelError as error:
+            report.add_unlabeled(str(error))
         except BrokenRowError as error:
             report.add_broken(str(error))
     examples = examples if settle is None else settle(examples, report)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from bertkit.base.errors import InputError
 from bertkit.data.problems import RowReport
 from bertkit.data.tables.record import BrokenRowError, Record
-from bertkit.tasks.columns import SHOWN_CHARS, take_value
+from bertkit.tasks.columns import SHOWN_CHARS, take_answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class GivenAnswer:
 
 def read_answer(record: Record, column: str, choices: tuple[str, ...]) -> GivenAnswer:
     """Read what a record gives as the correct choice: a position, the text of a choice, or both."""
-    value = take_value(record, column)
+    value = take_answer(record, column)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     is_number = isinstance(value, int) and not isinstance(value, bool)

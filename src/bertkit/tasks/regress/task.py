@@ -19,7 +19,7 @@ from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.reports.text import format_number
 from bertkit.tasks.batch import Encoded, Logits, TaskBatch
-from bertkit.tasks.columns import SHOWN_CHARS, find_column, take_value
+from bertkit.tasks.columns import SHOWN_CHARS, find_column, take_answer
 from bertkit.tasks.evaluation import Statistic, TaskScoring
 from bertkit.tasks.metrics.correlation import (
     mean_absolute_error,
@@ -72,7 +72,7 @@ class RegressExample(TextExample):
 
 def take_number(record: Record, column: str, decimal: str = ".") -> float:
     """Return the number in a column, which may be stored as text with a decimal separator."""
-    value = take_value(record, column)
+    value = take_answer(record, column)
     if isinstance(value, str) and decimal != ".":
         number = math.nan if "." in value else read_number(value.replace(decimal, "."))
     else:

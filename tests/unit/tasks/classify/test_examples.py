@@ -1,11 +1,14 @@
 """Records as texts with labels, and what follows from all of them."""
 
+import math
+
 import pytest
 from tests.closeness import close
 from tests.unit.tasks.small import record_of, table_of
 
 from bertkit.base.errors import InputError
 from bertkit.data.problems import RowReport
+from bertkit.data.tables.records import open_records, read_examples
 from bertkit.tasks.classify import ClassifySettings
 from bertkit.tasks.classify.examples import (
     ClassifyExample,
@@ -87,6 +90,21 @@ def test_marks_of_no_label_are_left_out_and_counted(values, marks):
     assert report.num_unlabeled == sum(value in marks for value in values)
     assert report.num_broken == 0
     report.check_share(0.0)
+
+
+@pytest.mark.parametrize("settings", [{}, {"multi_label": True}])
+def test_rows_whose_label_is_null_have_none(settings):
+    chosen = ClassifySettings(**settings)
+    table = open_records([{"text": "a", "label": label} for label in ("x", None, math.nan, "y")])
+    report = RowReport(table.name)
+    parse = ClassifyExample.build_parser(chosen, table, needs_answer=True)
+    assert len(read_examples(table, parse, report)) == 2
+    assert (report.num_unlabeled, report.num_broken) == (2, 0)
+    assert report.summary_lines() == [
+        "train: 2 of 4 rows (50.0 %) without a label and left out:",
+        "  train, row 2 has null in label",
+        "  train, row 3 has null in label",
+    ]
 
 
 def test_a_mark_is_a_label_where_it_is_listed_or_known():

@@ -35,9 +35,9 @@ PROMPT, OMITTED = "$ ", "…"
 INSTALLERS = ("pip ", "make ", "git ", "cd ")  # what a reader does once, and no test
 NUMBER = re.compile(r"[-+−]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 DURATION = re.compile(rf"{NUMBER.pattern}(?=[  ]?(?:s|ms|seconds?|minutes?|tokens/s|MB/s)\b)")
-# a figure with its interval: 90.0 % (79.9–100.0 %)
+# a figure with its interval: 90.0 % (79.9–100.0 %) or 94.1 % (73.0–99.0 %, 17 blanks)
 VALUE, LOW, HIGH = (rf"(?P<{name}>{NUMBER.pattern})(?: %)?" for name in ("value", "low", "high"))
-ESTIMATE = re.compile(rf"{VALUE} \({LOW}–{HIGH}\)")
+ESTIMATE = re.compile(rf"{VALUE} \({LOW}–{HIGH}(?=[,)])")
 ROUNDING = 0.02  # of a number with decimals, as a share of it, or of 1 below 1
 TIMEOUT_SECONDS = 300
 PROCESSORS = ROOT / "tests" / "processors"

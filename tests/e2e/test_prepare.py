@@ -146,7 +146,8 @@ def read_files(folder: Path) -> dict[Path, bytes]:
     [(1, "mlm"), (2, "mlm"), (2, "bert"), (9, "mlm"), (9, "bert")],
 )
 def test_what_prepare_finishes_pretrain_takes(tokenizer, tmp_path, num_documents, objective):
-    text = "\n".join(f"This is text {n}.\nIt goes on and on.\n" for n in range(num_documents))
+    lines = "It goes on.\nIt does so.\n" * 4
+    text = "\n".join(f"This is text {n}.\n{lines}" for n in range(num_documents))
     (tmp_path / "a.txt").write_text(text)
     assert run(tokenizer, tmp_path / "out", tmp_path / "a.txt", "--held-out", "0.00001") == 0
     words = ["--data", tmp_path / "out", "--output", tmp_path / "run", "--objective", objective]

@@ -45,7 +45,8 @@ class Document:
     """A text whose sentences are in their original order."""
 
     lines: tuple[str, ...]  # sentences or paragraphs in order, none of them blank
-    group: str  # its documents share a split, e.g. `books/austen.txt.gz#12`
+    group: str  # where it is; those of a group share a split, e.g. `books/austen.txt.gz#12`
+    split_key: str = ""  # what decides the split: the group without the folder, set by `prepare`
 
 
 @dataclass

@@ -50,7 +50,7 @@ class TextSource:
         refusal: why it is skipped, as a key of `OUTCOMES` and a cause; None if it is read.
     """
 
-    name: str  # in messages and groups
+    name: str  # in messages and groups: its folder and name
     format: str  # of `CorpusFormat`, or memory
     path: Path | RemoteFile | None = None  # None for standard input and texts in memory
     # on disk, or characters in memory; None if unknown, as for a pipe
@@ -60,6 +60,7 @@ class TextSource:
     sha256: str | None = None  # of these texts
     is_held_out: bool = False
     refusal: tuple[str, str] | None = field(default=None, init=False, compare=False)
+    own_name: str = field(default="", init=False, compare=False)  # without its folder
 
     def refuse(self, name: str, cause: str) -> None:
         """Mark this source as skipped, with a size of 0 bytes."""
@@ -112,6 +113,7 @@ def find_sources(
                 )
             here.add(identity)
             found.setdefault(identity, source.name)
+            source.own_name = source.own_name or source.name
             source.name = distinguish(source.name, taken)
             sources.append(source)
     return sources
@@ -140,6 +142,7 @@ def _file_source(
     if chosen == "auto":
         chosen = find_format(path, get_args(CorpusFormat)) or "text"
     source = TextSource(name, chosen, path, size_bytes=0, encoding=settings.encoding)
+    source.own_name = name.partition("/")[2]
     try:
         state = look_at(path)
     except (MissingFileError, StorageError):  # reading it will report and count the error

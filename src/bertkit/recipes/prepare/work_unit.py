@@ -5,7 +5,7 @@ import platform
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -137,7 +137,7 @@ def prepare_unit(
     }
     raw_bytes = num_characters = num_in_long = 0
     documents = (
-        document
+        replace(document, split_key=source.own_name + document.group.removeprefix(source.name))
         for source in sources
         for document in read_source(source, settings, report, advance)
     )
@@ -149,7 +149,7 @@ def prepare_unit(
                 num_in_long += sum(map(tokenizer.count_in_long_words, document.lines))
             if len(lengths):
                 is_held_out = sources[0].is_held_out
-                split = "held-out" if is_held_out else choose_split(document.group, settings)
+                split = "held-out" if is_held_out else choose_split(document.split_key, settings)
                 writers[split].add(ids, lengths)
             if len(lengths) <= 1:
                 report.add("one-sentence" if len(lengths) else "empty-document", document.group)
@@ -218,9 +218,9 @@ def split_document(document: Document, settings: PrepareSettings) -> list[str]:
     ]
 
 
-def choose_split(group: str, settings: PrepareSettings) -> Split:
-    """Choose the split of a group of documents: a pure function of its name and the seed."""
-    digest = hashlib.blake2b(f"{settings.seed}:{group}".encode(), digest_size=8).digest()
+def choose_split(key: str, settings: PrepareSettings) -> Split:
+    """Choose the split of a group of documents: a pure function of its key and the seed."""
+    digest = hashlib.blake2b(f"{settings.seed}:{key}".encode(), digest_size=8).digest()
     is_held_out = int.from_bytes(digest, "big") < settings.held_out * 2**64
     return "held-out" if is_held_out else "train"
 

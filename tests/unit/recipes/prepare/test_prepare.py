@@ -280,7 +280,7 @@ def test_shards_are_written_when_full(corpus, tokenizer, tmp_path, monkeypatch):
     monkeypatch.setattr(work_unit, "SHARD_TOKENS", 200)
     prepare([str(corpus)], tokenizer, tmp_path / "small", SETTINGS, workers=ONE)
     shards = ShardSet.open(tmp_path / "small", verify="all")
-    assert len(shards.train) > 20
+    assert len(shards.train) > 15
     assert max(shard.num_tokens for shard in shards.train) < 300
     for split in ("train", "held_out"):
         assert texts(tmp_path / "small", split) == texts(tmp_path / "large", split)
@@ -412,3 +412,21 @@ def test_a_killed_worker_is_said_so_and_the_same_call_goes_on(
     prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=ONE)
     prepare([str(corpus)], tokenizer, tmp_path / "whole", SETTINGS, workers=ONE)
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+def test_held_out_documents_do_not_depend_on_the_folder(corpus, tokenizer, tmp_path):
+    (other := tmp_path / "elsewhere" / "named otherwise").mkdir(parents=True)
+    for path in corpus.iterdir():
+        (other / path.name).write_bytes(path.read_bytes())
+    found = []
+    for number, inputs in enumerate(
+        ([corpus], [other], sorted(corpus.iterdir()), [f"{other}/*.txt"])
+    ):
+        output = tmp_path / f"shards-{number}"
+        prepare([str(each) for each in inputs], tokenizer, output, SETTINGS, workers=ONE)
+        found.append(texts(output, "held_out"))
+    assert found[0]
+    assert found == [found[0]] * 4
+    with_more = [str(corpus), str(other)]  # the same files again: the same draw
+    prepare(with_more, tokenizer, tmp_path / "both", SETTINGS, workers=ONE)
+    assert sorted(texts(tmp_path / "both", "held_out")) == sorted(found[0] * 2)

@@ -135,7 +135,7 @@ def test_next_sentence(trained, capsys):
     answer, accuracy = capsys.readouterr().out.splitlines()
     assert answer == describe_relation(likely)
     assert accuracy.startswith("This model is right on ")
-    assert accuracy.endswith(" % of held-out pairs.") or "near chance (50.0 %)" in accuracy
+    assert accuracy.endswith(" pairs) held out.") or "near chance (50.0 %)" in accuracy
 
 
 def test_inspect_tells_sizes_and_training(trained, capsys):
@@ -355,11 +355,8 @@ def test_a_model_file_that_can_not_be_meant(workshop, tmp_path, capsys, content,
 def test_text_of_unknown_words_only_is_refused(workshop, tmp_path, capsys):
     (tmp_path / "foreign.txt").write_text("我喜歡喝茶。\n她打開門。\n\n" * 60)
     command = f"prepare {tmp_path}/foreign.txt --tokenizer {workshop}/tokenizer --held-out 0.3"
-    assert main([*command.split(), "--output", f"{tmp_path}/shards"]) == 0
-    words = pretrain_words(workshop, tmp_path / "run")
-    words[words.index("--data") + 1] = str(tmp_path / "shards")
-    assert main(words) == 2
-    assert "has no known word to mask" in capsys.readouterr().err
+    assert main([*command.split(), "--output", f"{tmp_path}/shards"]) == 2
+    assert "so that all are read as [UNK]" in capsys.readouterr().err
 
 
 def test_every_run_is_measured_on_the_same_held_out_examples(workshop):

@@ -32,4 +32,5 @@ def test_a_run_of_an_earlier_version_is_resumed_to_its_end(name, tmp_path, monke
         expected = json.loads(old)
         values = {key: value for key, value in row.items() if key not in CLOCK_FIELDS}
         assert values.pop("event") == expected.pop("event")
+        values = {key: values[key] for key in expected}  # this version may log more
         assert values == close(expected, "float32")

@@ -28,6 +28,7 @@ from bertkit.inference.decoding.settings import check_seed
 from bertkit.inference.generation.settings import GeneratorSettings
 from bertkit.inference.settings import EngineSettings, FillOptions, LoadingSettings
 from bertkit.reports.text import format_percent
+from bertkit.tasks.metrics.shares import describe_share
 
 if TYPE_CHECKING:
     from bertkit.inference.fill_mask import FilledText
@@ -143,10 +144,11 @@ def describe_accuracy(opened: "OpenModel | None") -> str:
     from bertkit.jobs.inspect import describe_training
 
     training = None if opened is None else describe_training(opened)
-    accuracy = ((training or {}).get("held_out") or {}).get("nsp_accuracy")
+    held_out = (training or {}).get("held_out") or {}
+    accuracy = held_out.get("nsp_accuracy")
     if accuracy is None:
         return "How often this model is right isn't recorded with it."
-    right = f"This model is right on {format_percent(accuracy)} of held-out pairs"
+    right = f"This model is right on {describe_share(held_out, 'nsp_accuracy')} held out"
     if accuracy < CHANCE + MARGIN:
         return f"{right}, near chance ({format_percent(CHANCE)}): its answer says little."
     return f"{right}."

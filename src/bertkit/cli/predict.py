@@ -191,13 +191,15 @@ def describe(result: "FineTuneResult") -> str:
     saved, comparison = result.saved, result.comparison
     metrics, calibration = saved.metrics, saved.calibration
     shown = ", ".join(
-        f"{show(name, SHOWN_COLUMNS)} {format_metric(name, value)}"
+        f"{show(name, SHOWN_COLUMNS)} {format_metric(name, value, saved.intervals.get(name))}"
         for name, value in islice(metrics.items(), SHOWN_METRICS)
     )
     if len(metrics) > SHOWN_METRICS:  # one for each label
         shown += f" and {len(metrics) - SHOWN_METRICS:,} more in metrics.json"
     step = f"best after step {saved.best_step:,} of {saved.num_steps:,}"
-    line = f"{result.output}: {step if saved.num_steps else 'solved'}: {shown}"
+    step = step if saved.num_steps else "solved"
+    where = pluralize(saved.dev.num_examples, "held-out example")
+    line = f"{result.output}: {step}; {where}: {shown}"
     compared = [] if comparison is None else comparison.describe()
     sure = [] if calibration is None else [calibration.describe()]
     warnings = [f"WARNING: {warning}" for warning in saved.warnings]

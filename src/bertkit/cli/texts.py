@@ -20,7 +20,8 @@ from bertkit.base.progress import announce, show_progress
 from bertkit.base.settings import replace_surrogates
 from bertkit.data.problems import describe_unknown
 from bertkit.data.tables.decoder import check_standard_input
-from bertkit.reports.text import format_number, format_percent
+from bertkit.reports.text import format_number
+from bertkit.tasks.metrics.shares import describe_share
 
 if TYPE_CHECKING:
     from bertkit.checkpoints.hub import Part
@@ -297,10 +298,10 @@ def describe_metrics(metrics: Mapping[str, Any]) -> str:
     for name, words in METRIC_WORDS.items():
         if f"{name}_accuracy" in metrics:
             perplexity = metrics.get(f"{name}_perplexity")
-            more = "" if perplexity is None else f" (perplexity {perplexity:,.1f})"
-            parts.append(f"{words} accuracy {format_percent(metrics[f'{name}_accuracy'])}{more}")
+            more = "" if perplexity is None else f", perplexity {perplexity:,.1f}"
+            parts.append(f"{words} accuracy {describe_share(metrics, f'{name}_accuracy')}{more}")
     if "nsp_accuracy" in metrics:
-        parts.append(f"next-sentence accuracy {format_percent(metrics['nsp_accuracy'])}")
+        parts.append(f"next-sentence accuracy {describe_share(metrics, 'nsp_accuracy')}")
     return ", ".join(parts)
 
 

@@ -159,6 +159,9 @@ class ShardRecord(BaseModel):
         return self
 
 
+LATER_COUNTS = {"characters", "long_word_characters", "unknown_tokens"}  # not in every manifest
+
+
 class ShardsManifest(ChecksummedModel):
     """The manifest that `prepare` writes; determined by input, settings and tokenizer."""
 
@@ -305,8 +308,9 @@ class ShardSet:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the manifest: equal if all shards are equal."""
-        return hashlib.sha256(self.manifest.model_dump_json().encode()).hexdigest()
+        """SHA-256 of the manifest: equal if all shards are equal, also of earlier versions."""
+        content = self.manifest.model_dump_json(exclude=LATER_COUNTS)
+        return hashlib.sha256(content.encode()).hexdigest()
 
     def load_tokenizer(self) -> Tokenizer:
         """Load the copy of the tokenizer that the shards were made with."""

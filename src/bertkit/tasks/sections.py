@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import islice
 
 from bertkit.base.errors import pluralize
@@ -47,11 +48,19 @@ def build_sections(evaluation: Evaluation, before: Evaluation | None = None) -> 
     return sections
 
 
-def state_finding(metric: str, value: float | None, where: str, beside: str = "") -> str:
-    """State a result in a line: 77.5 % right (chance 50.0 %) on 40 held-out rows."""
-    shown = format_metric(metric, value)
+def state_finding(
+    metric: str,
+    value: float | None,
+    where: str,
+    beside: str = "",
+    interval: tuple[float, float] | None = None,
+) -> str:
+    """State a result in a line: 77.5 % right (63–88 %; chance 50.0 %) on 40 held-out rows."""
+    cell = MetricCell.of(metric, value, interval)
+    shown = str(replace(cell, interval=None))
     found = f"{shown} right" if metric == "accuracy" else f"{show_name(metric)} {shown}"
-    return f"{found}{f' ({beside})' if beside else ''} on {where}"
+    notes = "; ".join(filter(None, (cell.show_interval(), beside)))
+    return f"{found}{f' ({notes})' if notes else ''} on {where}"
 
 
 def show_name(metric: str) -> str:

@@ -93,7 +93,7 @@ def test_an_accuracy_near_chance_is_warned_of(monkeypatch, accuracy, is_warned):
     record = {"held_out": {"nsp_accuracy": accuracy}}
     monkeypatch.setattr("bertkit.jobs.inspect.describe_training", lambda _: record)
     line = describe_accuracy(object())
-    assert line.startswith(f"This model is right on {100 * accuracy:.1f} % of held-out pairs")
+    assert line.startswith(f"This model is right on {100 * accuracy:.1f} % held out")
     assert line.endswith("near chance (50.0 %): its answer says little.") == is_warned
 
 

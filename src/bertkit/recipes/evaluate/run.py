@@ -142,7 +142,13 @@ def write_evaluation(output: Path, result: EvaluateResult) -> None:
     where = f"{pluralize(number, 'row')} of {result.counts.name}"
     beside = show_chance(metric, measure_chance(result.counts, metric))
     report = Report(
-        state_finding(metric, result.metrics[metric], where, beside),
+        state_finding(
+            metric,
+            result.metrics[metric],
+            where,
+            beside,
+            result.evaluation.intervals.get(metric),
+        ),
         f"The model’s task is {result.task.name}. {CHANCE if beside else ''}".strip(),
         build_sections(result.evaluation),
         name=describe_model(result.model),

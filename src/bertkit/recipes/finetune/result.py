@@ -47,7 +47,9 @@ def build_page(facts: FineTuningFacts, history: TrainingHistory) -> Report:
     ]
     metric, where = final.task.metric, f"{saved.dev.num_examples:,} held-out rows"
     beside = show_chance(metric, final.baseline)
-    title = state_finding(metric, final.evaluation.metrics[metric], where, beside)
+    found = final.evaluation
+    interval = found.intervals.get(metric)
+    title = state_finding(metric, found.metrics[metric], where, beside, interval)
     return Report(title, summarize(facts), sections, name=facts.name)
 
 

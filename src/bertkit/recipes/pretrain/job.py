@@ -26,6 +26,7 @@ from bertkit.models.bert.neighbor_heads import attend_to_neighbors
 from bertkit.models.open_model import OpenModel
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.reports.text import format_percent
+from bertkit.tasks.metrics.shares import COUNT
 from bertkit.tasks.metrics.texts import find_bits_per_character, find_perplexity
 from bertkit.tasks.objectives.bert import BertObjective
 from bertkit.tasks.objectives.masked_pairs import IS_RANDOM
@@ -51,8 +52,10 @@ def evaluate_words(
     device: torch.device,
     advance: Callable[[int], None] | None = None,
 ) -> dict[str, float]:
-    """Return mean losses and accuracies, perplexity and bits per character."""
+    """Return mean losses and accuracies and their counts, perplexity and bits per character."""
     metrics = evaluate_batches(model, batches, objective.loss, device, advance)
+    for name in batches[0].target_counts:
+        metrics[f"{name}_{COUNT}"] = sum(batch.target_counts[name] for batch in batches)
     num_targets = sum(len(batch.labels) for batch in batches)
     lengths = tokenizer.token_lengths
     num_characters = sum(int(lengths[batch.labels.numpy()].sum()) for batch in batches)

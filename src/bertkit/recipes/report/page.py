@@ -25,6 +25,7 @@ from bertkit.recipes.report.facts import RunFacts
 from bertkit.reports.report import Charts, Command, Folded, Paragraph, Report, Section, Table
 from bertkit.reports.text import format_metric, format_percent
 from bertkit.tasks.evaluation import Evaluation
+from bertkit.tasks.metrics.shares import COUNT, describe_share, show_share
 from bertkit.tasks.objectives.settings import ObjectiveName
 from bertkit.tasks.sections import build_sections, show_chance, show_name, state_finding
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -154,8 +155,8 @@ SHOWN = {
 }
 # What a pre-training run achieves, in words.
 FINDINGS = {
-    "mlm_accuracy": "Fills {} of the blanks right",
-    "clm_accuracy": "Predicts {} of the next words right",
+    "mlm_accuracy": "Fills {} of {} blanks right",
+    "clm_accuracy": "Predicts {} of {} next words right",
 }
 WAYS: dict[ObjectiveName, str] = {
     "bert": "",
@@ -216,7 +217,9 @@ def state_run(facts: RunFacts) -> str:
     if result is not None:
         where = f"{result.dev.num_examples:,} held-out rows"
         beside = show_chance(result.metric, result.baseline)
-        return state_finding(result.metric, result.metrics[result.metric], where, beside)
+        name = result.metric
+        interval = result.intervals.get(name)
+        return state_finding(name, result.metrics[name], where, beside, interval)
     after = f"{history.num_steps:,} of {facts.record.num_steps:,} steps"
     if facts.task is None:
         after = f"{describe_number(history.train.last('tokens') or 0.0)} tokens"
@@ -224,8 +227,17 @@ def state_run(facts: RunFacts) -> str:
     found = last_metrics(facts)
     for name, words in FINDINGS.items():
         if name in found:
-            return f"{words.format(format_percent(found[name]))}{guess(facts)} after {after}"
+            return f"{state_share(facts, words, name, found[name])} after {after}"
     return f"Not evaluated yet: {after}" if not found else f"{describe_last(found)} after {after}"
+
+
+def state_share(facts: RunFacts, words: str, name: str, share: float) -> str:
+    """State a share with its number, its interval and a guess beside it, where they are known."""
+    number = facts.history.held_out.last(name.replace("accuracy", COUNT))
+    shown = words.format(format_percent(share), f"{number:,.0f}" if number else "the")
+    notes = [show_share(share, number) if number else "", guess(facts)]
+    beside = "; ".join(filter(None, notes))
+    return f"{shown} ({beside})" if beside else shown
 
 
 def describe_last(metrics: Mapping[str, float]) -> str:
@@ -240,7 +252,7 @@ def guess(facts: RunFacts) -> str:
         return ""
     counts = facts.shards.token_counts
     share = float(counts.max()) / max(1, facts.shards.manifest.train.tokens)
-    return f" (always the most frequent token: {format_percent(share)})"
+    return f"always the most frequent token: {format_percent(share)}"
 
 
 def describe_number(number: float) -> str:
@@ -271,11 +283,21 @@ def summarize(facts: RunFacts) -> str:
         f"{made}: {history.num_steps:,} of {facts.record.num_steps:,} steps, {tokens:,.0f} tokens,"
         f" {seconds / 60:.1f} minutes. {describe_state(facts)}"
     )
+    found = last_metrics(facts)
     last = ", ".join(
-        f"{SHOWN.get(name, name)} {format_metric(name, value)}"
-        for name, value in last_metrics(facts).items()
+        f"{SHOWN.get(name, name)} {show_metric(facts, name, value)}"
+        for name, value in found.items()
     )
     return f"{text} Latest on held-out data: {last}." if last else text
+
+
+def show_metric(facts: RunFacts, name: str, value: float) -> str:
+    """Format a metric of the last evaluation, a share of pre-training with number and interval."""
+    count = name.replace("accuracy", COUNT)
+    number = facts.history.held_out.last(count)
+    if number is None or facts.task is not None or count == name:
+        return format_metric(name, value)
+    return describe_share({name: value, count: number}, name)
 
 
 def describe_state(facts: RunFacts) -> str:

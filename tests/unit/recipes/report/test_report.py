@@ -197,7 +197,7 @@ def test_spikes_and_skipped_steps_are_listed_with_the_way_to_see_them_again(tmp_
 def test_a_fine_tuned_model_is_shown_by_epochs_with_its_worth(tmp_path):
     html = render(write_finetuned(tmp_path / "mood"))
     for words in (
-        "<h1>90.0 % right (chance 50.0 %) on 640 held-out rows</h1>",
+        "<h1>90.0 % right (85.0–95.0 %; chance 50.0 %) on 640 held-out rows</h1>",
         '<p class="name-of-page">mood</p>',
         "MiniLM, fine-tuned for the task classify: 40 of 40 steps",
         "every prediction is &#39;good&#39;",

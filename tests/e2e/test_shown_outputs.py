@@ -59,7 +59,7 @@ TRAINED = {
     r"^Prague  |\) \[documents/": UNSURE,  # of readers
     r"Held-out: loss ": FEW_TOKENS,
     r"% of the held-out blanks": FEW_TOKENS,
-    r"right on [\d.]+ % of held-out pairs": FEW_PAIRS,
+    r"right on [\d.]+ %.* held out": FEW_PAIRS,
     r"^ +(positive|negative) +\d+ +\d+$": FEW_ROWS,
     r"solved: f1 ": FEW_NAMES,
     r"^BLEU ": FEW_TEXTS,

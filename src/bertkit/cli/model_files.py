@@ -323,8 +323,11 @@ def describe_device(report: "DeviceReport") -> str:
     features = ", ".join(report.features) or "no instructions for bf16 or int8"
     lines = [f"{report.device}{' (default)' if report.is_default else ''}: {legible(report.model)}"]
     lines.append(f"  {features}{threads}")
+    jobs = {"inference": report.inference_precision, "training": report.training_precision}
+    if report.training_size:
+        jobs[f"training from {report.training_size} features on"] = jobs.pop("training")
+        jobs["training of smaller models"] = "fp32"
     for precision, rate in report.operations_per_second.items():
-        jobs = {"inference": report.inference_precision, "training": report.training_precision}
         taken = " and ".join(job for job, chosen in jobs.items() if chosen == precision)
         remark = f"  --precision auto for {taken}" if taken else ""
         lines.append(f"  {precision}  {rate / 1e9:8,.0f} GFLOP/s{remark}")

@@ -89,13 +89,16 @@ def choose_device(name: str) -> torch.device:
 
 
 def choose_precision(
-    name: Literal["auto", "fp32", "bf16"], device: torch.device, work: Work
+    name: Literal["auto", "fp32", "bf16"],
+    device: torch.device,
+    work: Work,
+    hidden_size: int | None = None,
 ) -> Literal["fp32", "bf16"]:
-    """Return the precision for a `--precision` flag: a function of the device and of nothing else.
+    """Return the precision for a `--precision` flag: a function of the device and the model's size.
 
-    auto takes bf16 on processors where it was measured to be faster (`BF16_GAINS`), and on GPUs
-    from Ampere on; earlier ones only emulate it, although `torch.cuda.is_bf16_supported` returns
-    True.
+    auto takes bf16 on processors where it was measured to be faster (`BF16_GAINS`), in training for
+    models of that hidden size, and on GPUs from Ampere on; earlier ones only emulate it, although
+    `torch.cuda.is_bf16_supported` returns True.
     """
     if name != "auto":
         if name == "bf16" and device.type == "cpu" and not has_native_bf16():
@@ -104,7 +107,10 @@ def choose_precision(
     if device.type == "cuda":
         return "bf16" if torch.cuda.get_device_capability(device) >= (8, 0) else "fp32"
     gain = find_bf16_gain()
-    return "bf16" if gain is not None and getattr(gain, work) > 1.0 else "fp32"
+    if gain is None:
+        return "fp32"
+    is_faster = gain.inference > 1.0 if work == "inference" else gain.trains_faster(hidden_size)
+    return "bf16" if is_faster else "fp32"
 
 
 def mixed_precision(
@@ -151,6 +157,7 @@ def synchronize(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
+WIDEST = 1 << 16  # wider than any model
 LEAST_GAIN = 1.5  # of a product; a model gains less, since it also does other things
 
 
@@ -164,8 +171,9 @@ class DeviceReport:
     features: tuple[str, ...]  # for products of bf16 and int8, or a GPU's compute capability
     operations_per_second: dict[str, float]  # of matrix products, measured
     inference_precision: str  # what `--precision auto` takes
-    training_precision: str
+    training_precision: str  # of the widest models
     is_default: bool  # whether `--device auto` takes it
+    training_size: int = 0  # hidden size below which models train in float32
     doubt: str = ""  # why `auto` may be wrong here; empty if it is right
 
 
@@ -179,7 +187,7 @@ def describe_device(device: torch.device) -> DeviceReport:
     """Measure a device."""
     is_cpu = device.type == "cpu"
     rates = {"fp32": measure_peak(device, "fp32"), "bf16": measure_peak(device, "bf16")}
-    inference = choose_precision("auto", device, "inference")
+    inference, gain = choose_precision("auto", device, "inference"), find_bf16_gain()
     return DeviceReport(
         device=str(device),
         model=read_processor().name if is_cpu else torch.cuda.get_device_name(device),
@@ -187,7 +195,8 @@ def describe_device(device: torch.device) -> DeviceReport:
         features=read_processor().flags if is_cpu else (_find_capability(device),),
         operations_per_second=rates,
         inference_precision=inference,
-        training_precision=choose_precision("auto", device, "training"),
+        training_precision=choose_precision("auto", device, "training", WIDEST),
+        training_size=gain.least_training_size if is_cpu and gain is not None else 0,
         is_default=choose_device("auto").type == device.type and not device.index,
         doubt=doubt_choice(inference, rates["bf16"] / rates["fp32"]),
     )

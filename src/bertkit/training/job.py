@@ -132,16 +132,23 @@ class Machine:
     peak_operations: float  # floating-point operations per second in matrix products, measured
 
     @classmethod
-    def choose(cls, settings: OptimizationSettings) -> Self:
+    def choose(
+        cls,
+        settings: OptimizationSettings,
+        find_hidden_size: Callable[[], int | None] = lambda: None,
+    ) -> Self:
         """Choose device and precision, and measure the peak.
 
+        With precision auto on a CPU, `find_hidden_size` is asked for the model's.
         On a CPU under Linux, this process keeps freed memory from then on, because training
         allocates blocks of the same sizes again and again.
         """
         device = choose_device(settings.device)
         if device.type == "cuda":
             torch.cuda.set_device(device)  # NCCL communicates from it
-        precision = choose_precision(settings.precision, device, "training")
+        is_open = settings.precision == "auto" and device.type == "cpu"
+        hidden_size = find_hidden_size() if is_open else None
+        precision = choose_precision(settings.precision, device, "training", hidden_size)
         prepare_memory(device)
         return cls(device, precision, measure_peak(device, precision))
 

@@ -145,6 +145,10 @@ class Recipe(ABC, Generic[AnyJob, Result]):
         It is compared with the record of a run that was begun.
         """
 
+    def find_hidden_size(self) -> int | None:
+        """Return the hidden size of the model, which may decide the precision; None if unknown."""
+        return None
+
     def find_finished(self, run: Run) -> Result | None:
         """Return the result of a finished run; None if something is left to do."""
         del run
@@ -248,7 +252,7 @@ def train(recipe: Recipe[AnyJob, Result], output: Path) -> Result:
                 before, wanted = None, recipe.describe(run)
             elif (result := recipe.find_finished(run)) is not None:
                 return result
-        machine = Machine.choose(keep_precision(recipe.settings, before))
+        machine = Machine.choose(keep_precision(recipe.settings, before), recipe.find_hidden_size)
         checkpoint = run.newest_checkpoint()
         state = run.read_state(checkpoint)
         job = recipe.open(checkpoint, machine)

@@ -32,15 +32,35 @@ class Bf16Gain:
     flag: str
     vendor: str  # empty for any
     inference: float  # for encoders, compared with the fastest engine in float32
-    training: float  # 0.0 if not measured
+    # for steps of models of a hidden size, the narrowest first; empty if not measured
+    training: tuple[tuple[int, float], ...]
+
+    def trains_faster(self, hidden_size: int | None) -> bool:
+        """Whether steps are faster in bf16, by the widest measured model that isn't wider.
+
+        A model narrower than all, or of an unknown size, counts as the narrowest.
+        """
+        gain = 0.0
+        for number, (measured_size, measured) in enumerate(self.training):
+            if not number or measured_size <= (hidden_size or 0):
+                gain = measured
+        return gain > 1.0
+
+    @property
+    def least_training_size(self) -> int:
+        """The hidden size from which on steps are faster in bf16; 0 if the size doesn't matter."""
+        sizes = [size for size, gain in self.training if gain > 1.0]
+        return sizes[0] if sizes and sizes[0] != self.training[0][0] else 0
 
 
 # The first row that fits counts; a processor without one computes in float32. docs/performance.md
 # has the measurements.
 BF16_GAINS = (
-    Bf16Gain("amx_bf16", "", inference=3.0, training=0.0),
-    Bf16Gain("avx512_bf16", "AuthenticAMD", inference=1.5, training=1.4),  # Zen 4
-    Bf16Gain("avx512_bf16", "GenuineIntel", inference=0.5, training=0.0),  # Xeon without AMX
+    Bf16Gain("amx_bf16", "", inference=3.0, training=((128, 0.94), (256, 1.32), (768, 2.5))),
+    Bf16Gain(
+        "avx512_bf16", "AuthenticAMD", inference=1.5, training=((128, 1.9), (256, 1.4))
+    ),  # Zen 4
+    Bf16Gain("avx512_bf16", "GenuineIntel", inference=0.5, training=()),  # Xeon without AMX
 )
 
 

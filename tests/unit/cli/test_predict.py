@@ -27,6 +27,8 @@ SAVED = SimpleNamespace(
     best_step=1200,
     num_steps=3000,
     metrics={"pearson": math.nan, "mse": 0.25},
+    intervals={"mse": (0.2, 0.3)},
+    dev=SimpleNamespace(num_examples=40),
     calibration=None,
     warnings=("every prediction is 'x'",),
 )
@@ -40,10 +42,10 @@ def with_metrics(**metrics):
 
 
 def test_a_result_is_told_in_a_line_and_what_is_odd_behind_it():
-    assert describe(RESULT).splitlines() == [
-        "out: best after step 1,200 of 3,000: pearson not defined, mse 0.250",
-        "WARNING: every prediction is 'x'",
-    ]
+    first, warning = describe(RESULT).splitlines()
+    step = "out: best after step 1,200 of 3,000; 40 held-out examples"
+    assert first == f"{step}: pearson not defined, mse 0.250 (0.200–0.300)"
+    assert warning == "WARNING: every prediction is 'x'"
 
 
 def test_a_label_steers_no_terminal():

@@ -9,8 +9,14 @@ from types import SimpleNamespace
 import pytest
 import torch
 from tests.closeness import close
+from tests.unit.inference.small import save_small
 
 from bertkit.cli.model_files import describe_device
+from bertkit.recipes.finetune.run import FineTuning, Sources
+from bertkit.recipes.finetune.settings import FineTuneSettings
+from bertkit.recipes.seq2seq.run import PairFiles, Seq2SeqTraining
+from bertkit.recipes.seq2seq.settings import TranslateSettings
+from bertkit.tasks.classify import ClassifySettings
 from bertkit.training import device as module
 from bertkit.training import processor
 from bertkit.training.device import (
@@ -22,7 +28,9 @@ from bertkit.training.device import (
     measure_peak,
     prepare_memory,
 )
+from bertkit.training.job import Machine
 from bertkit.training.processor import Processor
+from bertkit.training.run import RunRecord, keep_precision
 
 # Blocks of 40 MB, ten times: fresh pages each time are 100,000 of 4 KiB.
 PROGRAM = """
@@ -94,23 +102,37 @@ def test_memory_does_not_grow_with_the_number_of_shapes():
 
 
 CPU = torch.device("cpu")
+SIZES = (None, 32, 128, 192, 256, 384, 768, 1024)  # hidden sizes; None is unknown
+NEVER, ALWAYS = ["fp32"] * len(SIZES), ["bf16"] * len(SIZES)
+MIXED = ["fp32"] * 4 + ["bf16"] * 4  # bf16 from mini on
 
 
 @pytest.mark.parametrize(
     ("vendor", "flags", "inference", "training"),
     [
-        ("GenuineIntel", ("amx_bf16", "avx512_bf16"), "bf16", "fp32"),
-        ("GenuineIntel", ("avx512_bf16", "avx512_vnni"), "fp32", "fp32"),
-        ("AuthenticAMD", ("avx512_bf16", "avx512_vnni"), "bf16", "bf16"),
-        ("AuthenticAMD", (), "fp32", "fp32"),
-        ("", ("avx512_bf16",), "fp32", "fp32"),
+        ("GenuineIntel", ("amx_bf16", "avx512_bf16"), "bf16", MIXED),
+        ("GenuineIntel", ("avx512_bf16", "avx512_vnni"), "fp32", NEVER),
+        ("AuthenticAMD", ("avx512_bf16", "avx512_vnni"), "bf16", ALWAYS),
+        ("AuthenticAMD", (), "fp32", NEVER),
+        ("", ("avx512_bf16",), "fp32", NEVER),
     ],
 )
 def test_auto_follows_the_table(monkeypatch, vendor, flags, inference, training):
     monkeypatch.setattr(processor, "read_processor", lambda: Processor(vendor, "P", flags))
     monkeypatch.delattr(module, "time")  # whoever measures, fails
     assert choose_precision("auto", CPU, "inference") == inference
-    assert choose_precision("auto", CPU, "training") == training
+    found = {size: choose_precision("auto", CPU, "training", size) for size in SIZES}
+    assert found == dict(zip(SIZES, training, strict=True))
+
+
+def test_sizes_are_said_where_they_decide(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    flags = ("amx_bf16", "avx512_bf16")
+    monkeypatch.setattr(processor, "read_processor", lambda: Processor("GenuineIntel", "P", flags))
+    (report,) = describe_devices()
+    fp32, bf16 = describe_device(report).splitlines()[2:4]
+    assert fp32.endswith("GFLOP/s  --precision auto for training of smaller models")
+    assert bf16.endswith("--precision auto for inference and training from 256 features on")
 
 
 @pytest.mark.parametrize(("capability", "expected"), [((7, 5), "fp32"), ((8, 0), "bf16")])
@@ -186,3 +208,32 @@ def test_a_choice_that_measures_wrong_is_doubted(taken, gain, advised):
     assert (f"--precision {advised} " in doubt) if advised else not doubt
     line = describe_device(dataclasses.replace(GPU, doubt=doubt)).splitlines()[-1]
     assert (line.strip() == doubt) == bool(advised)
+
+
+def test_each_recipe_asks_by_its_model_and_a_run_goes_on_in_its_precision(monkeypatch, tmp_path):
+    flags = ("amx_bf16", "avx512_bf16")
+    monkeypatch.setattr(processor, "read_processor", lambda: Processor("GenuineIntel", "P", flags))
+    save_small(tmp_path / "narrow")
+    save_small(tmp_path / "wide", hidden_size=256)
+    asked = {}
+    for name in ("narrow", "wide"):
+        sources = Sources("classify", str(tmp_path / name), "train.csv")
+        recipes = (
+            FineTuning(sources, ClassifySettings(), FineTuneSettings()),
+            Seq2SeqTraining(PairFiles(()), TranslateSettings(model=str(tmp_path / name))),
+        )
+        asked[name] = [recipe.find_hidden_size() for recipe in recipes]
+    asked["new"] = [
+        Seq2SeqTraining(PairFiles(()), TranslateSettings(size=size)).find_hidden_size()
+        for size in ("tiny", "mini")
+    ]
+    assert asked == {"narrow": [8, 8], "wide": [256, 256], "new": [128, 256]}
+    settings = FineTuneSettings(device="cpu")
+    monkeypatch.setattr("bertkit.training.job.measure_peak", lambda *_: 1.0)
+    assert Machine.choose(settings, lambda: 256).precision == "bf16"
+    assert Machine.choose(settings, lambda: 128).precision == "fp32"
+    assert Machine.choose(settings).precision == "fp32"
+    versions = {"precision": "fp32"}
+    record = RunRecord(settings={}, data_fingerprint="", model={}, num_steps=9, versions=versions)
+    kept = keep_precision(settings, record)
+    assert Machine.choose(kept, pytest.fail).precision == "fp32"

@@ -38,7 +38,10 @@ TASK_HEADS = frozenset({"classifier", "qa_outputs", "lstm"})
 
 
 def open_pretrained(
-    name: str | Path, revision: str | None, task: Task[Any, Any], settings: FineTuneSettings
+    name: str | Path | OpenModel,
+    revision: str | None,
+    task: Task[Any, Any],
+    settings: FineTuneSettings,
 ) -> OpenModel:
     """Open a model with the task's labels and the run's dropout; check that it can be trained."""
     opened = OpenModel.open(name, revision=revision)

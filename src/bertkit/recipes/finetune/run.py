@@ -84,9 +84,18 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
         """The training examples and, if given, the held-out ones."""
         return open_tables(self.sources.train, self.sources.dev, self.settings)
 
+    @cached_property
+    def parent(self) -> OpenModel:
+        """The model to start from."""
+        return OpenModel.open(self.sources.model, revision=self.sources.revision)
+
     def describe(self, run: Run) -> RunRecord:
         """Return settings and data."""
         return describe_run(self.sources, self.tables, self.task_settings, self.settings)
+
+    def find_hidden_size(self) -> int:
+        """Return that of the model to start from."""
+        return self.parent.config.hidden_size
 
     def open(self, checkpoint: Path | None, machine: Machine) -> FineTuningJob:
         """Read data and model."""
@@ -99,7 +108,7 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
         else:
             task, data = prepared.task, prepared.data
         if checkpoint is None:
-            pretrained = open_pretrained(sources.model, sources.revision, task, settings)
+            pretrained = open_pretrained(self.parent, None, task, settings)
             source = identify(pretrained)
         else:
             pretrained = open_pretrained(checkpoint, None, task, settings)

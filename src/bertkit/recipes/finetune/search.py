@@ -235,7 +235,9 @@ def write_best(plan: Search, prepared: Prepared, comparison: Comparison) -> None
         plan.run(trial, prepared)
     parent = open_pretrained(place, None, prepared.task, settings)
     run, saved = Run(place / RUN_FOLDER), SavedFineTuning.read(place)
-    machine = Machine.choose(keep_precision(settings, run.read_record()))
+    machine = Machine.choose(
+        keep_precision(settings, run.read_record()), lambda: parent.config.hidden_size
+    )
     job = build_job(prepared, parent, machine, settings)
     write_model(plan.output, run, job, evaluate_model(job), saved, comparison)
 

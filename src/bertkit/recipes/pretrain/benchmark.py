@@ -126,9 +126,9 @@ def benchmark(
     shards = open_random_shards() if data is None else nullcontext(data)
     with joined_ranks() as ranks, shards as folder:
         recipes = [Pretraining(folder, each) for each in chosen]
-        machine = Machine.choose(settings)
         for recipe in recipes:
             recipe.open_data()
+        machine = Machine.choose(settings, recipes[0].find_hidden_size)
         rows = tuple(measure_length(recipe, machine) for recipe in recipes)
         parameters = recipes[0].begin_model().parameters()
     return PretrainBenchmark(

@@ -129,6 +129,10 @@ class Pretraining(Recipe[PretrainingJob, PretrainResult]):
             source={} if self.source is None else self.source.identify(),
         )
 
+    def find_hidden_size(self) -> int:
+        """Return that of the config, which `open_data` finds."""
+        return self.config.hidden_size
+
     def open(self, checkpoint: Path | None, machine: Machine) -> PretrainingJob:
         """Build the model with the weights of the checkpoint, or the initial ones."""
         if checkpoint is None:
@@ -204,7 +208,7 @@ def dry_run(data: Path, settings: PretrainSettings) -> DryRun:
     """Measure a few steps and an evaluation, and write nothing."""
     recipe = Pretraining(data, settings)
     recipe.open_data()
-    machine = Machine.choose(settings)
+    machine = Machine.choose(settings, recipe.find_hidden_size)
     job = recipe.open(None, machine)
     phases, shares = zip(*job.phases, strict=True)
     paces = [measure_pace(phase) for phase in phases]

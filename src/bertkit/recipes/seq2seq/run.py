@@ -84,10 +84,16 @@ def train_tokenizer(texts: Sequence[Sequence[str]], settings: Seq2SeqSettings) -
     return Tokenizer(vocabulary, wanted.tokenizer_settings())
 
 
+def choose_hidden_size(settings: Seq2SeqSettings) -> int:
+    """Return the hidden size of encoder and decoder of a new model."""
+    named = {} if settings.size is None else PRESETS[settings.size]
+    return settings.hidden_size or named.get("hidden_size", DEFAULT_HIDDEN_SIZE)
+
+
 def choose_sizes(settings: Seq2SeqSettings, tokenizer: Tokenizer) -> BertConfig:
     """Build the config of encoder and decoder for a new model."""
     named = {} if settings.size is None else PRESETS[settings.size]
-    hidden = settings.hidden_size or named.get("hidden_size", DEFAULT_HIDDEN_SIZE)
+    hidden = choose_hidden_size(settings)
     is_named = "hidden_size" in named and settings.hidden_size is None
     inner = named["intermediate_size"] if is_named else 2 * hidden
     longest = max(settings.max_source_length, settings.max_target_length)
@@ -218,6 +224,13 @@ class Seq2SeqTraining(ModelRecipe[Seq2SeqJob, Seq2SeqResult]):
         """Return settings, with the budget, and data."""
         WRITING_METRICS[self.settings.kind].measure([""], [""])  # before hours of training
         return describe_run(self.files, self.settings)
+
+    def find_hidden_size(self) -> int:
+        """Return that of the encoder to start from, or of a new model."""
+        if self.settings.model is None:
+            return choose_hidden_size(self.settings)
+        opened = OpenModel.open(self.settings.model, revision=self.settings.revision)
+        return opened.config.hidden_size
 
     def open(self, checkpoint: Path | None, machine: Machine) -> Seq2SeqJob:
         """Read data and model; announce the counts of the pairs and their problems."""

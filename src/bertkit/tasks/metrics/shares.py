@@ -9,7 +9,7 @@ from bertkit.reports.text import MetricCell, format_percent
 QUANTILE = 1.959963984540054  # of the normal distribution, for 95 %
 COUNT = "count"  # `mlm_count` says how many words `mlm_accuracy` is a share of
 # What the accuracies of pre-training are shares of.
-UNITS = {"mlm": "blank", "clm": "next word", "nsp": "pair"}
+UNITS = {"mlm": "blank", "clm": "next word", "word": "next word", "nsp": "pair"}
 
 
 def wilson_interval(share: float, number: float) -> tuple[float, float]:

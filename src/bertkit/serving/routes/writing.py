@@ -1,6 +1,5 @@
 """Routes that continue a text: bertkit's own, OpenAI's completions, and the Hub's."""
 
-import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -195,7 +194,11 @@ class CompletionUsage(Usage):
 
 @dataclass(frozen=True)
 class Completions:
-    """The answer of `/v1/completions`."""
+    """The answer of `/v1/completions`.
+
+    Attributes:
+        created: when the model's folder changed last, as in the list of models.
+    """
 
     id: str
     object: str
@@ -215,7 +218,7 @@ async def complete(call: RequestContext, body: CompletionsBody) -> Completions |
     options = translate_names(body.model_extra or {})
     if options.get("temperature") == 0:
         options = {key: options[key] for key in options.keys() - DRAWING - {"sample", "seed"}}
-    created = int(time.time())
+    created = call.find("generate").changed
     if body.stream:
         prompt = take_one(body.prompt, "prompt")
         shape = partial(shape_chunk, call, created, prompt if body.keeps_prompt else "")

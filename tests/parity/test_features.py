@@ -46,7 +46,7 @@ def test_states_of_every_layer_agree_in_batches(theirs, folder):
 
 @pytest.mark.parametrize("text", ["w1 w7 w90 w3", ("w5 w6", "w1 w2 w3"), "w4 " * 600])
 def test_features_and_c_agree(theirs, folder, text):
-    extract = FeatureExtractor.load(folder, device="cpu", engine="torch")
+    extract = FeatureExtractor.load(folder, device="cpu", engine="torch", precision="fp32")
     found = extract(text, layers=LAYERS, combine="none")
     ids, segments = (
         torch.tensor([values]) for values in (found.encoding.ids, found.encoding.token_type_ids)

@@ -309,7 +309,7 @@ def test_transformers_cuts_texts_where_fine_tuning_did(tmp_path, monkeypatch):
     assert tokenizer.model_max_length == 8
     long = "the cat saw a dog . a dog lost the hat"
     (output / "task.json").unlink()  # then the folder is like one of transformers
-    classify = Predictor.load(output, device="cpu", engine="torch")
+    classify = Predictor.load(output, device="cpu", engine="torch", precision="fp32")
     assert classify.task.settings.max_length == 8
     pipeline = transformers.pipeline("text-classification", str(output), device="cpu", top_k=None)
     (found,) = pipeline([long], truncation=True)

@@ -110,7 +110,7 @@ def assert_same_embeddings(first: Path, second: Path, **options: object) -> None
     expected = embed(first, **options)
     assert np.ptp(expected, axis=0).max() > 1e-3  # the texts differ, so that equal means something
     assert_close(embed(second, **options), expected)
-    ours = Embedder.load(second, EmbedderSettings(engine="torch", **options))
+    ours = Embedder.load(second, EmbedderSettings(engine="torch", precision="fp32", **options))
     assert_close(ours(TEXTS), expected)
 
 
@@ -196,12 +196,8 @@ def test_a_shorter_length_cuts_texts_where_they_were_cut(encoder, tmp_path):
 def test_choices_are_those_of_encode(encoder, tmp_path, is_scaled):
     source = build(encoder, tmp_path / "theirs", modules.Pooling(8))
     options = {"prompt": "the cat ", "truncate_dim": 3, "normalize_embeddings": is_scaled}
-    ours = Embedder.load(
-        source,
-        EmbedderSettings(
-            engine="torch", prompt="the cat ", dimensions=3, normalize=is_scaled or None
-        ),
-    )
+    chosen = {"prompt": "the cat ", "dimensions": 3, "normalize": is_scaled or None}
+    ours = Embedder.load(source, EmbedderSettings(engine="torch", precision="fp32", **chosen))
     assert_close(ours(TEXTS), embed(source, **options))
 
 

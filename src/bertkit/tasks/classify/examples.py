@@ -26,6 +26,7 @@ from bertkit.tasks.texts import TextExample, Texts, build_text_parser
 USUAL_LABEL = ("label", "labels")
 FLAGS = {"0": False, "1": True, "false": False, "true": True}
 FLAG_VALUES = FLAGS.keys() | {*NEGATIVE_MARKS}
+OTHER_SEPARATORS = (";", "|", "/", ",")
 RARE = 0.2  # of the equal share of a label
 # Pairs of labels, sorted by name, of which the second is clearly the positive one.
 CLEAR_PAIRS = {
@@ -77,6 +78,11 @@ class ClassifyExample(TextExample):
         listed = settings.label_names or known
         if settings.multi_label:
             examples = _read_flags(examples, listed, report)
+            if mark := find_separator(examples):
+                report.notes.append(
+                    f"no text has several labels, and {mark!r} stands between the parts of some;"
+                    f" --label-separator {mark!r} reads them as labels"
+                )
         found = {label for example in examples for label in example.label_names}
         marks = find_marks(found, listed)
         if not listed and (line := explain_kept(found, marks)):
@@ -128,6 +134,22 @@ def _read_flags(examples: list[Labeled], listed: Sequence[str], report: RowRepor
         f" {name_labels(names)}" + ("" if listed else ", which --labels can name")
     )
     return [replace(one, labels=_name_flags(one.label_names, names)) for one in examples]
+
+
+def find_separator(examples: Sequence[ClassifyExample]) -> str | None:
+    """Return a mark that seems to separate labels, though it isn't the separator; else None.
+
+    No text has several labels, and the parts of some labels are labels too.
+    """
+    labels = {label for example in examples for label in example.label_names}
+    if any(len(example.label_names) > 1 for example in examples):
+        return None
+    for mark in OTHER_SEPARATORS:
+        joined = [label for label in labels if mark in label]
+        parts = Counter(part.strip() for label in joined for part in label.split(mark))
+        if any(count > 1 or part in labels for part, count in parts.items()):
+            return mark
+    return None
 
 
 def _name_flags(flags: Sequence[str], names: Sequence[str]) -> tuple[str, ...] | None:

@@ -148,6 +148,16 @@ def test_lists_of_flags_are_not_labels(values):
         settle(values, MANY.model_copy(update={"labels": "bad,late"}))
 
 
+@pytest.mark.parametrize("mark", [";", "|", "/"])
+def test_another_separator_of_labels_is_told(mark):
+    labels, report = settle([f"x{mark}y", "x", f"y{mark} z"], ClassifySettings(multi_label=True))
+    assert labels[0] == (f"x{mark}y",)
+    (note,) = report.notes
+    assert note.endswith(f"--label-separator {mark!r} reads them as labels")
+    for values in (["a/b", "c", "d/e"], [["x/y", "x"], ["y"]], ["x", "y"]):
+        assert settle(values, ClassifySettings(multi_label=True))[1].notes == []
+
+
 def test_flags_may_be_unknown():
     labels, report = settle([[0, 1], [-1, -1], [1, 1]], MANY)
     assert (labels, report.num_unlabeled) == ([("1",), ("0", "1")], 1)

@@ -226,9 +226,15 @@ def _warn_of_spellings(tags: Iterable[str]) -> list[str]:
 
 
 def warn_of_plain(examples: Sequence[TagExample]) -> list[str]:
-    """Warn if the tags mark entities but for some, so that words are tagged independently."""
+    """Warn if the tags mark entities but for some, or are numbers, so that no entity is found."""
     counts = count_tags(examples)
     strays = list_strays(counts)
+    if all(map(str.isdecimal, counts)):
+        line = (
+            "tags are numbers, so words are tagged independently and no entities are found; replace"
+            " them by their names, such as B-PER, or give --scheme plain if it is intended"
+        )
+        return [line]
     if not strays:
         return []
     number = pluralize(sum(counts[tag] for tag in strays), "word")

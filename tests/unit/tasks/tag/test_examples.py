@@ -11,7 +11,14 @@ from bertkit.data.problems import RowReport
 from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import open_records
 from bertkit.tasks.tag import TagSettings
-from bertkit.tasks.tag.examples import TagExample, cut_windows, is_blank, list_warnings, read_tags
+from bertkit.tasks.tag.examples import (
+    TagExample,
+    cut_windows,
+    is_blank,
+    list_warnings,
+    read_tags,
+    warn_of_plain,
+)
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -32,6 +39,13 @@ def test_words_may_have_no_tag(mark):
     assert report.num_unlabeled == 1
     assert list_warnings(found, "BIO")
     assert settle((mark, "0"), known=(mark, "0"))[0][0].tags == (mark, "0")
+
+
+def test_tags_without_names_are_told():
+    numbers = [TagExample(words=("a", "b"), tags=("0", "12"))]
+    (line,) = warn_of_plain(numbers)
+    assert line.startswith("tags are numbers, so words are tagged independently and no entities")
+    assert warn_of_plain([TagExample(words=("a", "b"), tags=("NOUN", "X"))]) == []
 
 
 def test_marks_that_are_tags_stay():

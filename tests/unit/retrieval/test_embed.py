@@ -511,6 +511,8 @@ def test_a_row_that_is_no_text_ends_it_with_a_message(embedder, tmp_path, monkey
     with pytest.raises(InputError, match=r"a\.jsonl, row 31 isn't JSON"):
         embed("model", source, tmp_path / "vectors.npy", settings())
     assert not (tmp_path / "vectors.npy").exists()
+    source.write_text('"cat"\n' * 31)  # corrected, it is another input, and needs no flag
+    assert embed("model", source, tmp_path / "vectors.npy", settings()).num_rows == 31
 
 
 def test_vectors_that_are_not_finite_are_refused(embedder, source, tmp_path, monkeypatch):

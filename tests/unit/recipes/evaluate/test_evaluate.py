@@ -16,7 +16,7 @@ from bertkit.base.output import list_names
 from bertkit.cli.main import main
 from bertkit.inference.predictor import Answerer, Classifier, Tagger
 from bertkit.recipes.evaluate.held_out import align, render, render_confusion, render_mistakes
-from bertkit.recipes.evaluate.run import describe_calibration, describe_confusion
+from bertkit.recipes.evaluate.run import describe_calibration, describe_confusion, measure_chance
 from bertkit.tasks.evaluation import Evaluation, Mistake
 
 TEXTS = ("the cat", "a dog saw the hat", "", "the hat lost a cat", "hat dog")
@@ -271,3 +271,10 @@ def test_what_is_not_defined_is_null():
     assert describe_calibration(Evaluation({})) is None
     none = np.empty(0)
     assert describe_calibration(Evaluation({}, confidences=none, is_right=none > 0)) is None
+
+
+def test_chance_is_the_share_of_the_most_frequent_label_and_known_for_accuracy_alone():
+    counts = SimpleNamespace(labels={"good": 3, "bad": 1})
+    assert measure_chance(counts, "accuracy") == {"accuracy": 0.75}
+    assert measure_chance(counts, "macro_f1") == {}
+    assert measure_chance(SimpleNamespace(labels={}), "accuracy") == {}

@@ -121,7 +121,7 @@ def test_too_little_text_is_refused():
 
 def test_without_gensim_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "gensim.models", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'bertkit-studies\[vectors\]'"):
+    with pytest.raises(MissingExtraError, match="pip install gensim"):
         learn_vectors([["7"]], 20, SETTINGS)
 
 

@@ -48,7 +48,7 @@ UNSURE = Tolerance(
     40, 0, "a model of a minute or less: its answer is compared, how sure it is only roughly"
 )
 FEW_TOKENS = Tolerance(10, 0.3, "some hundred held-out tokens, after a minute of training")
-FEW_PAIRS = Tolerance(15, 0, "44 held-out pairs, which a model of 60 steps guesses")
+FEW_PAIRS = Tolerance(15, 0, "some fifty held-out pairs, which a model of 60 steps guesses")
 FEW_ROWS = Tolerance(0, 0, "30 rows, as many as the interval of the accuracy allows", counts=4)
 FEW_NAMES = Tolerance(20, 0, "35 names of three kinds: one is three points, more of its kind")
 FEW_TEXTS = Tolerance(0, 0.1, "BLEU of some dozen short pairs")

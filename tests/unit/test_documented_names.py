@@ -106,7 +106,9 @@ def find_problem(span: str) -> str | None:
         return None if is_command(words[1:]) else "no command"
     if span.startswith("--"):
         flags = (ROOT / "docs/reference/commands.md").read_text("utf-8")
-        return None if re.search(rf"`{words[0]}\b", flags) else "no flag"
+        of_tests = (ROOT / "conftest.py").read_text("utf-8")
+        is_known = re.search(rf"`{words[0]}\b", flags) or f'"{words[0]}"' in of_tests
+        return None if is_known else "no flag"
     if PATH.fullmatch(span):
         return None if is_path(span) else "no file"
     if CONSTANT.fullmatch(span):

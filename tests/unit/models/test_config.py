@@ -3,7 +3,7 @@ import json
 import pytest
 
 from bertkit.base.errors import CheckpointError, SettingsError
-from bertkit.models.bert.config import PRESETS, BertConfig
+from bertkit.models.bert.config import PRESETS, BertConfig, find_sizes
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.nn.block import ACTIVATIONS
 
@@ -165,3 +165,33 @@ def test_a_size_is_a_whole_number_and_nothing_like_it(value):
 def test_heads_have_64_features(name):
     config = BertConfig.preset(name)
     assert config.hidden_size == 64 * config.num_attention_heads
+
+
+@pytest.mark.parametrize(
+    ("name", "heads"), [("3x128", 2), ("1x64", 1), ("2x32", 1), ("5x96", 1), ("6x320", 5)]
+)
+def test_layers_by_width_have_heads_of_64_features(name, heads):
+    config = BertConfig.preset(name, vocab_size=9)
+    layers, width = map(int, name.split("x"))
+    assert (config.num_hidden_layers, config.hidden_size) == (layers, width)
+    assert (config.num_attention_heads, config.intermediate_size) == (heads, 4 * width)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("3x200", "must be a multiple of 64, .* give 3x192 or 3x256, or a config.json"),
+        ("3x60", "must be a multiple of 8, .* give 3x56 or 3x64"),
+        ("3x3", "give 3x8 or 3x16"),
+        ("0x64", "or layers x width, such as 3x128"),
+        ("3X128", "or layers x width, such as 3x128"),
+    ],
+)
+def test_a_width_that_can_not_be_divided_names_one_that_can(name, message):
+    with pytest.raises(SettingsError, match=message):
+        BertConfig.preset(name)
+
+
+def test_the_presets_are_layers_by_width():
+    assert find_sizes("2x128") == PRESETS["tiny"]
+    assert find_sizes("12x768") == PRESETS["base"]

@@ -1,6 +1,7 @@
 """The sizes of a BERT, under the names of `config.json`."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
@@ -254,14 +255,12 @@ class BertConfig(ModelConfig):
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> Self:
-        """Return the config of a published size, with changes such as `vocab_size`.
+        """Return the config of a named size, as `find_sizes`, with changes such as `vocab_size`.
 
         Raises:
             SettingsError: there is no such size.
         """
-        if name not in PRESETS:
-            raise SettingsError(f"unknown preset {name!r}; expected one of {', '.join(PRESETS)}")
-        return cls(**{**PRESETS[name], **changes})
+        return cls(**{**find_sizes(name), **changes})
 
     @classmethod
     def from_dict(cls, values: dict[str, Any], source: str | Path) -> Self:
@@ -279,11 +278,16 @@ class BertConfig(ModelConfig):
         return super().from_dict(values, source)
 
 
+HEAD_FEATURES = 64
+NARROW_STEP = 8  # of the widths of models with one head
+LAYERS_BY_WIDTH = re.compile(r"([1-9]\d{0,2})x([1-9]\d{0,4})", re.ASCII)
+
+
 def _sizes(num_layers: int, hidden_size: int) -> dict[str, int]:
     return {
         "num_hidden_layers": num_layers,
         "hidden_size": hidden_size,
-        "num_attention_heads": hidden_size // 64,
+        "num_attention_heads": max(1, hidden_size // HEAD_FEATURES),
         "intermediate_size": 4 * hidden_size,
     }
 
@@ -297,6 +301,33 @@ PRESETS: dict[str, dict[str, int]] = {
     "base": _sizes(12, 768),
     "large": _sizes(24, 1024),
 }
+
+
+def find_sizes(name: str) -> dict[str, int]:
+    """Return the sizes of a preset, or of layers x width, such as 3x128.
+
+    A head has 64 features, as in the presets, and a feed-forward layer is four times as wide.
+
+    Raises:
+        SettingsError: it is neither, or the width can't be divided among heads.
+    """
+    if name in PRESETS:
+        return PRESETS[name]
+    if (found := LAYERS_BY_WIDTH.fullmatch(name)) is None:
+        known = ", ".join(PRESETS)
+        raise SettingsError(
+            f"unknown preset {name!r}; expected one of {known}, or layers x width, such as 3x128"
+        )
+    layers, width = map(int, found.groups())
+    step = HEAD_FEATURES if width >= 2 * HEAD_FEATURES else NARROW_STEP
+    if width % step:
+        lower = max(step, width - width % step)
+        raise SettingsError(
+            f"the width of {name} must be a multiple of {step}, because a head has {HEAD_FEATURES}"
+            f" features, or a narrow model one head: give {layers}x{lower} or"
+            f" {layers}x{lower + step}, or a config.json with other heads"
+        )
+    return _sizes(layers, width)
 
 
 class Unsupported(NamedTuple):

@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from bertkit.base.errors import InputError
 from bertkit.models.bert.encoder import BertEncoder
 from bertkit.nn.block import EncoderBlock
 
@@ -35,6 +36,11 @@ def attend_to_neighbors(encoder: BertEncoder) -> None:
     attention = block.attention
     offsets = CAUSAL_OFFSETS if attention.is_causal else OFFSETS
     hidden_size, num_heads = positions.shape[1], attention.num_heads
+    if hidden_size % 2:
+        raise InputError(
+            f"hidden_size must be even for sines and cosines, and is {hidden_size}; give an even"
+            " one, or --initialization random"
+        )
     num_pairs = hidden_size // num_heads // 2
     frequencies = wave_frequencies(hidden_size)
     with torch.no_grad():

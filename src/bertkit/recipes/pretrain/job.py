@@ -20,7 +20,7 @@ from bertkit.base.files import read_json
 from bertkit.base.progress import announce
 from bertkit.data.order import ExampleOrder
 from bertkit.data.shards import Shard, ShardSet
-from bertkit.models.bert.config import PRESETS, BertConfig
+from bertkit.models.bert.config import BertConfig, find_sizes
 from bertkit.models.bert.heads import IS_NEXT, WordScoringBert
 from bertkit.models.bert.neighbor_heads import attend_to_neighbors
 from bertkit.models.open_model import OpenModel
@@ -181,9 +181,9 @@ def build_config(settings: PretrainSettings, tokenizer: Tokenizer) -> BertConfig
     }
     if settings.initializer_range is not None:
         changes["initializer_range"] = settings.initializer_range
-    if settings.model in PRESETS or not settings.model.endswith(".json"):
-        if settings.initialization == "neighbors" and settings.model in PRESETS:
-            scaled = SCALED_DEVIATION / math.sqrt(PRESETS[settings.model]["hidden_size"])
+    if not settings.model.endswith(".json"):
+        if settings.initialization == "neighbors":
+            scaled = SCALED_DEVIATION / math.sqrt(find_sizes(settings.model)["hidden_size"])
             changes = {"initializer_range": scaled, **changes}
         return BertConfig.preset(settings.model, **changes)
     path = Path(settings.model)

@@ -66,7 +66,8 @@ class PretrainSettings(ObjectiveSettings, TrainingSettings):
 
     model: str | None = Field(
         default=DEFAULT_MODEL,
-        description="tiny, mini, small, medium, base, large, or a config.json with other sizes.",
+        description="tiny, mini, small, medium, base, large, layers x width such as 3x128, or a"
+        " config.json with other sizes.",
     )
     start_from: Annotated[str | None, Parameter(name="from")] = Field(
         default=None,

@@ -30,6 +30,7 @@ from bertkit.tasks.batch import Encoded
 from bertkit.tasks.classify import ClassifySettings
 from bertkit.tasks.table import TASKS
 
+MULTIPLIED = 50.0  # heads multiply what the encoder rounds: their sums have parts of this size
 SETTINGS = FineTuneSettings(epochs=1, batch_size=4, learning_rate=1e-2, device="cpu")
 
 
@@ -263,7 +264,7 @@ def check_elsewhere(name: str, output: Path, library: str) -> None:
     if library == "transformers":
         theirs = compute(case, output, encoded, scored=predictor.task.scored)
         for one, other in zip(ours, theirs, strict=True):
-            assert_close(one, other)
+            assert_close(one, other, floor=MULTIPLIED)
         return
     with pytest.raises(RuntimeError, match="ignore_mismatched_sizes"):
         getattr(transformers, case.model).from_pretrained(output)
@@ -273,7 +274,7 @@ def check_elsewhere(name: str, output: Path, library: str) -> None:
         assert "SentenceTransformer(…).encode(texts)" in (output / "README.md").read_text()
         model = SentenceTransformer(str(output), device="cpu")
         theirs = model.encode(list(case.inputs), convert_to_tensor=True)
-        assert_close(torch.cat(ours), theirs)
+        assert_close(torch.cat(ours), theirs, floor=MULTIPLIED)
     else:
         assert not (output / "modules.json").exists()
 

@@ -3,7 +3,6 @@
 import bertkit
 
 TEXTS = (
-    "The squirrel lives in the [MASK].",
     "Ben is a young owl and lives in the [MASK].",
     "It was winter. The snow was white and the [MASK] was frozen.",
     "The cow stands all day and is never bored. Every morning she eats [MASK].",
@@ -17,9 +16,8 @@ def main() -> None:
     trained = bertkit.pretrain(
         "data/story.txt", output="out/own-bert", model="tiny", steps=300, max_length=64
     )
-    print(
-        f"{100 * trained.metrics['mlm_accuracy']:.1f} % of the held-out blanks are filled correctly"
-    )
+    accuracy, num_blanks = trained.metrics["mlm_accuracy"], trained.metrics["mlm_count"]
+    print(f"{100 * accuracy:.1f} % of {num_blanks:.0f} held-out blanks are filled correctly")
 
     for text in TEXTS:
         best = bertkit.fill_mask(text, model="out/own-bert").blanks[0][0]

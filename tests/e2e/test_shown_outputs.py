@@ -48,6 +48,7 @@ UNSURE = Tolerance(
     40, 0, "a model of a minute or less: its answer is compared, how sure it is only roughly"
 )
 FEW_TOKENS = Tolerance(10, 0.3, "some hundred held-out tokens, after a minute of training")
+FEW_BLANKS = Tolerance(20, 0, "17 blanks, one of which is six points")
 FEW_PAIRS = Tolerance(15, 0, "some fifty held-out pairs, which a model of 60 steps guesses")
 FEW_ROWS = Tolerance(0, 0, "30 rows, as many as the interval of the accuracy allows", counts=4)
 FEW_NAMES = Tolerance(20, 0, "35 names of three kinds: one is three points, more of its kind")
@@ -58,7 +59,7 @@ TRAINED = {
     r"[A-Z]{4,}.* \([\d.]+ %\)$": UNSURE,  # of examples/own_bert.py
     r"^Prague  |\) \[documents/": UNSURE,  # of readers
     r"Held-out: loss ": FEW_TOKENS,
-    r"% of the held-out blanks": FEW_TOKENS,
+    r"% of \d+ held-out blanks": FEW_BLANKS,
     r"right on [\d.]+ %.* held out": FEW_PAIRS,
     r"^ +(positive|negative) +\d+ +\d+$": FEW_ROWS,
     r"solved: f1 ": FEW_NAMES,

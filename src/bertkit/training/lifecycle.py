@@ -58,7 +58,8 @@ def drop_left_checkpoints(run: Run) -> None:
 
 logger = logging.getLogger(__name__)
 
-WRITTEN_KEYS = {"architectures", "dtype", "torch_dtype"}  # of a config; each checkpoint sets them
+# Keys of a config that don't change a run: each checkpoint sets them, or only other tools read them.
+WRITTEN_KEYS = {"architectures", "dtype", "torch_dtype", "sentence_transformers"}
 
 
 @contextmanager

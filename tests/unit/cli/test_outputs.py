@@ -11,22 +11,22 @@ from bertkit.cli.main import build_app, list_commands, list_flags, main
 
 PLACES = {"output", "svg", "png", "index-folder"}  # flags that name what is written
 TEXTS, TABLE, FOLDER = "{folder}/texts.txt", "{folder}/table.csv", "{folder}/corpus"
-MODEL, MISSING = "{folder}/model", "{folder}/missing"
+MODEL, EMPTY, MISSING = "{folder}/model", "{folder}/empty", "{folder}/missing"
 
 TASKS = ("classify", "regress", "tag", "answer", "choose", "extract")
 
 # Words of each command, and how the name of its output ends. What it reads need only be there as
-# far as it is looked at before the output is; so a model is mostly missing.
+# far as it is looked at before the output is; so a model is mostly an empty folder.
 FILES = {
-    "embed": (f"{MISSING} {TEXTS} --output {{output}}", ".npy"),
-    "features": (f"{MISSING} {TEXTS} --output {{output}}", ".jsonl"),
-    "translate": (f"{MISSING} --file {TEXTS} --output {{output}}", ".txt"),
+    "embed": (f"{EMPTY} {TEXTS} --output {{output}}", ".npy"),
+    "features": (f"{EMPTY} {TEXTS} --output {{output}}", ".jsonl"),
+    "translate": (f"{EMPTY} --file {TEXTS} --output {{output}}", ".txt"),
     "report": (f"{MISSING} --output {{output}}", ".html"),
     "benchmark serve": ("http://127.0.0.1:9/embed --output {output}", ".html"),
-    "view": (f"{MISSING} words --output {{output}}", ".html"),
-    "view --svg": (f"{MISSING} words --svg {{output}}", ".svg"),
-    "view --png": (f"{MISSING} words --png {{output}}", ".png"),
-    **dict.fromkeys(TASKS, (f"{MISSING} --file {TABLE} --output {{output}}", ".csv")),
+    "view": (f"{EMPTY} words --output {{output}}", ".html"),
+    "view --svg": (f"{EMPTY} words --svg {{output}}", ".svg"),
+    "view --png": (f"{EMPTY} words --png {{output}}", ".png"),
+    **dict.fromkeys(TASKS, (f"{EMPTY} --file {TABLE} --output {{output}}", ".csv")),
 }
 FOLDERS = {
     "train-tokenizer": f"{TEXTS} --output {{output}}",
@@ -37,7 +37,7 @@ PAIRS = f"--train {TABLE} --source-column a --target-column b --output {{output}
 WORKPLACES = {
     "prepare": f"{TEXTS} --tokenizer {MODEL} --output {{output}}",
     "pretrain": f"--data {MISSING} --model tiny --steps 1 --output {{output}}",
-    "evaluate": f"{MISSING} {TABLE} --output {{output}}",
+    "evaluate": f"{EMPTY} {TABLE} --output {{output}}",
     "embed --workers": f"{MODEL} {TEXTS} --output {{output}}",
     "features --workers": f"{MODEL} {TEXTS} --output {{output}}",
     "classify --workers": f"{MODEL} --file {TABLE} --output {{output}}",
@@ -50,10 +50,9 @@ WORKPLACES = {
     "finetune translate": PAIRS,
     "finetune summarize": PAIRS,
     **{
-        f"finetune {name}": f"--model {MISSING} --train {TABLE} --output {{output}}"
-        for name in TASKS
+        f"finetune {name}": f"--model {EMPTY} --train {TABLE} --output {{output}}" for name in TASKS
     },
-    "finetune classify --seeds": f"--seeds 2 --model {MISSING} --train {TABLE} --output {{output}}",
+    "finetune classify --seeds": f"--seeds 2 --model {EMPTY} --train {TABLE} --output {{output}}",
 }
 CASES = [
     *((name, words, ending, False) for name, (words, ending) in FILES.items()),
@@ -88,6 +87,7 @@ def folder(tmp_path_factory):
     (folder / "texts.txt").write_text("the cat saw a dog\na dog saw the cat\n")
     (folder / "table.csv").write_text("text,label,a,b\nthe cat,x,the cat,a dog\n")
     (folder / "corpus").mkdir()
+    (folder / "empty").mkdir()
     (folder / "corpus" / "texts.txt").write_text("the cat saw a dog\n")
     return folder
 

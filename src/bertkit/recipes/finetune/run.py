@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -183,7 +184,7 @@ def describe_run(
             "task": sources.task,
             "model": sources.model,
             "revision": sources.revision,
-            **task_settings.model_dump(mode="json"),
+            **describe_task(task_settings),
             **settings.model_dump(mode="json"),
             **settings.undecided,
         },
@@ -192,6 +193,12 @@ def describe_run(
         num_steps=0,
         versions={},
     )
+
+
+def describe_task(settings: TaskSettings) -> dict[str, Any]:
+    """Return the task's settings for the record; without `pairs` the data decide, as with false."""
+    content = settings.model_dump(mode="json")
+    return content | ({"pairs": bool(content["pairs"])} if "pairs" in content else {})
 
 
 def build_job(

@@ -58,7 +58,7 @@ def drop_left_checkpoints(run: Run) -> None:
 
 logger = logging.getLogger(__name__)
 
-# Keys of a config that don't change a run: each checkpoint sets them, or only other tools read them.
+# Of a config; each checkpoint sets them, or only other tools read them.
 WRITTEN_KEYS = {"architectures", "dtype", "torch_dtype", "sentence_transformers"}
 
 

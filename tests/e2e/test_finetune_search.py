@@ -39,7 +39,7 @@ def test_a_grid_with_seeds(tmp_path, capsys):
     assert lines[1].startswith("* learning rate 0.01, batch 8, epochs 4   accuracy 100.0 % ")
     assert lines[2].startswith("Best of 4 runs: learning rate 0.01")
     assert lines[3].startswith(f"{output}: best after step ")
-    assert "of 20: accuracy 100.0 %" in lines[3]
+    assert "of 20; 16 held-out examples: accuracy 100.0 %" in lines[3]
     assert main([*command, "--json"]) == 0
     captured = capsys.readouterr()
     found = json.loads(captured.out)

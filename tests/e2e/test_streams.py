@@ -29,7 +29,7 @@ WRITING = {
     *(f"finetune {name}" for name in (*TASKS, *KINDS)),
     *(f"study {name}" for name in (*STUDIES, "skip-gram")),
 }
-# The others, with a model that isn't there: what is wrong with standard output is found before.
+# The others, with a folder that has no model: what is wrong with standard output is found before.
 PRINTING = {
     "pretrain": "pretrain --data none --dry-run",
     "benchmark pretrain": "benchmark pretrain --data none",
@@ -41,7 +41,7 @@ PRINTING = {
     "next-sentence": "next-sentence --model none a b",
     "generate": "generate none a",
     "score": "score --model none a",
-    "embed": "embed --model none none.txt",
+    "embed": "embed --model . none.txt",
     "similarity": "similarity --model none a b",
     "search": "search --model none a --corpus none.txt",
     "summarize": "summarize none none.txt",
@@ -52,9 +52,9 @@ PRINTING = {
     "view": "view --model none a --json",
     "inspect": "inspect none",
     "devices": "devices",
-    "evaluate": "evaluate none none.csv",
+    "evaluate": "evaluate . none.csv",
     "translate": "translate none a",
-    **{name: f"{name} none --file none.csv" for name in TASKS},
+    **{name: f"{name} . --file none.csv" for name in TASKS},
 }
 # Of each kind of command one that is quick, with what it prints.
 QUICK = [

@@ -209,7 +209,7 @@ def test_other_folders_are_refused(tmp_path):
     build(SkipThought).save_pretrained(tmp_path)
     with pytest.raises(CheckpointError, match="'bertkit-skip-thought'; expected 'bertkit-rec"):
         RecurrentLanguageModel.from_pretrained(tmp_path)
-    with pytest.raises(CheckpointError, match="expected 'bert', got 'bertkit-skip"):
+    with pytest.raises(CheckpointError, match="is a bertkit-skip-thought, not a BERT"):
         BertModel.from_pretrained(tmp_path)
     with pytest.raises(MissingFileError, match=r"config\.json"):
         SkipThought.from_pretrained(tmp_path / "none")

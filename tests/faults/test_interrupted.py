@@ -244,7 +244,15 @@ def test_killed_and_taken_up_without_its_source_nothing_changes(workshop, traini
     def words(run: Path) -> list[str]:
         given = workshop.words(run, "--steps 18")
         place = given.index("--model")
-        return [*given[:place], "--from", str(source), "--objective", "bert", "--new-heads", *given[place + 2 :]]
+        return [
+            *given[:place],
+            "--from",
+            str(source),
+            "--objective",
+            "bert",
+            "--new-heads",
+            *given[place + 2 :],
+        ]
 
     going_on = Command(words, ())
     going_on.finish(tmp_path / "whole")

@@ -120,10 +120,11 @@ def _read_flags(examples: list[Labeled], listed: Sequence[str], report: RowRepor
         len(one) == num_flags and FLAG_VALUES.issuperset(one) for one in lists
     )
     if are_flags and listed and len(listed) != num_flags:
-        are_flags = not all(set(one) <= {*listed} for one in lists)
+        are_flags = any(len(set(one)) < len(one) for one in lists)  # names don't repeat
     if not are_flags:
         return [replace(one, labels=tuple(dict.fromkeys(one.label_names))) for one in examples]
-    names = listed or tuple(map(str, range(num_flags)))
+    numbers = tuple(map(str, range(num_flags)))
+    names = numbers if {*listed} < {*numbers} else listed  # the last were never set in training
     if len(names) != num_flags:
         raise InputError(
             f"{examples[0].place} has {num_flags} flags, 0 or 1, and there are {len(names)} labels"

@@ -233,3 +233,10 @@ def test_pairs_and_texts_without_a_label_are_told():
     pair = ClassifyExample(Texts("a", "b"), ())
     assert list_warnings([pair]) == ["they are pairs of texts", "1 of 1 texts without any label"]
     assert list_warnings(examples_of("a", "a")) == []
+
+
+def test_flags_are_read_with_the_labels_of_training():
+    rows = [[0, 1, 0, 1], [1, 0, 0, 0], [0, 0, 0, 0]]
+    found, report = settle(rows, MANY, known=("0", "1", "2"))  # 3 was never set there
+    assert found == [("1", "3"), ("0",), ()]
+    assert report.notes[0].startswith("each list is read as 4 flags")

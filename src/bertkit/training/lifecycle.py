@@ -60,6 +60,15 @@ logger = logging.getLogger(__name__)
 
 # Of a config; each checkpoint sets them, or only other tools read them.
 WRITTEN_KEYS = {"architectures", "dtype", "torch_dtype", "sentence_transformers"}
+# Beside a model, and not among the files that metrics.json lists.
+OTHER_FILES = (
+    "README.md",
+    "report.html",
+    "confusion_matrix.svg",
+    "predictions.json",
+    "nbest_predictions.json",
+    "null_odds.json",
+)
 
 
 @contextmanager
@@ -245,22 +254,24 @@ def train(recipe: Recipe[AnyJob, Result], output: Path) -> Result:
     """
     run = recipe.place_run(output)
     with open_run(run, output, inputs=recipe.inputs, check=recipe.check_output):
-        before = run.read_record()
+        before, is_replaced = run.read_record(), False
         wanted = recognize_source(before, recipe.describe(run), recipe.source_setting)
         if before is not None:
             known = wanted.model_copy(update={"model": wanted.model or before.model})
-            if not keep_run(run, output, before, known, overwrite=recipe.overwrite):
-                before, wanted = None, recipe.describe(run)
+            if not keep_run(before, known, overwrite=recipe.overwrite):
+                before, wanted, is_replaced = None, recipe.describe(run), True
             elif (result := recipe.find_finished(run)) is not None:
                 return result
         machine = Machine.choose(keep_precision(recipe.settings, before), recipe.find_hidden_size)
-        checkpoint = run.newest_checkpoint()
+        checkpoint = None if is_replaced else run.newest_checkpoint()
         state = run.read_state(checkpoint)
         job = recipe.open(checkpoint, machine)
         versions = describe_versions(machine.device, machine.precision)
         wanted = recipe.complete(wanted.model_copy(update={"versions": versions}), job)
         record = merge_records(run, before, wanted, state)
         num_steps = recipe.decide_steps(job, before, record)
+        if is_replaced:  # only now, as data and model can be read
+            replace_run(run, output)
         record = run.write_record(record.model_copy(update={"num_steps": num_steps}))
         state = recipe.plan(job, run, state, record.num_steps)
         with job.caching(run.folder):
@@ -268,10 +279,8 @@ def train(recipe: Recipe[AnyJob, Result], output: Path) -> Result:
         return finish(recipe, job, run, state)
 
 
-def keep_run(
-    run: Run, output: Path, before: RunRecord, wanted: RunRecord, *, overwrite: bool | None
-) -> bool:
-    """Whether the run goes on; otherwise it is another one, and is removed with its model.
+def keep_run(before: RunRecord, wanted: RunRecord, *, overwrite: bool | None) -> bool:
+    """Whether the run goes on; otherwise it is another one, to be replaced.
 
     It is a `ResumeError` if it may not be removed, and has other settings or data than are wanted.
     """
@@ -281,26 +290,29 @@ def keep_run(
         if not overwrite:
             advice = "" if overwrite is None else ", or replace it with --overwrite"
             raise ResumeError(f"{error}{advice}") from None
-    else:
-        return True
-    ranks = current_ranks()
-    ranks.wait()  # until all have read the record
-    if ranks.is_first:
-        announce(f"{output}: another run is replaced")
-        remove_run(run, output)
-    ranks.wait()
-    return False
+        return False
+    return True
 
 
-def remove_run(run: Run, output: Path) -> None:
+def replace_run(run: Run, output: Path) -> None:
     """Remove the files of a run and of its model, but for the run's record, and files of others.
 
     So a process that is killed leaves a folder that the same command takes for a run.
     """
+    ranks = current_ranks()
+    ranks.wait()  # until all have read the record
+    if ranks.is_first:
+        announce(f"{output}: another run is replaced")
+        _remove_run(run, output)
+    ranks.wait()
+
+
+def _remove_run(run: Run, output: Path) -> None:
     if (output / METRICS_FILE).exists():
         files = [name for name in SavedMetrics.read(output).files if has_member(output, name)]
         paths = [find_member(output, name) for name in files]
-        for path in (output / METRICS_FILE, *paths):
+        others = [output / name for name in OTHER_FILES]
+        for path in (output / METRICS_FILE, *paths, *others):
             remove_folder(path)
     for name in list_names(run.folder) - {RECORD_FILE}:
         remove_folder(run.folder / name)

@@ -43,7 +43,13 @@ from bertkit.recipes.finetune.settings import FineTuneSettings, GridSearchSettin
 from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.table import TASKS
 from bertkit.training.job import Machine
-from bertkit.training.lifecycle import drop_checkpoints, drop_left_checkpoints, keep_run, open_run
+from bertkit.training.lifecycle import (
+    drop_checkpoints,
+    drop_left_checkpoints,
+    keep_run,
+    open_run,
+    replace_run,
+)
 from bertkit.training.ranks import refuse_ranks
 from bertkit.training.run import Run, RunRecord, check_resume, keep_precision, recognize_source
 
@@ -104,19 +110,19 @@ def search(
         old = record.read_record()
         plan = replace(plan, settings=keep_precision(settings, old))
         wanted = recognize_source(old, describe_search(plan, choice), "model")
-        if old is not None and not keep_run(
-            record, output, old, wanted, overwrite=settings.overwrite
-        ):
-            remove_folder(output / SEARCH_FILE)
+        is_replaced = old is not None and not keep_run(old, wanted, overwrite=settings.overwrite)
+        if is_replaced:
             plan, old = replace(plan, settings=settings), None
             wanted = describe_search(plan, choice)
-        finished = read_finished_search(plan)
-        if finished is not None:
+        elif (finished := read_finished_search(plan)) is not None:
             return finished
         prepared, facts = prepare_search(plan)
         wanted = wanted.model_copy(update={"source": facts})
         if old is not None:
             check_resume(old, wanted)
+        if is_replaced:  # only now, as data and model can be read
+            replace_run(record, output)
+            remove_folder(output / SEARCH_FILE)
         record.write_record(wanted)
         return _search(plan, prepared)
 

@@ -25,7 +25,7 @@ from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.inference.predictor import Classifier
 from bertkit.recipes.finetune import result as result_module
 from bertkit.recipes.finetune import run as recipe
-from bertkit.recipes.finetune.run import FineTuning, finetune
+from bertkit.recipes.finetune.run import finetune
 from bertkit.recipes.pretrain.replay import replay
 from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.regress import RegressSettings
@@ -287,12 +287,23 @@ def test_replacing_that_was_interrupted_is_begun_again(
     output, other = tmp_path / "model", QUICK.model_copy(update={"seed": 9, "overwrite": True})
     shutil.copytree(whole, output)
     with monkeypatch.context() as patch:
-        patch.setattr(FineTuning, "open", interrupt)  # what there was is removed by then
+        patch.setattr(lifecycle, "train_to_end", interrupt)  # what there was is removed by then
         with pytest.raises(StoppedError):
             finetune(sources, output, TASK, other)
     assert not (output / "model.safetensors").exists()
+    assert not (output / "report.html").exists()
     finetune(sources, output, TASK, other)
     assert (output / "metrics.json").exists()
+
+
+def test_a_model_stays_if_what_replaces_it_cannot_be_trained(whole, sources, tmp_path):
+    output, rows = tmp_path / "model", tmp_path / "one_label.csv"
+    shutil.copytree(whole, output)
+    rows.write_text("text,label\n" + "a b,x\n" * 20)
+    wrong = dataclasses.replace(sources, train=str(rows), dev=None)
+    with pytest.raises(InputError, match="at least two labels"):
+        finetune(wrong, output, TASK, QUICK.model_copy(update={"overwrite": True}))
+    assert read_files(output) == read_files(whole)
 
 
 @pytest.mark.parametrize("overwrite", [False, True])

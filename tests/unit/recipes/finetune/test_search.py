@@ -10,6 +10,7 @@ from tests.unit.recipes.stopping import interrupt, read_files, stop_at
 from bertkit.base.checksummed_json import write_checksummed_json
 from bertkit.base.errors import (
     DamagedFileError,
+    InputError,
     MissingFileError,
     NonFiniteError,
     ResumeError,
@@ -245,7 +246,13 @@ def test_another_search_is_replaced_only_with_overwrite(whole, sources, tmp_path
     shutil.copytree(whole[0], output)
     with pytest.raises(ResumeError, match="or replace it with --overwrite"):
         search(sources, output, TASK, other, SEEDS)
-    search(sources, output, TASK, other.model_copy(update={"overwrite": True}), SEEDS)
+    replacing = other.model_copy(update={"overwrite": True})
+    (tmp_path / "one_label.csv").write_text("text,label\n" + "a b,x\n" * 20)
+    wrong = dataclasses.replace(sources, train=str(tmp_path / "one_label.csv"), dev=None)
+    with pytest.raises(InputError, match="at least two labels"):
+        search(wrong, output, TASK, replacing, SEEDS)
+    assert (output / "model.safetensors").exists() and (output / "search.json").exists()
+    search(sources, output, TASK, replacing, SEEDS)
     alone = search(sources, tmp_path / "alone", TASK, other, SEEDS)
     assert (output / "search.json").read_bytes() == (tmp_path / "alone/search.json").read_bytes()
     assert sorted(path.name for path in (output / "search").iterdir()) == sorted(

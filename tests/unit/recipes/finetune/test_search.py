@@ -251,7 +251,8 @@ def test_another_search_is_replaced_only_with_overwrite(whole, sources, tmp_path
     wrong = dataclasses.replace(sources, train=str(tmp_path / "one_label.csv"), dev=None)
     with pytest.raises(InputError, match="at least two labels"):
         search(wrong, output, TASK, replacing, SEEDS)
-    assert (output / "model.safetensors").exists() and (output / "search.json").exists()
+    assert (output / "model.safetensors").exists()
+    assert (output / "search.json").exists()
     search(sources, output, TASK, replacing, SEEDS)
     alone = search(sources, tmp_path / "alone", TASK, other, SEEDS)
     assert (output / "search.json").read_bytes() == (tmp_path / "alone/search.json").read_bytes()

@@ -12,7 +12,7 @@ from bertkit.base.errors import InputError
 from bertkit.cli.main import main
 
 KNOWN, HALF, UNKNOWN = "the cat saw a hat .", "the cat сидел тихо", "кот сидел"
-HALF_IS = "2 of 4 tokens (50.0 %) not in the vocabulary, read as [UNK]"
+HALF_IS = "WARNING: 2 of 4 tokens (50.0 %) are not in the vocabulary and are read as [UNK]"
 
 
 @pytest.fixture(scope="module")
@@ -64,8 +64,9 @@ def list_commands(model: Path, classifier: str, text: str, folder: Path) -> list
 def test_many_unknown_words_are_a_warning_of_every_command(model, classifier, run, tmp_path):
     for words in list_commands(model, classifier, HALF, tmp_path):
         shown = run(*words)
-        assert "WARNING: " in shown, words
-        assert "(50.0 %) not in the vocabulary, read as [UNK]" in shown, words
+        told = [line for line in shown.splitlines() if "(50.0 %) are not in the vocabulary" in line]
+        assert told, words
+        assert all(line.startswith("WARNING: ") for line in told), words
     assert HALF_IS in run("classify", classifier, HALF)
     (other := tmp_path / "known").mkdir()
     for words in list_commands(model, classifier, KNOWN, other):
@@ -75,13 +76,13 @@ def test_many_unknown_words_are_a_warning_of_every_command(model, classifier, ru
 def test_only_unknown_words_are_refused_by_every_command(model, classifier, run, tmp_path):
     for words in list_commands(model, classifier, UNKNOWN, tmp_path):
         shown = run(*words, exit_code=2)
-        assert "is in the vocabulary, so that all are read as [UNK]; take a model" in shown, words
+        assert "is in the vocabulary, so that all are read as [UNK]; use a model" in shown, words
     assert {path.name for path in tmp_path.iterdir()} <= {"rows.csv", "i", "m"}
 
 
 def test_functions_say_it_too(model, classifier, capsys):
     bertkit.embed([KNOWN, HALF], model=model)
-    assert "the texts: WARNING: 2 of 10 tokens (20.0 %) not in" in capsys.readouterr().err
+    assert "WARNING: the texts: 2 of 10 tokens (20.0 %) are not in" in capsys.readouterr().err
     with pytest.raises(InputError, match="none of 4 tokens is in the vocabulary"):
         bertkit.similarity(UNKNOWN, UNKNOWN, model=model)
     with pytest.raises(InputError, match="none of 2 tokens is in the vocabulary"):
@@ -92,13 +93,14 @@ def test_words_that_are_too_long_are_counted_where_they_are_lost(run, tmp_path):
     joined, book = "ab" * 60, tmp_path / "book.txt"
     book.write_text("\n\n".join([f"{joined} and more words. they go on here."] * 12))
     shown = run("train-tokenizer", book, "--vocab-size", "60", "--output", tmp_path / "v")
-    assert "WARNING: 1,440 of 1,836 characters (78.4 %) in words over 100 characters" in shown
+    long = "1,440 of 1,836 characters (78.4 %) are in words over 100 characters"
+    assert f"\nWARNING: the input: {long}" in shown
     words = "--tokenizer", tmp_path / "v", "--output"
     shown = run("prepare", book, *words, tmp_path / "s")
-    assert "WARNING: 1,440 of 1,836 characters (78.4 %) in words over 100 characters" in shown
-    assert "not in the vocabulary, read as [UNK]" in shown
+    assert f"\nWARNING: {long}" in shown
+    assert "not in the vocabulary and are read as [UNK]" in shown
     book.write_text("\n\n".join([joined] * 12))
-    advice = "1,440 of 1,440 characters (100.0 %) in words over 100 characters"
+    advice = "1,440 of 1,440 characters (100.0 %) are in words over 100 characters"
     shown = run("train-tokenizer", book, "--output", tmp_path / "w", exit_code=2)
     assert f"no words to train a vocabulary on; {advice}" in shown
     shown = run("prepare", book, *words, tmp_path / "t", exit_code=2)
@@ -112,7 +114,7 @@ def test_a_corpus_in_other_letters_is_prepared_with_a_warning(run, tmp_path):
     words = "--tokenizer", tmp_path / "v", "--output", tmp_path / "s"
     for _ in range(2):  # shards that are done say it again
         shown = run("prepare", tmp_path / "book.txt", *words)
-        assert "note: WARNING: 66 of 88 tokens (75.0 %) not in the vocabulary" in shown
+        assert "\nWARNING: 60 of 80 tokens (75.0 %) are not in the vocabulary" in shown
 
 
 def test_accents_that_are_removed_are_said_where_they_are_many(run, tmp_path):

@@ -24,6 +24,7 @@ from bertkit.cli.texts import (
     take_bundled,
 )
 from bertkit.data.file_parts import FilesSettings, check_is_single, is_folder
+from bertkit.data.problems import append_problems
 from bertkit.data.tables.parallel import read_sources
 from bertkit.data.tables.settings import TableSettings
 from bertkit.inference.settings import EngineSettings
@@ -326,7 +327,7 @@ def give(answers: "Answers", output: Path | None, *, json: bool) -> None:
             " answers per second"
         )
         done = f"{output}: {done}" if output is not None else done
-        announce("; ".join((done, *problems)))
+        announce(append_problems(done, problems))
 
 
 def print_answers(answers: "Answers", progress: ProgressBar, *, json: bool) -> None:

@@ -15,6 +15,7 @@ from bertkit.base.signals import stop_at_once
 from bertkit.cli.next_step import describe_next, find_free, repeat_flags, suggest
 from bertkit.cli.output import check_share, describe_missing, print_result
 from bertkit.cli.texts import Words, describe_metrics, legible, open_in_browser, shorten
+from bertkit.data.problems import WARNING, name_problem
 from bertkit.data.sources import ReaderSettings
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.settings import PrepareSettings, ReportSettings
@@ -101,7 +102,9 @@ def describe_vocabulary(settings: TrainTokenizerSettings, result: "TrainTokenize
             f"{pluralize(words.num_forgotten, 'occurrence')} of rare words dropped to stay within"
             f" {settings.max_distinct_words:,} distinct words."
         )
-    return "\n".join([*lines, *(f"In the input: {line}" for line in result.list_problems())])
+    return "\n".join(
+        [*lines, *(name_problem("the input", line) for line in result.list_problems())]
+    )
 
 
 def prepare(
@@ -184,7 +187,7 @@ def describe_shards(output: Path, result: "PrepareResult") -> str:
         f" {pluralize(counts.tokens, 'token'):>22}"
         for name, counts in (("train", manifest.train), ("held-out", manifest.held_out))
     ]
-    lines += [f"    note: {line}" for line in result.report]
+    lines += [line if line.startswith(WARNING) else f"    note: {line}" for line in result.report]
     text = f"{manifest.raw_bytes / 1e6:,.2f} MB of text"
     if result.was_done:
         return "\n".join([*lines, f"{show(output)} is already done: {text}"])

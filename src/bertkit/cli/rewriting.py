@@ -25,7 +25,7 @@ from bertkit.cli.texts import (
     open_result,
     take_model_and_files,
 )
-from bertkit.data.problems import check_unknown
+from bertkit.data.problems import append_problems, check_unknown
 from bertkit.data.tables.settings import TableSettings
 from bertkit.inference.decoding.settings import DecodingOverrides
 from bertkit.inference.embeddings.settings import EmbedderSettings
@@ -196,10 +196,10 @@ def describe_counts(work: "GeneratedTexts", *, is_file: bool) -> str:
     num_undecodable = getattr(work.texts, "num_undecodable", 0)
     problems = list_problems(counts, TRANSLATION_PROBLEMS, num_undecodable=num_undecodable)
     if not is_file:
-        return "; ".join(problems)
+        return append_problems("", problems)
     rate = counts.tokens_written / max(work.elapsed_seconds, 1e-9)
     written = f"{pluralize(counts.tokens_written, 'token')} generated, {rate:,.0f} per second"
-    return "; ".join([f"{counts.texts:,} translated, {written}", *problems])
+    return append_problems(f"{counts.texts:,} translated, {written}", problems)
 
 
 SUMMARY_PROBLEMS = {
@@ -273,7 +273,7 @@ def summarize(
     check_unknown("the input", counts.unknown_tokens, counts.text_tokens)
     problems = list_problems(counts, SUMMARY_PROBLEMS, num_undecodable=texts.num_undecodable)
     if problems or counts.texts > 1:
-        announce("; ".join((f"{counts.texts:,} summarized", *problems)))
+        announce(append_problems(f"{counts.texts:,} summarized", problems))
 
 
 class SummarizedTexts:

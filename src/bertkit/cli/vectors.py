@@ -28,7 +28,7 @@ from bertkit.cli.texts import (
     take_model_and_files,
 )
 from bertkit.data.file_parts import FilesSettings, check_is_single, is_folder
-from bertkit.data.problems import announce_unknown
+from bertkit.data.problems import WARNING, announce_unknown, append_problems
 from bertkit.data.tables.settings import CorpusSettings
 from bertkit.inference.embeddings.settings import EmbedderSettings, Similarity, WordVectorSettings
 from bertkit.inference.settings import EngineSettings
@@ -137,10 +137,10 @@ def _describe_embedding(result: "EmbedResult") -> str:
         f" [{result.num_rows}, {result.dimension}], {pluralize(counts.tokens, 'token')},"
         f" {'already done' if result.was_done else rate}"
     )
-    problems = ", ".join(list_problems(counts, max_length=result.max_length))
+    problems = list_problems(counts, max_length=result.max_length)
     if not counts.texts:
-        problems = "WARNING: the input is empty"
-    return "; ".join(filter(None, (line, problems)))
+        problems = [f"{WARNING}the input is empty"]
+    return append_problems(line, problems, ", ")
 
 
 # `--layers -1 -2` is one flag with two values; there is no flag for an empty list.
@@ -241,8 +241,8 @@ def _describe_features(result: "FeaturesResult") -> str:
         f" ({identity['combine']}), C from {identity['sequence_from']},"
         f" {result.tokens_per_second:,.0f} tokens per second"
     )
-    problems = ", ".join(list_problems(counts, max_length=identity["max_length"]))
-    return "; ".join(filter(None, (line, problems)))
+    problems = list_problems(counts, max_length=identity["max_length"])
+    return append_problems(line, problems, ", ")
 
 
 MAX_TEXTS = 1000

@@ -1,5 +1,6 @@
 """Reports of data problems: each is counted, the first ones with their place; and of [UNK]."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -18,12 +19,14 @@ WARNED_SHARE = 0.1  # of a set's tokens: more [UNK] than that is a warning
 
 def describe_unknown(num_unknown: int, num_tokens: int, noun: str = "token") -> list[str]:
     """Describe how many tokens of texts are [UNK] in a line; none if there are none."""
-    return _warn(num_unknown, num_tokens, noun, "not in the vocabulary, read as [UNK]")
+    verb = "is" if num_unknown == 1 else "are"
+    what = f"{verb} not in the vocabulary and {verb} read as [UNK]"
+    return _warn(num_unknown, num_tokens, noun, what)
 
 
 def describe_long_words(num_in_long: int, num_characters: int) -> list[str]:
     """Describe how many characters are in words too long for WordPiece; none if there are none."""
-    long = f"in words over {MAX_WORD_CHARS} characters, which are read as [UNK]"
+    long = f"are in words over {MAX_WORD_CHARS} characters, which are read as [UNK]"
     return _warn(num_in_long, num_characters, "character", f"{long}; put spaces between words")
 
 
@@ -34,15 +37,31 @@ def _warn(number: int, total: int, noun: str, what: str) -> list[str]:
     return [f"{WARNING if number > WARNED_SHARE * total else ''}{line}"]
 
 
+def name_problem(name: str, line: str) -> str:
+    """Say what a line is about, after the marker of a warning."""
+    marker = WARNING if line.startswith(WARNING) else ""
+    return f"{marker}{name}: {line.removeprefix(WARNING)}"
+
+
+def append_problems(line: str, problems: Iterable[str], separator: str = "; ") -> str:
+    """Return a line with problems after it, and below it a line for each warning."""
+    found = list(problems)
+    others = separator.join(each for each in found if not each.startswith(WARNING))
+    warnings = [each for each in found if each.startswith(WARNING)]
+    return "\n".join(filter(None, ["; ".join(filter(None, [line, others])), *warnings]))
+
+
 def is_unknown(num_unknown: int, num_tokens: int) -> bool:
     """Whether texts have tokens, and all of them are [UNK]."""
     return 0 < num_unknown == num_tokens
 
 
-NO_WORDS = "take a model or a tokenizer made for such text"
+UNKNOWN_TEXT_ADVICE = "use a model or tokenizer for this language"
 
 
-def check_unknown(name: str, num_unknown: int, num_tokens: int, advice: str = NO_WORDS) -> None:
+def check_unknown(
+    name: str, num_unknown: int, num_tokens: int, advice: str = UNKNOWN_TEXT_ADVICE
+) -> None:
     """Raise an error if texts have tokens, and all of them are [UNK]."""
     if is_unknown(num_unknown, num_tokens):
         raise InputError(
@@ -55,7 +74,7 @@ def announce_unknown(num_unknown: int, num_tokens: int, name: str = "the input")
     """Announce the tokens of texts that are [UNK]; raise an error as `check_unknown` does."""
     check_unknown(name, num_unknown, num_tokens)
     for line in describe_unknown(num_unknown, num_tokens):
-        announce(f"{name}: {line}")
+        announce(name_problem(name, line))
 
 
 FAULTS = {

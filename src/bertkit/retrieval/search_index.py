@@ -21,7 +21,7 @@ from bertkit.base.errors import (
 from bertkit.base.files import remove_folder
 from bertkit.base.output import LOCK_FILE, open_output
 from bertkit.base.progress import announce, show_progress
-from bertkit.data.problems import describe_unknown
+from bertkit.data.problems import append_problems, describe_unknown
 from bertkit.data.tables.text_files import open_text_files
 from bertkit.data.tables.texts import TextRow
 from bertkit.inference.embeddings.embedder import Embedder
@@ -135,16 +135,17 @@ def _describe(plan: IndexPlan, result: EmbedResult) -> str:
     """Describe in one line what was embedded and which data problems were counted."""
     num_blank = plan.corpus.num_blank
     has_lines = any(table.format == "text" for table in plan.corpus.tables.values())
-    problems = ["each line of a text file is one"] if has_lines else []
+    problems = ["one text per line"] if has_lines else []
     problems += [f"{pluralize(num_blank, 'empty row')} left out"] if num_blank else []
     problems += [
         f"{number:,} {name.replace('_', ' ')}"
         for name, number in asdict(result.counts).items()
         if number and name not in ("texts", "tokens", "text_tokens", "unknown_tokens")
     ]
-    problems += describe_unknown(result.counts.unknown_tokens, result.counts.text_tokens)
     line = f"{plan.corpus.name}: {pluralize(result.num_rows, 'text')} embedded"
-    return line + (f" ({', '.join(problems)})" if problems else "")
+    line += f" ({', '.join(problems)})" if problems else ""
+    unknown = describe_unknown(result.counts.unknown_tokens, result.counts.text_tokens)
+    return append_problems(line, unknown)
 
 
 def _can_resume(plan: IndexPlan) -> bool:

@@ -187,7 +187,7 @@ def test_each_row_of_a_file_has_its_answer(run, model, classify, tmp_path, write
     found = run("classify", model, "--file", path, "--json")
     assert matches(read_json_lines(found.out), classify([text for text, _ in ROWS]))
     assert "4 answered, " in found.err
-    assert "; 1 empty; WARNING: 1 of 9 tokens (11.1 %)" in found.err
+    assert "; 1 empty\nWARNING: 1 of 9 tokens (11.1 %) is not in the vocabulary" in found.err
 
 
 def test_columns_are_named_for_a_file(run, model, classify, write_csv):

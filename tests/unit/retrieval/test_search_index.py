@@ -98,8 +98,8 @@ def open_index(model, corpus, **choices):
 def test_texts_are_found_in_order(model, corpus, made, capsys):
     index = open_index(model, corpus)
     told = (
-        f"{corpus}: 5 texts embedded (1 empty row left out, 1 unknown only, 1 of 16 tokens (6.2 %)"
-        " not in the vocabulary, read as [UNK])\n"
+        f"{corpus}: 5 texts embedded (1 empty row left out, 1 unknown only); 1 of 16 tokens (6.2 %)"
+        " is not in the vocabulary and is read as [UNK]\n"
     )
     assert capsys.readouterr().err.endswith(told)
     hits = index.search("a hat", top_k=10)
@@ -129,7 +129,7 @@ def test_files_of_a_folder_are_one_corpus(model, tmp_path, made, capsys):
     told = capsys.readouterr().err
     assert "picture.png isn't text: make text of it first" in told
     assert "left out: docs/program isn't text" in told
-    how = "each line of a text file is one, 3 empty rows left out"
+    how = "one text per line, 3 empty rows left out"
     assert f"{docs}: 3 texts embedded ({how})\n" in told
     assert (tmp_path / "docs.bertkit" / RECORD_FILE).exists()
     open_index(model, f"{docs}/")  # the same folder

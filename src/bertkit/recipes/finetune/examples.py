@@ -13,7 +13,13 @@ from pydantic import Field
 
 from bertkit.base.errors import InputError, pluralize
 from bertkit.base.progress import show_progress
-from bertkit.data.problems import MAX_PLACES, RowReport, check_unknown, describe_unknown
+from bertkit.data.problems import (
+    MAX_PLACES,
+    RowReport,
+    check_unknown,
+    describe_unknown,
+    name_problem,
+)
 from bertkit.data.tables.record import BrokenRowError
 from bertkit.data.tables.records import RecordTable, open_records, read_examples
 from bertkit.data.tables.rows import Table
@@ -235,7 +241,8 @@ def describe_set(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> 
         )
     if counts.num_in_windows:
         lines.append(f"{name}: {counts.num_in_windows:,} of them read in several windows")
-    lines += [f"{name}: {line}" for line in describe_unknown(counts.num_unknown, counts.num_tokens)]
+    unknown = describe_unknown(counts.num_unknown, counts.num_tokens)
+    lines += [name_problem(name, line) for line in unknown]
     if counts.num_unseen:
         lines.append(
             f"{name}: {pluralize(counts.num_unseen, 'label')} not among the training labels,"

@@ -23,7 +23,12 @@ from bertkit.base.progress import show_progress
 from bertkit.base.remote_folder import publishes_output
 from bertkit.base.signals import stop_at_once
 from bertkit.data.documents import open_corpus
-from bertkit.data.problems import NO_WORDS, ReadReport, check_unknown, describe_long_words
+from bertkit.data.problems import (
+    UNKNOWN_TEXT_ADVICE,
+    ReadReport,
+    check_unknown,
+    describe_long_words,
+)
 from bertkit.data.shards import (
     MANIFEST,
     PARTS,
@@ -305,7 +310,7 @@ def write_manifest(
     train, num_unknown = sum_counts(shards, "train"), int(token_counts[tokenizer.unk_id])
     num_characters = sum(result.characters for result in results)
     num_in_long = sum(result.long_word_characters for result in results)
-    advice = describe_long_words(num_in_long, num_characters) or [NO_WORDS]
+    advice = describe_long_words(num_in_long, num_characters) or [UNKNOWN_TEXT_ADVICE]
     check_unknown("the input", num_unknown, train.tokens, *advice)
     manifest = ShardsManifest(
         vocab_size=tokenizer.vocab_size,

@@ -15,7 +15,7 @@ from pydantic import Field
 from bertkit.base.checksums import record_file
 from bertkit.base.errors import InputError, pluralize, storage_errors
 from bertkit.base.progress import announce
-from bertkit.data.problems import check_unknown, describe_unknown
+from bertkit.data.problems import check_unknown, describe_unknown, name_problem
 from bertkit.data.tables.formats.hub import SCHEME
 from bertkit.data.tables.parallel import Pair, PairReport, PairSettings, open_pairs, read_pairs
 from bertkit.data.tables.rows import Table
@@ -331,5 +331,5 @@ def describe_set(counts: PairSetCounts) -> Sequence[str]:
             f" isn't learned; a larger --max-target-length keeps it"
         )
     num_tokens = counts.num_source_tokens + counts.num_target_tokens
-    lines += [f"{name}: {line}" for line in describe_unknown(counts.num_unknown, num_tokens)]
+    lines += [name_problem(name, line) for line in describe_unknown(counts.num_unknown, num_tokens)]
     return lines

@@ -47,6 +47,10 @@ def test_what_a_client_that_left_asked_for_is_not_computed(models, monkeypatch):
         "application/json; charset=utf-8; version=1",
         "application/json; version=1; charset=UTF-8",
         'Application/JSON;charset="utf8"',
+        "application/json; charset=",
+        'application/json; a="' + '";"' * 8000,
+        f"application/json; charset*{'9' * 5000}=x",
+        "application/json; charset*0=; charset*=1",
         "application/vnd.api+json",
     ],
 )
@@ -69,7 +73,7 @@ def test_half_a_character_is_one_that_is_unknown(client, written, meant):
 
 
 def test_halves_of_characters_take_no_long_time(client):
-    content = b'{"inputs": "' + rb"\\\ud83d" * 900_000 + b'"}'
+    content = b'{"inputs": "' + rb"\\\ud83d" * 20_000 + b'"}'
     with little_computing():
         assert client.post("/embed", content).status in {413, 422}
     assert client.post("/embed", rb'{"inputs": "\ud83d"').status == 422

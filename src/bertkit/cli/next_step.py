@@ -3,10 +3,12 @@
 import re
 import shlex
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from itertools import count, islice
 from pathlib import Path
 
+from bertkit.base.errors import BertkitError
 from bertkit.base.progress import announce
 from bertkit.base.settings import Settings
 from bertkit.reports.text import make_legible
@@ -41,6 +43,20 @@ def repeat_flags(settings: Settings, kind: type[Settings]) -> list[str]:
             elif value is not None:
                 words += [f"--{flag}", str(value)]
     return words
+
+
+def read_arguments(
+    sources: Iterable[str | Path], read_rows: Callable[[], Iterable[Arguments]]
+) -> list[str]:
+    """Choose a row of files as `choose_arguments` does; empty if they can't be read once more.
+
+    What isn't a regular file, such as a named pipe, may never end, and a file may be gone by now.
+    """
+    if not all(Path(source).is_file() for source in sources):
+        return []
+    with suppress(BertkitError, OSError):
+        return choose_arguments(read_rows())
+    return []
 
 
 def choose_arguments(rows: Iterable[Arguments]) -> list[str]:

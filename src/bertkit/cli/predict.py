@@ -3,6 +3,7 @@
 import math
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +13,7 @@ from cyclopts import App, Group, Parameter
 from bertkit.base.errors import InputError, pluralize
 from bertkit.base.progress import ProgressBar, announce, show_progress
 from bertkit.base.signals import stop_at_once
-from bertkit.cli.next_step import choose_arguments, repeat_flags, suggest
+from bertkit.cli.next_step import read_arguments, repeat_flags, suggest
 from bertkit.cli.output import describe_files, print_result
 from bertkit.cli.texts import (
     NO_TEXT,
@@ -131,7 +132,9 @@ def choose_source(train: Sequence[Path], settings: Seq2SeqSettings) -> list[str]
     """Choose what a model that writes is tried with: a source text, or their file."""
     column = settings.source_column
     if settings.kind == "translate":
-        return choose_arguments([("", text)] for text in read_sources(train, settings))
+        return read_arguments(
+            train, lambda: ([("", text)] for text in read_sources(train, settings))
+        )
     if len(train) > 1:
         return [str(train[0])]
     if "." in column or not settings.header:  # `bertkit summarize` doesn't read such a table
@@ -170,10 +173,10 @@ def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
         if result.comparison is not None:
             facts["search"] = result.comparison.to_json()
         print_result(result, describe, json=json, facts=facts)
-        given = (
-            [] if json else choose_arguments(list_arguments(sources.train, name, task, settings))
-        )
-        suggest(name, output, *given, json=not given)
+        if not json:
+            read_rows = partial(list_arguments, train, name, task, settings)
+            given = read_arguments([train], read_rows)
+            suggest(name, output, *given, json=not given)
 
     finetune_task.__doc__ = FINETUNE_DOCSTRING.format(
         name=name, summary=entry.summary, data=entry.example_data

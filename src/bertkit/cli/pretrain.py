@@ -1,18 +1,19 @@
 """Commands that pre-train: train-tokenizer, prepare, pretrain, replay, report, benchmark."""
 
 import math
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from bertkit.base.errors import SettingsError, pluralize
+from bertkit.base.errors import BertkitError, SettingsError, pluralize
 from bertkit.base.output import check_standard_output
 from bertkit.base.parts import PartsSettings
 from bertkit.base.remote import show
 from bertkit.base.signals import stop_at_once
-from bertkit.cli.next_step import describe_next, find_free, repeat_flags, suggest
+from bertkit.cli.next_step import find_free, repeat_flags, suggest
 from bertkit.cli.output import check_share, describe_missing, print_result
 from bertkit.cli.texts import Words, describe_metrics, legible, open_in_browser, shorten
 from bertkit.data.problems import WARNING, name_problem
@@ -242,20 +243,24 @@ def pretrain(
         from bertkit.recipes.pretrain.run import pretrain as run
 
     result = run(data, output, settings)
+    print_result(result, describe_run, json=json)
+    if json:
+        return
     # With --from, the model may say that it reads left to right.
     objective = "causal" if "clm_accuracy" in result.metrics else settings.objective
-    command, text = choose_trial(ShardSet.open(data), objective)
-    trial = (command, show(output), text)
-    print_result(result, partial(describe_run, trial), json=json)
+    shards = None
+    with suppress(BertkitError, OSError):  # they may be gone by now
+        shards = ShardSet.open(data)
+    command, text = choose_trial(shards, objective)
+    suggest(command, show(output), text, json=json)
 
 
-def describe_run(trial: tuple[str, ...], result: "PretrainResult") -> str:
-    """Describe a finished run, and the command that tries its model."""
+def describe_run(result: "PretrainResult") -> str:
+    """Describe a finished run."""
     return (
         f"{pluralize(result.num_steps, 'step')}, {pluralize(result.num_tokens, 'token')},"
         f" {result.elapsed_seconds / 60:.1f} minutes."
-        f" Held-out: {describe_metrics(result.metrics)}.\n"
-        f"{describe_next(*trial)}"
+        f" Held-out: {describe_metrics(result.metrics)}."
     )
 
 

@@ -1,6 +1,6 @@
 """Commands of vectors: embed, features, similarity; search, nearest, analogy."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import pairwise
@@ -14,7 +14,7 @@ from bertkit.base.output import check_standard_output, open_output
 from bertkit.base.progress import announce
 from bertkit.base.remote import show
 from bertkit.base.settings import replace_surrogates
-from bertkit.cli.next_step import choose_arguments, repeat_flags, suggest
+from bertkit.cli.next_step import Arguments, read_arguments, repeat_flags, suggest
 from bertkit.cli.output import describe_files, format_json, print_result
 from bertkit.cli.texts import (
     NamedModel,
@@ -115,12 +115,13 @@ def _suggest_search(
     model: str, texts: Sequence[str], settings: EmbedSettings, *, json: bool
 ) -> None:
     """Suggest to search the texts that were embedded for one of them."""
-    if json or "-" in texts:
+    if json:
         return
     from bertkit.data.tables.text_files import open_text_files
 
-    rows = open_text_files(texts, settings).rows()
-    query = choose_arguments([("", row.text)] for row in rows)
+    query = read_arguments(
+        texts, lambda: ([("", row.text)] for row in open_text_files(texts, settings).rows())
+    )
     corpus = [word for text in texts for word in ("--corpus", text)]
     reading = [*repeat_flags(settings, CorpusSettings), *repeat_flags(settings, EngineSettings)]
     words = ["search", *name_again(model), *query, *corpus, *reading]
@@ -212,16 +213,19 @@ def features(
     with open_output(output, "writing features into", inputs=[texts], check=check) as place:
         result = write_features(FeatureStream(model, texts, settings), place)
         print_result(result, _describe_features, json=json, facts=_list_facts(result))
-        if not json and texts != "-":
-            _suggest_similarity(model, texts, settings)
+    if not json:
+        _suggest_similarity(model, texts, settings)
 
 
 def _suggest_similarity(model: str, texts: str, settings: FeaturesSettings) -> None:
     """Suggest to compare two of the texts."""
     from bertkit.data.tables.texts import open_texts
 
-    rows = (row.text for row in open_texts(texts, settings).rows())
-    compared = choose_arguments([("", one), ("", other)] for one, other in pairwise(rows))
+    def read_pairs() -> Iterator[Arguments]:
+        rows = (row.text for row in open_texts(texts, settings).rows())
+        return ([("", one), ("", other)] for one, other in pairwise(rows))
+
+    compared = read_arguments([texts], read_pairs)
     engine = repeat_flags(settings, EngineSettings)
     suggest("similarity", *name_again(model), *compared, *engine, json=not compared)
 

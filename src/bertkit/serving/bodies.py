@@ -35,7 +35,7 @@ def read_content_type(header: str) -> tuple[str, str]:
     kind, *parameters = header.lower().split(";")
     named = (name.strip().partition("=") for name in parameters)
     charset = next((value for name, _, value in named if name.strip() == "charset"), "")
-    return kind.strip(), charset.strip('"\' \t')
+    return kind.strip(), charset.strip("\"' \t")
 
 
 def parse_body(kind: type[AnyKind], content: bytes) -> AnyKind:

@@ -86,9 +86,9 @@ def test_a_resumed_run_equals_one_that_was_never_stopped(workshop, tmp_path):
 
 def test_people_are_told_what_it_learned_and_how_to_try_it(workshop, causal, capsys):
     assert begin(workshop, causal, "causal") == 0  # it is done
-    text = capsys.readouterr().out
-    assert "next-word accuracy" in text
-    assert f"Try: bertkit generate {causal} " in text
+    shown = capsys.readouterr()
+    assert "next-word accuracy" in shown.out
+    assert f"Try: bertkit generate {causal} " in shown.err
     assert main(["inspect", str(causal), "--no-hashes"]) == 0
     text = capsys.readouterr().out
     assert "left to right" in text

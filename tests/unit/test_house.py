@@ -89,7 +89,7 @@ PUBLIC_NAMES = [
 MAX_ROOMS = 17
 PACKAGES = (bertkit, bertkit_demo, bertkit_studies)
 IN_A_MODULE = ("BertkitError", "__version__")  # the page has the whole module of errors
-HEAVY = ["huggingface_hub", "pyarrow", "torch", "transformers"]
+HEAVY = ["huggingface_hub", "numpy", "pyarrow", "tokenizers", "torch", "transformers"]
 WATCH = """
 import contextlib, io, json, sys
 loaded = {}

@@ -10,7 +10,7 @@ from bertkit.base.errors import InputError, pluralize
 from bertkit.base.progress import announce
 from bertkit.data.encodings import DecodingCounts
 from bertkit.reports.text import format_percent
-from bertkit.tokenization.engine import MAX_WORD_CHARS
+from bertkit.tokenization.settings import MAX_WORD_CHARS
 
 MAX_PLACES = 5
 WARNING = "WARNING: "

@@ -21,14 +21,13 @@ from tokenizers import Encoding as EngineEncoding
 from tokenizers import Tokenizer as Engine
 from tokenizers import decoders, models, normalizers, pre_tokenizers
 
-from bertkit.tokenization.settings import TokenizerSettings
+from bertkit.tokenization.settings import MAX_WORD_CHARS, TokenizerSettings
 from bertkit.tokenization.words import SURROGATE
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
 UNUSED = re.compile(r"\[unused\d+\]")  # entries that published vocabularies keep free
 CONTINUATION = "##"
-MAX_WORD_CHARS = 100  # a longer word is [UNK]
 MAX_KNOWN_CHUNKS = 1 << 18
 MAX_KNOWN_IDS = 8  # longer chunks, common in scripts without spaces, rarely recur
 

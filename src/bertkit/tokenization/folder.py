@@ -21,14 +21,19 @@ from bertkit.tokenization.engine import (
     CLS,
     CONTINUATION,
     MASK,
-    MAX_WORD_CHARS,
     PAD,
     SEP,
     SPECIAL_TOKENS,
     UNK,
     build_engine,
 )
-from bertkit.tokenization.settings import CASED, MAX_ENTRIES, UNCASED, TokenizerSettings
+from bertkit.tokenization.settings import (
+    CASED,
+    MAX_ENTRIES,
+    MAX_WORD_CHARS,
+    UNCASED,
+    TokenizerSettings,
+)
 
 ADDED_FILE = "added_tokens.json"
 # transformers' classes that are exactly BERT's WordPiece; the Japanese ones first split words.

@@ -23,6 +23,7 @@ class TokenizerSettings(Settings):
     )
 
 
+MAX_WORD_CHARS = 100  # a longer word is [UNK]
 MAX_ENTRIES = 1_000_000  # limit for any vocabulary
 UNCASED = TokenizerSettings()
 CASED = TokenizerSettings(lowercase=False, strip_accents=False)

@@ -20,7 +20,6 @@ from bertkit.tokenization.engine import (
     CLS,
     CONTINUATION,
     MASK,
-    MAX_WORD_CHARS,
     PAD,
     PLAIN_WORD,
     SEP,
@@ -40,7 +39,7 @@ from bertkit.tokenization.engine import (
     stack_padded,
 )
 from bertkit.tokenization.folder import check_vocabulary, read_folder, write_folder
-from bertkit.tokenization.settings import UNCASED, TokenizerSettings
+from bertkit.tokenization.settings import MAX_WORD_CHARS, UNCASED, TokenizerSettings
 
 
 class Tokenizer:

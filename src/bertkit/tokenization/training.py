@@ -21,13 +21,12 @@ from tokenizers import pre_tokenizers
 from bertkit.base.errors import InputError, SettingsError, pluralize
 from bertkit.tokenization.engine import (
     CONTINUATION,
-    MAX_WORD_CHARS,
     PLAIN_CHUNK,
     PLAIN_WORD,
     SPECIAL_TOKENS,
     build_normalizer,
 )
-from bertkit.tokenization.settings import TokenizerSettings, VocabularySettings
+from bertkit.tokenization.settings import MAX_WORD_CHARS, TokenizerSettings, VocabularySettings
 from bertkit.tokenization.words import SURROGATE
 
 MAX_PENDING_CHUNKS = 1 << 18

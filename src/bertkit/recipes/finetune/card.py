@@ -30,9 +30,16 @@ class SavedFineTuning(FinishedRecord):
     calibration: CalibrationError | None = None  # None if answers have no confidence
     baseline: dict[str, SavedNumber]  # of always predicting the most frequent label
     best_epoch: float  # may be fractional
-    steps_per_epoch: int
+    steps_per_epoch: int = 0  # of an older version, which didn't write it
     train: SetCounts
     dev: SetCounts
+
+    @property
+    def num_epoch_steps(self) -> int:
+        """Number of steps of an epoch; without the best epoch's step to tell it, 1."""
+        if self.steps_per_epoch:
+            return self.steps_per_epoch
+        return max(1, round(self.best_step / self.best_epoch)) if self.best_step else 1
 
 
 @dataclass(frozen=True)

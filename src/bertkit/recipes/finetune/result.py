@@ -37,7 +37,7 @@ def build_page(facts: FineTuningFacts, history: TrainingHistory) -> Report:
     """Build the report."""
     final, saved, comparison = facts.final, facts.saved, facts.comparison
     curves = choose_curves(final.task.metric)
-    charts = draw_curves(history, curves, epochs(saved.steps_per_epoch))
+    charts = draw_curves(history, curves, epochs(saved.num_epoch_steps))
     sections: list[Section] = [
         *([] if comparison is None else comparison.sections()),
         *build_sections(final.evaluation, final.before),

@@ -338,7 +338,7 @@ def choose_axis(facts: RunFacts) -> Across:
     result = facts.result
     if result is None or result.num_steps == 0:
         return STEPS
-    return epochs(result.steps_per_epoch)
+    return epochs(result.num_epoch_steps)
 
 
 def show_result(result: SavedFineTuning) -> list[Section]:

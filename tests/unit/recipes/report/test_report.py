@@ -18,6 +18,7 @@ from tests.unit.recipes.report.small import (
 )
 
 from bertkit.base import storage
+from bertkit.base.checksummed_json import write_checksummed_json
 from bertkit.base.errors import (
     BertkitError,
     DamagedFileError,
@@ -212,6 +213,14 @@ def test_a_fine_tuned_model_is_shown_by_epochs_with_its_worth(tmp_path):
         assert words in html, words
     assert "Masked words" not in html
     assert "models/MiniLM" not in html  # where it lies is nobody else's business
+
+
+def test_a_model_of_an_older_version_is_shown_by_epochs_too(tmp_path):
+    output = write_finetuned(tmp_path / "mood")
+    old = json.loads((output / METRICS_FILE).read_text())
+    del old["steps_per_epoch"], old["sha256"]
+    write_checksummed_json(output / METRICS_FILE, old)
+    assert "over epoch. training: from 8.9 at 0.05 to 5.2 at 2" in render(output)
 
 
 def test_a_fine_tuning_that_is_still_going_is_shown_by_steps(tmp_path):

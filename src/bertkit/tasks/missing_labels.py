@@ -30,9 +30,10 @@ def find_marks(
     if known:
         return set(found.difference(known))
     others = set(labels) - MARKS
+    has_words = len(set(labels).difference(WORD_MARKS)) >= MIN_LABELS
+    marks = set(found.intersection(WORD_MARKS)) if has_words else set[str]()
     if not found or len(others) < MIN_LABELS:
-        return set()
-    marks = set(found.intersection(WORD_MARKS))
+        return marks
     if all(any(character.isalnum() for character in label) for label in others):
         marks |= found.intersection(SIGN_MARKS)
     if _are_class_ids(others):
@@ -52,7 +53,7 @@ def _are_class_ids(labels: Collection[str]) -> bool:
 def explain_kept(labels: Collection[str], marks: Collection[str]) -> str | None:
     """Return a line about a label that often marks a missing one, and is read as a class here."""
     kept = sorted(MARKS.intersection(labels).difference(marks))
-    others = sorted(set(labels).difference(kept))
+    others = sorted(set(labels).difference(kept, marks))
     if not kept or len(others) < MIN_LABELS or not _are_class_ids(others):
         return None
     return (

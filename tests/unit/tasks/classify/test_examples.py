@@ -81,6 +81,9 @@ def test_a_label_that_is_not_listed_is_a_broken_row(settings):
         ("-100 0 1 -1 2", {"-100", "-1"}),
         ("-100 0 100", set()),
         ("nan yes no <NA>", {"nan", "<NA>"}),
+        ("-1 1 nan", {"nan"}),
+        ("- + nan", {"nan"}),
+        ("1 nan", set()),
     ],
 )
 def test_marks_of_no_label_are_left_out_and_counted(values, marks):

@@ -17,8 +17,8 @@ from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.reports.text import show
 from bertkit.tasks.columns import check_label, find_column, name_labels, take_value
-from bertkit.tasks.metrics.entities import Scheme, repair_tags
-from bertkit.tasks.missing_labels import find_marks
+from bertkit.tasks.metrics.entities import OUTSIDE, Scheme, repair_tags
+from bertkit.tasks.missing_labels import SIGN_MARKS, find_marks
 from bertkit.tasks.tag import TagSettings
 from bertkit.tasks.tag.decoding import list_strays, spell
 from bertkit.tasks.task import TaskExample
@@ -117,6 +117,8 @@ class TagExample(TaskExample):
         del settings
         counts = count_tags(examples)
         marks = find_marks(counts, known, are_tags=True)
+        if not known:
+            marks -= _find_outside(counts)
         if not marks:
             return examples
         number = pluralize(sum(counts[mark] for mark in marks), "word")
@@ -250,6 +252,16 @@ def warn_of_plain(examples: Sequence[TagExample]) -> list[str]:
 def count_tags(examples: Sequence[TagExample]) -> Counter[str]:
     """Count the words with each tag."""
     return Counter(chain.from_iterable(example.label_names for example in examples))
+
+
+def _find_outside(counts: Counter[str]) -> set[str]:
+    """Return the signs that seem to mean that a word is in no entity: - beside B-city.
+
+    Beside O they mean that a word has no tag, as does _ beside parts of speech, if few have it.
+    """
+    are_entities = any("-" in (spell(tag) or "") for tag in counts)
+    kept = {"-", *(SIGN_MARKS if are_entities else ())} if OUTSIDE not in counts else set[str]()
+    return kept | {sign for sign in SIGN_MARKS if 2 * counts[sign] >= counts.total()}
 
 
 def is_blank(word: str) -> bool:

@@ -54,6 +54,15 @@ def test_marks_that_are_tags_stay():
     assert settle(("NOUN", "_", "VERB"))[0][0].tags == ("NOUN", "", "VERB")
 
 
+@pytest.mark.parametrize("mark", ["-", "_"])
+def test_a_sign_may_be_the_tag_outside_of_entities(mark):
+    tags = (("B-town", "I-town", mark, "B-town"), ("I-town", mark))
+    assert [example.tags for example in settle(*tags)[0]] == [*tags]
+    assert settle(("B-town", "O", mark, "O"))[0][0].tags == ("B-town", "O", "", "O")
+    mostly = ("town", "day", mark, mark)
+    assert settle(mostly)[0][0].tags == mostly
+
+
 def test_a_short_sentence_is_one_window():
     found = cut_windows([2, 1, 3], 6, 4)
     assert found.words == ((0, 3),)

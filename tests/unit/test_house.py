@@ -89,7 +89,7 @@ PUBLIC_NAMES = [
 MAX_ROOMS = 17
 PACKAGES = (bertkit, bertkit_demo, bertkit_studies)
 IN_A_MODULE = ("BertkitError", "__version__")  # the page has the whole module of errors
-HEAVY = ["huggingface_hub", "numpy", "pyarrow", "tokenizers", "torch", "transformers"]
+HEAVY = ["huggingface_hub", "pyarrow", "torch", "transformers"]
 WATCH = """
 import contextlib, io, json, sys
 loaded = {}
@@ -200,6 +200,17 @@ def test_import_and_help_load_nothing_heavy():
     loaded = json.loads(result.stdout)
     assert len(loaded) == 2 + len(list_commands(build_app()))
     assert {moment: names for moment, names in loaded.items() if names} == {}
+
+
+def test_each_command_starts_without_what_only_some_need():
+    code = (
+        "import sys, bertkit.cli.main;"
+        "print(*sys.modules.keys() & {'numpy', 'tokenizers', 'torch', 'pyarrow'})"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.split() == []
 
 
 def test_no_clock_is_read_that_can_be_set_back():

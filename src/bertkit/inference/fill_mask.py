@@ -143,9 +143,11 @@ class FillMask(EncoderPipeline[str, FilledText]):
             check_finite(scores, "the model's scores")
             # A model's vocab_size may exceed the number of entries in its vocabulary.
             shares, num_entries = scores.softmax(dim=-1), self.loaded.tokenizer.vocab_size
-            ids = torch.arange(num_entries) if target_ids is None else target_ids
-            ids = ids.to(scores.device)
-            best = ids[scores[:, ids].topk(min(self.options.top_k, len(ids))).indices]
+            if target_ids is None:
+                best = scores[:, :num_entries].topk(min(self.options.top_k, num_entries)).indices
+            else:
+                ids = target_ids.to(scores.device)
+                best = ids[scores[:, ids].topk(min(self.options.top_k, len(ids))).indices]
             found.append((best.cpu(), shares.gather(1, best).cpu()))
         ids, shares = map(torch.cat, zip(*found, strict=True))
         return ids, shares

@@ -13,19 +13,21 @@ LETTERS = st.text("ab ", max_size=12)
 @pytest.mark.parametrize("keeps_stop", [False, True])
 def test_parts_end_where_the_whole_text_does(keeps_stop, parts, stops):
     text = "".join(parts)
-    ends = [(text.index(stop), len(stop)) for stop in stops if stop in text]
+    ends = [(text.index(stop) + len(stop), text.index(stop)) for stop in stops if stop in text]
     expected = text
     if ends:
-        start, length = min(ends)
-        expected = text[: start + length * keeps_stop]
+        end, start = min(ends)
+        expected = text[: end if keeps_stop else start]
     kept, given_parts = StoppedText(stops, keeps_stop), []
     for part in (*parts, None):
         given_parts.append(kept.add(part))
         if kept.is_stopped:
             break
     found = "".join(given_parts)
-    assert found == kept.text
-    assert found == expected or (len(ends) > 1 and kept.is_stopped)
+    assert found == kept.text == expected
+    whole = StoppedText(stops, keeps_stop)
+    whole.add(text)
+    assert whole.text == expected
     assert kept.is_stopped == bool(ends)
 
 
@@ -35,6 +37,8 @@ def test_a_text_that_may_begin_a_stop_sequence_is_held_back():
     assert (kept.text, kept.is_stopped) == ("a ", True)
     kept = StoppedText(["cat sat"])
     assert [kept.add(part) for part in ("a cat", " is", None)] == ["a ", "cat is", ""]
+    kept = StoppedText(["new line of"])
+    assert [kept.add(part) for part in ("new", " line", " of")] == ["", "", ""]
 
 
 def test_options_have_our_names_and_what_changes_nothing_is_left_out():

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from starlette.responses import Response, StreamingResponse
@@ -53,7 +53,7 @@ def translate_names(given: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass
 class StoppedText:
-    """What is written, up to the first stop sequence.
+    """What is written, up to the stop sequence that ends first.
 
     Attributes:
         stops: the sequences, none of them empty.
@@ -70,22 +70,21 @@ class StoppedText:
         """Add what is written next, or None at the end; return what no later part can change."""
         self.text += part or ""
         settled = len(self.text)
-        places = [(self.text.find(one), len(one)) for one in self.stops if one in self.text]
-        if places:
-            start, length = min(places)
-            self.text = self.text[: start + length * self.keeps_stop]
+        starts = [(self.text.find(one), one) for one in self.stops if one in self.text]
+        if starts:  # the one that ends first, which a stream meets first
+            end, start = min((start + len(one), start) for start, one in starts)
+            self.text = self.text[: end if self.keeps_stop else start]
             self.is_stopped, settled = True, len(self.text)
         elif part is not None:
-            settled -= self._count_begun()
+            settled -= max((len(one) for one in self._begun if self.text.endswith(one)), default=0)
         given = self.text[self._num_given : settled]
         self._num_given += len(given)
         return given
 
-    def _count_begun(self) -> int:
-        """Return how many characters at the end may begin a stop sequence."""
-        lengths = (size for one in self.stops for size in range(1, len(one)))
-        ends = {one[:size] for one in self.stops for size in range(1, len(one))}
-        return max((size for size in lengths if self.text[-size:] in ends), default=0)
+    @cached_property
+    def _begun(self) -> set[str]:
+        """What may become a stop sequence."""
+        return {one[:size] for one in self.stops for size in range(1, len(one))}
 
 
 @dataclass

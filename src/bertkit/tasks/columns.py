@@ -5,7 +5,7 @@ import math
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import islice, pairwise
 
@@ -13,7 +13,14 @@ from bertkit.base.errors import DamagedFileError, InputError
 from bertkit.base.files import parse_json
 from bertkit.data.tables.decoder import show_names
 from bertkit.data.tables.formats.separated import lacks_names
-from bertkit.data.tables.record import BrokenRowError, NoLabelError, Record, has_column, look_up
+from bertkit.data.tables.record import (
+    BrokenRowError,
+    ClassName,
+    NoLabelError,
+    Record,
+    has_column,
+    look_up,
+)
 from bertkit.data.tables.records import RecordTable
 from bertkit.reports.text import show
 from bertkit.tokenization.words import SURROGATE
@@ -64,7 +71,7 @@ def take_text(record: Record, column: str) -> str:
 
 def take_label(record: Record, column: str) -> str:
     """Return the label in a column as text; numbers and booleans are labels too."""
-    value = take_answer(record, column)
+    value = _take_given(record, column)
     if isinstance(value, list) or (isinstance(value, str) and LIST_BEGINS.match(value)):
         raise BrokenRowError(
             f"{record.place} has the list {value!s:.{SHOWN_CHARS}} in {column} where a label should"
@@ -83,7 +90,7 @@ def take_labels(record: Record, column: str, separator: str) -> tuple[str, ...]:
 
     They are in their order, and may be repeated.
     """
-    value = take_answer(record, column)
+    value = _take_given(record, column)
     values = _split_labels(value, separator) if isinstance(value, str) else value
     labels = [read_label(each) for each in values] if isinstance(values, list) else [None]
     if None in labels:
@@ -96,6 +103,8 @@ def take_labels(record: Record, column: str, separator: str) -> tuple[str, ...]:
 
 def _split_labels(cell: str, separator: str) -> list[object] | None:
     """Return the labels in a text; None if it seems to be a list, and can't be read as one."""
+    if isinstance(cell, ClassName):
+        return [cell]
     found = read_list(cell)
     if found is not None:
         return found
@@ -148,6 +157,8 @@ def read_label(value: object) -> str | None:
     """
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, ClassName):
+        return value
     if isinstance(value, float) and math.isfinite(value):
         value = str(int(value)) if value == int(value) else str(value)
     return spell_label(str(value)) if isinstance(value, str | int) else None
@@ -176,6 +187,19 @@ def take_value(record: Record, column: str) -> object:
 
 
 def take_answer(record: Record, column: str) -> object:
+    """Return the value in a column of numbers to learn, such as that of a class."""
+    value = _take_given(record, column)
+    return value.number if isinstance(value, ClassName) else value
+
+
+def settle_class(label: str, listed: Collection[str]) -> str:
+    """Return a label as plain text; of a class the name, or the number if only that is listed."""
+    if isinstance(label, ClassName) and label not in listed and str(label.number) in listed:
+        return str(label.number)
+    return str(label)
+
+
+def _take_given(record: Record, column: str) -> object:
     """Return the value in a column of labels or numbers to learn; null is no label."""
     value = take_value(record, column)
     if value is None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from bertkit.base.errors import InputError
 
@@ -23,6 +23,21 @@ class Record(NamedTuple):
 
     values: Mapping[str, object]
     place: str
+
+
+class ClassName(str):
+    """The name of a class, for which the files of Hugging Face's datasets have a number.
+
+    It is the label; where a number is asked for, `number` is the answer.
+    """
+
+    number: int
+
+    def __new__(cls, name: str, number: int = 0) -> Self:
+        """Return the name without blanks around it, of the class with this number."""
+        made = super().__new__(cls, name.strip())
+        made.number = number
+        return made
 
 
 def look_up(values: Mapping[str, object], column: str) -> object:

@@ -8,7 +8,7 @@ from typing import Self, TypeVar
 
 from bertkit.base.errors import InputError, pluralize
 from bertkit.data.problems import RowReport
-from bertkit.data.tables.record import Record
+from bertkit.data.tables.record import ClassName, Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.reports.text import show
 from bertkit.tasks.classify import ClassifySettings
@@ -16,6 +16,7 @@ from bertkit.tasks.columns import (
     SHOWN_CHARS,
     find_column,
     name_labels,
+    settle_class,
     sort_labels,
     take_label,
     take_labels,
@@ -76,6 +77,7 @@ class ClassifyExample(TextExample):
     ) -> list[Self]:
         """Read lists of 0 and 1 as flags, and leave out examples without a label."""
         listed = settings.label_names or known
+        examples = [_settle_classes(example, listed) for example in examples]
         if settings.multi_label:
             examples = _read_flags(examples, listed, report)
             if mark := find_separator(examples):
@@ -106,10 +108,18 @@ def _take(record: Record, column: str, settings: ClassifySettings) -> tuple[str,
         labels = take_labels(record, column, settings.label_separator)
     else:
         labels = (take_label(record, column),)
-    return tuple(map(sys.intern, labels))  # a million rows share few labels
+    # a million rows share few labels
+    return tuple(one if isinstance(one, ClassName) else sys.intern(one) for one in labels)
 
 
 Labeled = TypeVar("Labeled", bound=ClassifyExample)
+
+
+def _settle_classes(example: Labeled, listed: Sequence[str]) -> Labeled:
+    if not any(isinstance(label, ClassName) for label in example.label_names):
+        return example
+    labels = (sys.intern(settle_class(label, listed)) for label in example.label_names)
+    return replace(example, labels=tuple(labels))
 
 
 def _read_flags(examples: list[Labeled], listed: Sequence[str], report: RowReport) -> list[Labeled]:

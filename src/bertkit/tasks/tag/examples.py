@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from unicodedata import category
 
 import numpy as np
@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from bertkit.base.errors import InputError, pluralize
 from bertkit.data.problems import RowReport
-from bertkit.data.tables.record import BrokenRowError, Record
+from bertkit.data.tables.record import BrokenRowError, ClassName, Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.reports.text import show
-from bertkit.tasks.columns import check_label, find_column, name_labels, take_value
+from bertkit.tasks.columns import check_label, find_column, name_labels, settle_class, take_value
 from bertkit.tasks.metrics.entities import OUTSIDE, Scheme, repair_tags
 from bertkit.tasks.missing_labels import SIGN_MARKS, find_marks
 from bertkit.tasks.tag import TagSettings
@@ -115,6 +115,7 @@ class TagExample(TaskExample):
     ) -> list[Self]:
         """Drop marks of words without a tag, and leave out sentences without any tag."""
         del settings
+        examples = [_settle_classes(example, known) for example in examples]
         counts = count_tags(examples)
         marks = find_marks(counts, known, are_tags=True)
         if not known:
@@ -164,7 +165,8 @@ class TagExample(TaskExample):
             raise BrokenRowError(f"{record.place} has {counts}")
         if not words:
             raise BrokenRowError(f"{record.place} has no words")
-        tags = tuple(sys.intern(tag.strip()) for tag in tags)  # share one string per distinct tag
+        # share one string per distinct tag
+        tags = tuple(t if isinstance(t, ClassName) else sys.intern(t.strip()) for t in tags)
         if not all(tags):
             raise BrokenRowError(f"{record.place} has an empty tag")
         for tag in tags:
@@ -191,6 +193,9 @@ class TagExample(TaskExample):
         if isinstance(words, list | tuple) and all(isinstance(word, str) for word in words):
             return cls(words=tuple(words), place=place)
         raise InputError(f"{place}: expected a text or a list of words, got {value!r:.80}")
+
+
+Tagged = TypeVar("Tagged", bound=TagExample)
 
 
 def list_warnings(examples: Sequence[TagExample], scheme: Scheme | None) -> list[str]:
@@ -290,4 +295,11 @@ def _take_list(record: Record, column: str) -> tuple[str, ...]:
         raise BrokenRowError(f"{record.place} has no list in {column}: {value!r:.40}")
     if not all(isinstance(item, str | int) and not isinstance(item, bool) for item in value):
         raise BrokenRowError(f"{record.place} has something else than texts in {column}")
-    return tuple(str(item) for item in value)
+    return tuple(item if isinstance(item, str) else str(item) for item in value)
+
+
+def _settle_classes(example: Tagged, known: Sequence[str]) -> Tagged:
+    if not any(isinstance(tag, ClassName) for tag in example.tags or ()):
+        return example
+    tags = (sys.intern(settle_class(tag, known)) for tag in example.tags or ())
+    return replace(example, tags=tuple(tags))

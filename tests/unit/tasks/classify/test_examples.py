@@ -8,6 +8,7 @@ from tests.unit.tasks.small import record_of, table_of
 
 from bertkit.base.errors import InputError
 from bertkit.data.problems import RowReport
+from bertkit.data.tables.record import ClassName
 from bertkit.data.tables.records import open_records, read_examples
 from bertkit.tasks.classify import ClassifySettings
 from bertkit.tasks.classify.examples import (
@@ -243,3 +244,12 @@ def test_flags_are_read_with_the_labels_of_training():
     found, report = settle(rows, MANY, known=("0", "1", "2"))  # 3 was never set there
     assert found == [("1", "3"), ("0",), ()]
     assert report.notes[0].startswith("each list is read as 4 flags")
+
+
+@pytest.mark.parametrize("settings", [ONE, MANY])
+def test_classes_have_their_names_unless_numbers_are_known(settings):
+    values = [ClassName("no|never", 0), ClassName("yes", 1)]
+    assert settle(values, settings)[0] == [("no|never",), ("yes",)]
+    labels, _ = settle(values, settings, known=("0", "1"))
+    assert labels == [("0",), ("1",)]
+    assert {type(label) for each in labels for label in each} == {str}

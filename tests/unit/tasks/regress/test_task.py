@@ -11,10 +11,11 @@ from tests.closeness import close
 from tests.unit.tasks.small import TOKENIZER, learn, record_of, table_of
 
 from bertkit.base.errors import CheckpointError, InputError
-from bertkit.data.tables.record import BrokenRowError
+from bertkit.data.tables.record import BrokenRowError, ClassName
 from bertkit.inference.predictor import Regressor
 from bertkit.models.bert.config import BertConfig
 from bertkit.tasks.batch import TaskBatch
+from bertkit.tasks.choose.answers import read_answer
 from bertkit.tasks.regress import RegressSettings
 from bertkit.tasks.regress.task import (
     Regress,
@@ -45,6 +46,12 @@ def test_numbers(value, number):
 def test_what_is_no_number_is_a_broken_row(value):
     with pytest.raises(BrokenRowError, match=r"t\.csv, line 2 has .* in y where a number from -1e"):
         take_number(record_of(y=value), "y")
+
+
+def test_the_number_of_a_class_is_one():
+    record = record_of(y=ClassName("equivalent", 1))
+    assert take_number(record, "y") == 1.0
+    assert read_answer(record, "y", ("a", "b")).by_position == 1
 
 
 def test_a_record_becomes_an_example():

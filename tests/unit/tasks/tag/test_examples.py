@@ -8,8 +8,8 @@ from tests.waiting import little_computing
 
 from bertkit.base.errors import InputError
 from bertkit.data.problems import RowReport
-from bertkit.data.tables.record import BrokenRowError, Record
-from bertkit.data.tables.records import open_records
+from bertkit.data.tables.record import BrokenRowError, ClassName, Record
+from bertkit.data.tables.records import open_records, read_examples
 from bertkit.tasks.tag import TagSettings
 from bertkit.tasks.tag.examples import (
     TagExample,
@@ -230,3 +230,13 @@ def test_a_tag_as_long_as_a_text_breaks_its_row(tmp_path):
     path = write(tmp_path / "a.jsonl", {"tokens": ["a"], "tags": ["x" * 1001]})
     with pytest.raises(BrokenRowError, match=r"line 1 has 1,001 characters in tags.*--tags-column"):
         read(path)
+
+
+def test_classes_have_their_names_unless_numbers_are_known():
+    tags = (ClassName("O", 0), ClassName("B-town", 1))
+    table = open_records([{"tokens": ["a", "b"], "tags": tags}])
+    parse = TagExample.build_parser(TagSettings(), table, needs_answer=True)
+    (example,) = read_examples(table, parse, RowReport(table.name))
+    for known, expected in (((), ("O", "B-town")), (("0", "1"), ("0", "1"))):
+        ((found,), _) = settle(example.tags, known=known)
+        assert found.tags == expected

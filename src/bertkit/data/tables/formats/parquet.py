@@ -13,7 +13,7 @@ from bertkit.base.files import MAX_JSON_VALUES, parse_json
 from bertkit.base.remote import RemoteFile
 from bertkit.data.encodings import COMPRESSIONS, classify
 from bertkit.data.tables.decoder import ID_FIELD, MAX_ROW_BYTES, RowDecoder, open_content
-from bertkit.data.tables.record import Record, Rows, to_plain
+from bertkit.data.tables.record import ClassName, Record, Rows, to_plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -127,7 +127,11 @@ def _find_classes(metadata: Mapping[bytes, bytes]) -> dict[str, list[str]]:
     try:
         content = parse_json(metadata.get(HUB_KEY, b"{}"), "the metadata")
         features = content["info"]["features"]
-        found = {column: feature.get("feature", feature) for column, feature in features.items()}
+        found = {
+            column: feature.get("feature", feature)
+            for column, feature in features.items()
+            if isinstance(feature, dict)  # a list has no names
+        }
         return {
             column: [str(name) for name in feature["names"]]
             for column, feature in found.items()
@@ -143,16 +147,20 @@ def name_classes(
     """Replace the indices of classes by names; -1, used for withheld labels, by None."""
     if not classes:
         yield from records
+    known = {
+        column: [ClassName(name, number) for number, name in enumerate(names)]
+        for column, names in classes.items()
+    }
     for record in records:
         named = {
             column: _name(record.values[column], names)
-            for column, names in classes.items()
+            for column, names in known.items()
             if column in record.values
         }
         yield Record({**record.values, **named}, record.place)
 
 
-def _name(value: Any, names: Sequence[str]) -> Any:
+def _name(value: Any, names: Sequence[ClassName]) -> Any:
     if isinstance(value, list):
         return [_name(item, names) for item in value]
     if not isinstance(value, int):

@@ -1,6 +1,7 @@
 """Data sets of the Hub, through the real library and without a network."""
 
 import builtins
+import json
 import sys
 
 import pyarrow as pa
@@ -121,3 +122,16 @@ def test_the_extra_is_named_where_it_is_missing(monkeypatch):
     monkeypatch.delitem(sys.modules, "datasets")
     monkeypatch.setattr(builtins, "__import__", refuse_datasets)
     refuse("hub:a/b", r"can't be read \(No module .*pip install ", MissingExtraError)
+
+
+def test_a_list_beside_them_leaves_classes_their_names(tmp_path):
+    features = {
+        "words": [{"dtype": "string"}],
+        "label": {"names": ["n", "y"], "_type": "ClassLabel"},
+    }
+    content = json.dumps({"info": {"features": features}}).encode()
+    table = pa.table({"words": [["a"]], "label": [1]})
+    path = tmp_path / "old.parquet"
+    pq.write_table(table.replace_schema_metadata({b"huggingface": content}), path)
+    (values,) = read_values(path)
+    assert values["label"] == "y"

@@ -80,6 +80,26 @@ def test_only_unknown_words_are_refused_by_every_command(model, classifier, run,
     assert {path.name for path in tmp_path.iterdir()} <= {"rows.csv", "i", "m"}
 
 
+@pytest.mark.parametrize("command", ["embed", "features", "classify"])
+def test_one_file_of_many_may_have_unknown_words_only(command, model, classifier, run, tmp_path):
+    (texts := tmp_path / "texts").mkdir()
+    known, unknown = (write_rows(texts / f"{one}.csv", [one] * 4) for one in (KNOWN, UNKNOWN))
+    words = {
+        "embed": ["embed", model, texts, "--text-column", "text"],
+        "features": ["features", model, texts, "--text-column", "text"],
+        "classify": ["classify", classifier, "--file", texts],
+    }[command]
+    made = tmp_path / "made"
+    shown = run(*words, "--output", f"{made}/")
+    assert f"{unknown}: WARNING: 8 of 8 tokens (100.0 %)" in shown
+    assert f"{known}: WARNING" not in shown
+    assert len([path for path in made.iterdir() if path.stem in {known.name, unknown.name}]) >= 2
+    assert "2 of them done before" in run(*words, "--output", f"{made}/")
+    known.unlink()
+    shown = run(*words, "--output", f"{tmp_path / 'other'}/", exit_code=2)
+    assert "none of 8 tokens is in the vocabulary" in shown
+
+
 def test_functions_say_it_too(model, classifier, capsys):
     bertkit.embed([KNOWN, HALF], model=model)
     assert "WARNING: the texts: 2 of 10 tokens (20.0 %) are not in" in capsys.readouterr().err

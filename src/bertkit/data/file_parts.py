@@ -4,7 +4,7 @@ Beside the outputs, a folder `.made` has a record of each: what it was made of a
 makes only what is missing, also where a file was corrected or is new, and other work is refused.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -31,6 +31,7 @@ from bertkit.base.remote import RemoteFile
 from bertkit.base.settings import Settings, in_panel, list_flag_differences
 from bertkit.base.signals import stop_at_once
 from bertkit.data.input_files import NOT_TEXT, STANDARD_INPUT, find_extension, find_files, look_at
+from bertkit.data.problems import check_unknown, describe_unknown, is_unknown
 from bertkit.data.tables.formats import EXTENSIONS
 
 RECORDS = ".made"
@@ -193,7 +194,8 @@ def run_over_files(job: FilesJob, inputs: Sequence[str], settings: FilesSettings
     """Make the missing outputs of files, folders and globs, those of this shard.
 
     Raises:
-        BertkitError: files failed; the error is the first one's, and the others are made.
+        BertkitError: files failed; the error is the first one's, and the others are made. Or no
+            word of those that were made is in the vocabulary.
     """
     parts = list_files(inputs)
     own, is_share = parts[settings.share], settings.shard is not None
@@ -218,7 +220,14 @@ def run_over_files(job: FilesJob, inputs: Sequence[str], settings: FilesSettings
     if errors:
         failed = f"{len(errors):,} of {pluralize(len(own), 'file')} failed"
         raise type(errors[0])(f"{errors[0]} ({failed}; the same command makes what is missing)")
+    if result.num_made:
+        check_unknown(" ".join(inputs), *_count_unknown(result.counts))
     return result
+
+
+def _count_unknown(counts: Mapping[str, int]) -> tuple[int, int]:
+    """Return how many tokens are [UNK], and of how many."""
+    return counts.get("unknown_tokens", 0), counts.get("text_tokens", 0)
 
 
 def _add(
@@ -230,6 +239,8 @@ def _add(
         errors.append(type(outcome.error)(named))
         announce(named)
         return
+    if is_unknown(*(unknown := _count_unknown(outcome.counts))):
+        announce(f"{part.source}: {describe_unknown(*unknown)[0]}")
     result.num_made += 1
     for name, count in outcome.counts.items():
         if count:

@@ -89,6 +89,7 @@ class Answers:
     # statistics of the examples read so far
     counts: PredictionCounts = field(default_factory=PredictionCounts)
     elapsed_seconds: float = 0.0  # without loading the model; 0 until all answers were read
+    is_one_of_many: bool = False  # files, each of which may have unknown words only
     # of the columns of all predictions; None until the first is described
     prefix: str | None = field(default=None, init=False)
 
@@ -117,6 +118,8 @@ class Answers:
         self._check_unknown()
 
     def _check_unknown(self) -> None:
+        if self.is_one_of_many:
+            return
         name = "the input" if self.report is None else self.report.name
         check_unknown(name, self.counts.unknown_tokens, self.counts.text_tokens)
 
@@ -213,6 +216,7 @@ class PredictedFile:
             answers = answer_file(
                 predictor.with_options(self.answers), source, self.settings, columns
             )
+            answers.is_one_of_many = True
             with show_progress("Predicting", None) as progress:
                 write_answers(answers, place, progress)
         return asdict(answers.counts)

@@ -133,7 +133,7 @@ def embed(
     output: Path,
     settings: EmbedSettings = EmbedSettings(),  # noqa: B008
     *,
-    keeps_model: bool = False,
+    is_one_of_many: bool = False,
 ) -> EmbedResult:
     """Write a vector for each text of a file, or resume an unfinished job.
 
@@ -141,7 +141,8 @@ def embed(
     `output` ends with .npy, .parquet or .jsonl, and is written atomically, with a manifest beside
     it. With precision auto, unfinished or finished work keeps its own. A `ResumeError` says that
     the job was started with another model, other settings or another input, or that another process
-    is running it; a `StoppedError` says how to resume.
+    is running it; a `StoppedError` says how to resume. A file of which no word is in the vocabulary
+    is an error, but of one of many files it is written. The model of these is kept.
     """
     files = source if isinstance(source, TextFiles) else open_text_files(source, settings)
 
@@ -157,7 +158,7 @@ def embed(
     ):
         settings = _keep_precision(place, settings)
         chosen = select(EmbedderSettings, settings)
-        load = partial(load_once, Embedder.load) if keeps_model else Embedder.load
+        load = partial(load_once, Embedder.load) if is_one_of_many else Embedder.load
         embedder = load(model, chosen)
         fingerprint = VectorsFingerprint(embedding=embedder.identity, input=files.identity())
         finished = find_finished(
@@ -172,10 +173,11 @@ def embed(
         ) as vectors:
             result = _embed_rest(embedder, files, vectors, place)
             unknown = result.counts.unknown_tokens, result.counts.text_tokens
-            if not is_unknown(*unknown):
+            if is_one_of_many or not is_unknown(*unknown):
                 _publish(vectors, place, result.counts, files)
         remove_unfinished(place)
-        check_unknown(files.name, *unknown)
+        if not is_one_of_many:
+            check_unknown(files.name, *unknown)
     return result
 
 
@@ -206,7 +208,7 @@ def _embed_file(
     restart: bool,
 ) -> dict[str, int]:
     chosen = settings.model_copy(update={"overwrite": overwrite, "restart": restart})
-    return asdict(embed(model, source, output, chosen, keeps_model=True).counts)
+    return asdict(embed(model, source, output, chosen, is_one_of_many=True).counts)
 
 
 def embed_lines(

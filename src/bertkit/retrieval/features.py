@@ -231,11 +231,13 @@ class FeatureStream:
         source: str | Path,
         settings: FeaturesSettings,
         *,
-        keeps_model: bool = False,
+        is_one_of_many: bool = False,
     ) -> None:
         self.table = open_texts(source, settings)
         self.settings = settings
-        load = partial(load_once, FeatureExtractor.load) if keeps_model else FeatureExtractor.load
+        self._is_one_of_many = is_one_of_many
+        load = FeatureExtractor.load
+        load = partial(load_once, load) if is_one_of_many else load
         self._extractor = load(model, settings).with_options(select(FeatureSettings, settings))
         self.form = OutputLayout(self._extractor.plan, settings.layout, self._extractor.identity)
         self._counts = TextCounts()
@@ -247,7 +249,8 @@ class FeatureStream:
         texts = self._read_texts(progress)
         yield from self._extractor.stream(texts, counts=self._counts)
         self._counts.undecodable = self.table.num_undecodable
-        check_unknown(self.table.name, self._counts.unknown_tokens, self._counts.text_tokens)
+        if not self._is_one_of_many:
+            check_unknown(self.table.name, self._counts.unknown_tokens, self._counts.text_tokens)
         self._elapsed_seconds = time.monotonic() - started
 
     def summarize(self, output: Path | None) -> FeaturesResult:
@@ -334,7 +337,7 @@ def _extract_file(
     chosen = settings.model_copy(update={"overwrite": overwrite})
     check = partial(check_output, source, settings=chosen)
     with open_output(output, "writing features into", inputs=[source], check=check) as place:
-        stream = FeatureStream(model, source, settings, keeps_model=True)
+        stream = FeatureStream(model, source, settings, is_one_of_many=True)
         return asdict(write_features(stream, place).counts)
 
 

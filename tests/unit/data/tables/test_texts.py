@@ -92,6 +92,11 @@ def test_blank_lines_and_nulls_are_empty_texts(tmp_path):
     assert read(write(tmp_path, "a.parquet", write_parquet(t=["a", None, ""]))) == ["a", "", ""]
 
 
+def test_other_fields_may_be_odd(tmp_path):
+    content = b'{"text": "a", "n": 1, "n": NaN}\n{"n": Infinity, "text": "b"}\n{"text": NaN}\n'
+    assert read(write(tmp_path, "a.jsonl", content)) == ["a", "b", ""]
+
+
 @pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.tsv", "a.jsonl", "a.parquet"])
 def test_bytes_that_are_not_utf8_are_replaced_and_counted_once_a_row(tmp_path, name):
     raw = [b"a\xffb\xfe", b"good", b"\xe9t\xe9"]

@@ -94,6 +94,7 @@ class AnswerExample(TaskExample):
     answers: tuple[GoldAnswer, ...] | None = None  # empty if there is no answer, None if unknown
     example_id: str = ""  # its id, or its place if it has none
     place: str = ""  # file and line, for messages
+    has_other_start: bool = False  # whether a column named start means something else
 
     @property
     def span(self) -> tuple[int, int] | None:
@@ -150,6 +151,7 @@ class AnswerExample(TaskExample):
                 answers=None if answers is None else _read_answers(record, answers, text),
                 example_id=example_id,
                 place=record.place,
+                has_other_start=answers is not None and _has_other_start(record, answers),
             )
 
         return parse
@@ -209,6 +211,12 @@ def list_warnings(examples: Sequence[AnswerExample]) -> list[str]:
         lines.append(
             f"{pluralize(len(moved), 'answer')} not at answer_start; the nearest occurrence is"
             f" used, first at {moved[0]}"
+        )
+    others = [example.place for example in examples if example.has_other_start]
+    if others:
+        lines.append(
+            f"{pluralize(len(others), 'row')} whose column start isn't the place of the answer; it"
+            f" isn't used there, first at {others[0]}"
         )
     if ambiguous:
         lines.append(
@@ -291,13 +299,22 @@ def _read_start(record: Record) -> int | None:
     if value is None or value == "":
         return None
     label = read_label(value)
-    if label is None or WHOLE_NUMBER.fullmatch(label) is None:
-        raise BrokenRowError(
-            f"{record.place} has {value!r:.{NUM_SHOWN_CHARS}} in {USUAL_STARTS[0]} or"
-            f" {USUAL_STARTS[1]} where the place of the answer in its context, a whole number"
-            " from 0, should be"
-        )
-    return int(label)
+    if label is not None and WHOLE_NUMBER.fullmatch(label):
+        return int(label)
+    strict, *_ = USUAL_STARTS
+    if record.values.get(strict) is None:
+        return None
+    raise BrokenRowError(
+        f"{record.place} has {value!r:.{NUM_SHOWN_CHARS}} in {strict} where the place of the answer"
+        " in its context, a whole number from 0, should be"
+    )
+
+
+def _has_other_start(record: Record, column: str) -> bool:
+    """Whether a column beside an answer that is a text is named start, and isn't its place."""
+    value = _find_start(record.values)
+    is_text = isinstance(record.values.get(column), str)
+    return is_text and value is not None and value != "" and _read_start(record) is None
 
 
 def _is_answer(value: object) -> TypeGuard[dict[str, Any]]:

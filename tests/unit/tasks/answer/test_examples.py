@@ -296,8 +296,16 @@ def test_a_start_may_be_missing_beside_an_answer(start):
 
 @pytest.mark.parametrize("start", ["here", 1.5, True, [14]])
 def test_a_start_beside_an_answer_is_a_number(start):
-    with pytest.raises(BrokenRowError, match="in answer_start or start where the place of the"):
-        parse({"answers": "Ada", "start": start})
+    with pytest.raises(BrokenRowError, match="in answer_start where the place of the"):
+        parse({"answers": "Ada", "answer_start": start})
+
+
+@pytest.mark.parametrize("start", [12.5, "00:01"])
+def test_a_column_named_start_may_mean_something_else(start):
+    example = parse({"answers": "1852", "start": start})
+    assert example.answers == parse({"answers": "1852"}).answers
+    (line,) = list_warnings([example, parse({"answers": "1852", "start": ""})])
+    assert line.startswith("1 row whose column start isn't the place of the answer; it isn't used")
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from bertkit.api.inputs import (
 )
 from bertkit.api.kept import LAST_LOADED, take_object
 from bertkit.api.settings import Call, TextsCall, check_names, takes, takes_any
-from bertkit.base.errors import SettingsError, pluralize
+from bertkit.base.errors import InputError, SettingsError, pluralize
 from bertkit.base.progress import announce, show_progress
 from bertkit.base.settings import Settings, select
 from bertkit.checkpoints.hub import find_bundled
@@ -318,6 +318,8 @@ def predict(call: PredictCall, model: Model, data: Table) -> list[Any]:
     chosen, columns = select(PredictSettings, call), select(TaskColumns, call)
     rows = cast("Table", hold_rows(data))
     if are_tuples(rows):
+        refuse_columns(call)
+        check_tuples(predictor, rows)
         answered = answer_values(predictor, cast("list[Any]", rows))
     else:
         answered = answer_file(predictor, rows, chosen, columns)
@@ -325,6 +327,26 @@ def predict(call: PredictCall, model: Model, data: Table) -> list[Any]:
         found = ResultList(row.prediction for row in answered.read(progress))
     announce_unknown(answered.counts.unknown_tokens, answered.counts.text_tokens)
     return found
+
+
+def refuse_columns(call: PredictCall) -> None:
+    """Refuse what says how tables are read, such as names of columns, which tuples haven't got."""
+    known = TaskColumns.model_fields.keys() | PredictSettings.model_fields.keys()
+    for name in sorted(call.model_fields_set & known):
+        if getattr(call, name) is not None:
+            raise SettingsError(
+                f"{name} is for rows with columns, and the rows are tuples; leave it out, or give"
+                " mappings"
+            )
+
+
+def check_tuples(predictor: Predictor[Any, Any, Any], rows: object) -> None:
+    """Refuse pairs of texts, or texts with a label, if the model reads single texts."""
+    if getattr(predictor.task.settings, "pairs", None) is False:
+        raise InputError(
+            "a tuple is one input here, a pair of texts, and the model reads single texts; leave"
+            " out labels, or give mappings with the key text"
+        )
 
 
 class EvaluateCall(TaskColumns, EvaluateSettings, EngineSettings, Call):

@@ -141,7 +141,7 @@ def test_predict_and_evaluate_take_rows(classifier, kind):
 
 
 def test_a_tuple_is_an_input_as_the_model_reads_it(classifier, tmp_path):
-    with pytest.raises(InputError, match="text 1: the model reads single texts, and this is a"):
+    with pytest.raises(InputError, match="a pair of texts, and the model reads single texts;"):
         bertkit.predict(classifier, ROWS[:2])
     folder = tmp_path / "foreign"
     save_classifier(folder)
@@ -161,6 +161,14 @@ def test_a_tuple_is_an_input_as_the_model_reads_it(classifier, tmp_path):
     named = namedtuple("Row", ["label", "text"])
     (found,) = bertkit.predict(other, [named("x", "the cat")])
     assert found.probabilities == close(other("the cat").probabilities, "float32")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("text_column", "a"), ("id_column", "b"), ("keep_columns", ("c",))]
+)
+def test_tuples_have_no_columns(classifier, name, value):
+    with pytest.raises(SettingsError, match=f"{name} is for rows with columns"):
+        bertkit.predict(classifier, [("the cat", "good")], **{name: value})
 
 
 def test_a_tuple_of_words_is_a_sentence_for_a_tagger(tmp_path):

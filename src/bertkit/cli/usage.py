@@ -37,7 +37,7 @@ COMMANDS_OF_OTHERS = {
     " `bertkit serve` answers /rerank with it",
     "train": "`bertkit finetune` trains a model for a task, and `bertkit pretrain` one on raw text",
 }
-ABSENT = {"lora": "bertkit has no adapters, and trains all weights unless --freeze is given"}
+ABSENT = {"lora": "bertkit has no adapters"}
 
 
 def describe_usage(error: CycloptsError, words: Sequence[str], flags: Collection[str]) -> str:
@@ -79,6 +79,8 @@ def describe_option(option: str, flags: Collection[str]) -> str:
     hint = f"; did you mean --{near[0]}?" if near else ""
     if bare in ABSENT:
         hint = f"; {ABSENT[bare]}"
+        if "freeze" in flags:
+            hint += ", and trains all weights unless --freeze is given"
     return f"there is no option {name}{hint}"
 
 
@@ -105,9 +107,15 @@ def list_misspelled(words: Sequence[str], flags: Collection[str]) -> Iterator[st
 def find_near(name: str, names: Collection[str]) -> list[str]:
     """Return the nearest of the names that a third of the letters may differ from, if any does."""
     begun = [one for one in sorted(names) if len(name) >= FEWEST_LETTERS and one.startswith(name)]
-    distances = {one: measure_distance(name, one) for one in sorted(names)}
-    near = [one for one in distances if 3 * distances[one] <= max(len(name), len(one))]
+    # Where lengths differ by more than a third, so do the names.
+    alike = [one for one in sorted(names) if _may_be_near(name, one, abs(len(name) - len(one)))]
+    distances = {one: measure_distance(name, one) for one in alike}
+    near = [one for one in distances if _may_be_near(name, one, distances[one])]
     return sorted(near, key=lambda one: distances[one])[:1] or begun[:1]
+
+
+def _may_be_near(one: str, other: str, distance: int) -> bool:
+    return 3 * distance <= max(len(one), len(other))
 
 
 def measure_distance(one: str, other: str) -> int:

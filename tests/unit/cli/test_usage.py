@@ -24,6 +24,8 @@ def fails(capsys, words) -> str:
         ([*FINETUNE, "--train"], "--train needs a value (see"),
         # Nothing is near.
         ([*FINETUNE, "--train", "a.csv", "--lora"], "no option --lora; bertkit has no adapters"),
+        ([*FINETUNE, "--train", "a.csv", "--lora"], "all weights unless --freeze is given (see"),
+        (["embed", "a.txt", "--lora"], "no option --lora; bertkit has no adapters (see"),
         ([*FINETUNE, "--train", "a.csv", "--gamma", "2"], "no option --gamma (see"),
         # Other programs' names.
         ([*FINETUNE, "--train", "a.csv", "--lr", "1"], "did you mean --learning-rate?"),
@@ -73,5 +75,6 @@ def test_distance(one, other, distance):
 def test_the_nearest_is_first_and_a_third_of_the_letters_may_differ():
     assert find_near("outptu", ["out", "output", "top-k"]) == ["output"]
     assert find_near("lora", ["format", "load"]) == []
+    assert find_near("lora " * 100_000, ["format", "load", "f" * 1000]) == []
     assert find_near("do", ["doc-stride"]) == []
     assert find_near("doc", ["doc-stride"]) == ["doc-stride"]

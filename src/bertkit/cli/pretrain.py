@@ -1,6 +1,7 @@
 """Commands that pre-train: train-tokenizer, prepare, pretrain, replay, report, benchmark."""
 
 import math
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -11,11 +12,12 @@ from cyclopts import Parameter
 from bertkit.base.errors import BertkitError, SettingsError, pluralize
 from bertkit.base.output import check_standard_output
 from bertkit.base.parts import PartsSettings
-from bertkit.base.remote import show
+from bertkit.base.remote import is_remote, show
 from bertkit.base.signals import stop_at_once
 from bertkit.cli.next_step import find_free, repeat_flags, suggest
 from bertkit.cli.output import check_share, describe_missing, print_result
 from bertkit.cli.texts import Words, describe_metrics, legible, open_in_browser, shorten
+from bertkit.data.input_files import find_files
 from bertkit.data.problems import WARNING, name_problem
 from bertkit.data.sources import ReaderSettings
 from bertkit.recipes.pretrain.settings import PretrainSettings
@@ -70,14 +72,29 @@ def train_tokenizer(
         "elapsed_seconds": result.elapsed_seconds,
     }
     print_result(result, partial(describe_vocabulary, settings), json=json, facts=facts)
-    texts = inputs if len(inputs) <= MAX_NAMED else sorted(set(map(find_pattern, inputs)))
+    texts = inputs if len(inputs) <= MAX_NAMED else list_patterns(inputs)
     words = ["prepare", *texts, "--tokenizer", output, *repeat_flags(settings, ReaderSettings)]
-    is_gone = "-" in inputs  # what was read there
+    is_gone = "-" in inputs or not texts  # what was read there
     suggest(*words, "--output", find_free(output.parent / "shards"), json=json or is_gone)
 
 
+def list_patterns(inputs: Sequence[str]) -> list[str]:
+    """List globs of these files and no others; empty if there are none."""
+    members: dict[str, set[Path]] = {}
+    for name in inputs:
+        members.setdefault(find_pattern(name), set()).add(Path(name))
+    with suppress(BertkitError):
+        for pattern, files in members.items():
+            if pattern not in inputs and files != {path for path, _ in find_files(pattern)}:
+                return []
+        return sorted(members)
+    return []
+
+
 def find_pattern(name: str) -> str:
-    """Return a glob of the files like this one; a folder stays itself."""
+    """Return a glob of the files like this one; a folder and a URL stay themselves."""
+    if is_remote(name) or Path(name).is_dir():
+        return name
     folder, slash, file = name.rpartition("/")
     _, dot, ending = file.rpartition(".")
     return f"{folder}{slash}*.{ending}" if dot else name

@@ -6,6 +6,20 @@ import sys
 import pytest
 
 from bertkit.cli.main import main
+from bertkit.cli.pretrain import find_pattern, list_patterns
+
+
+def test_globs_are_suggested_only_of_the_files_that_were_given(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = [f"{one}.txt" for one in "abcd"]
+    for name in (*names, "e.md", "f.md"):
+        (tmp_path / name).touch()
+    assert list_patterns([*names, "e.md", "f.md"]) == ["*.md", "*.txt"]
+    assert list_patterns(names[1:]) == []
+    (tmp_path / "a.d").mkdir()
+    url = "https://example.org/a.txt?version=1.5"
+    assert [find_pattern(name) for name in ("a.d", "..", url)] == ["a.d", "..", url]
+    assert list_patterns(["a.d", *names]) == ["*.txt", "a.d"]
 
 
 class SignalOnImport:

@@ -3,7 +3,7 @@
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self, TypeVar
 
 from bertkit.base.errors import InputError, pluralize
@@ -20,6 +20,7 @@ from bertkit.tasks.columns import (
     sort_labels,
     take_label,
     take_labels,
+    take_value,
 )
 from bertkit.tasks.missing_labels import NEGATIVE_MARKS, explain_kept, find_marks
 from bertkit.tasks.texts import TextExample, Texts, build_text_parser
@@ -50,6 +51,7 @@ class ClassifyExample(TextExample):
     # any number with multi-label, repeated until `settle` has read flags; None if unknown
     labels: tuple[str, ...] | None = None
     place: str = ""  # file and line, for messages
+    is_listed: bool = field(default=False, compare=False)  # whether its labels were a list
 
     @classmethod
     def build_parser(
@@ -62,8 +64,11 @@ class ClassifyExample(TextExample):
             column = find_column(table, "label", settings.label_column, USUAL_LABEL)
 
         def parse(record: Record) -> ClassifyExample:
-            labels = None if column is None else _take(record, column, settings)
-            return ClassifyExample(parse_texts(record), labels, record.place)
+            if column is None:
+                return ClassifyExample(parse_texts(record), place=record.place)
+            labels, cell = _take(record, column, settings), take_value(record, column)
+            is_listed = isinstance(cell, list) or str(cell).lstrip().startswith("[")
+            return ClassifyExample(parse_texts(record), labels, record.place, is_listed)
 
         return parse
 
@@ -150,10 +155,10 @@ def _read_flags(examples: list[Labeled], listed: Sequence[str], report: RowRepor
 def find_separator(examples: Sequence[ClassifyExample]) -> str | None:
     """Return a mark that seems to separate labels, though it isn't the separator; else None.
 
-    No text has several labels, and the parts of some labels are labels too.
+    No text has several labels or a list of them, and the parts of some labels are labels too.
     """
     labels = {label for example in examples for label in example.label_names}
-    if any(len(example.label_names) > 1 for example in examples):
+    if any(len(example.label_names) > 1 or example.is_listed for example in examples):
         return None
     for mark in OTHER_SEPARATORS:
         joined = [label for label in labels if mark in label]
@@ -263,8 +268,9 @@ def list_warnings(examples: Sequence[ClassifyExample]) -> list[str]:
     lines = []
     if any(example.texts.pair is not None for example in examples):
         lines.append("they are pairs of texts")
-    labels_of: dict[Texts, tuple[str, ...] | None] = {}
-    others = [one for one in examples if labels_of.setdefault(one.texts, one.labels) != one.labels]
+    labels_of: dict[Texts, frozenset[str]] = {}
+    sets = ((one, frozenset(one.label_names)) for one in examples)
+    others = [one for one, labels in sets if labels_of.setdefault(one.texts, labels) != labels]
     if others:
         lines.append(
             f"{pluralize(len(others), 'text')} with another label than the same text before, first"

@@ -158,7 +158,12 @@ def test_another_separator_of_labels_is_told(mark):
     assert labels[0] == (f"x{mark}y",)
     (note,) = report.notes
     assert note.endswith(f"--label-separator {mark!r} reads them as labels")
-    for values in (["a/b", "c", "d/e"], [["x/y", "x"], ["y"]], ["x", "y"]):
+    for values in (
+        ["a/b", "c", "d/e"],
+        [["x/y", "x"], ["y"]],
+        ["x", "y"],
+        [["x/y"], ["x"], '["y"]'],
+    ):
         assert settle(values, ClassifySettings(multi_label=True))[1].notes == []
 
 
@@ -231,6 +236,7 @@ def test_rare_labels_weigh_more():
 def test_texts_with_contradictory_labels_are_told():
     (line,) = list_warnings([*examples_of("a", "b", "a"), ClassifyExample(Texts("c"), ("b",))])
     assert line.startswith("1 text with another label than the same text before, first at")
+    assert list_warnings(examples_of(("a", "b"), ("b", "a"))) == []
 
 
 def test_pairs_and_texts_without_a_label_are_told():

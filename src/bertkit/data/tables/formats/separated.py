@@ -56,9 +56,9 @@ def read_tsv_rows(stream: io.BufferedReader, decoder: RowDecoder) -> Rows:
 
 
 def _has_quoted_cells(sample: bytes) -> bool:
-    """Whether all names of columns are quoted, or all cells with quotes, some of them doubled."""
+    """Whether the names of several columns are quoted, or all cells with quotes, some doubled."""
     names = sample.partition(b"\n")[0].rstrip().split(b"\t")
-    if all(map(QUOTED_NAME.fullmatch, names)):
+    if len(names) > 1 and all(map(QUOTED_NAME.fullmatch, names)):
         return True
     cells = [found[1] for found in QUOTED_CELL.finditer(sample)]
     others = QUOTED_CELL.sub(b"", sample)

@@ -105,6 +105,7 @@ def test_tsv_of_other_programs_is_read_without_its_quotes(tmp_path, quoting, num
         'text\tlabel\n"Go," he said.\tx\n"No."\ty\n',
         'text\tlabel\n"Go."\tx\n"No."\ty\n',
         '"\tlabel\n""\tx\n',
+        '"Go home now."\n"No," he said.\n',
         'text\tlabel\n"a ""b"" c"\tx\na "b"\ty\n',
     ],
 )

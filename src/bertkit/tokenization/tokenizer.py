@@ -1,6 +1,7 @@
 """The tokenizer: text to token ids and back."""
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
@@ -40,6 +41,13 @@ from bertkit.tokenization.engine import (
 )
 from bertkit.tokenization.folder import check_vocabulary, read_folder, write_folder
 from bertkit.tokenization.settings import MAX_WORD_CHARS, UNCASED, TokenizerSettings
+
+# Longer than a word may be, without spaces and the ideographs at which BERT splits words.
+IDEOGRAPHS = (
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0002a6df\U0002a700-\U0002b81f\U0002b920-\U0002ceaf\U0002f800-\U0002fa1f"
+)
+LONG_CHUNK = re.compile(rf"[^\s{IDEOGRAPHS}]{{{MAX_WORD_CHARS + 1}}}")
 
 
 class Tokenizer:
@@ -233,6 +241,8 @@ class Tokenizer:
     def count_in_long_words(self, text: str) -> int:
         """Count the characters in words that are [UNK] because they are too long."""
         if max(map(len, text.split()), default=0) <= MAX_WORD_CHARS:
+            return 0
+        if self.settings.split_cjk and LONG_CHUNK.search(text) is None:
             return 0
         lengths = (stop - start for start, stop in self.find_words(text))
         return sum(length for length in lengths if length > MAX_WORD_CHARS)

@@ -228,3 +228,16 @@ def measure(tokenizer: Tokenizer, text: str) -> float:
         tokenizer.encode(text)
         times.append(time.process_time() - start)
     return min(times)
+
+
+def test_characters_of_words_that_are_too_long_are_counted(tokenizer):
+    for text, number in (
+        ("b" * 100 + " c", 0),
+        ("c " + "b" * 101 + " c " + "d" * 102, 203),
+        ("天" * 300, 0),
+        ("天" + "b" * 101 + "地", 101),
+        ("ひ" * 101, 101),
+    ):
+        assert tokenizer.count_in_long_words(text) == number
+    whole = Tokenizer(tokenizer.vocabulary, TokenizerSettings(split_cjk=False))
+    assert whole.count_in_long_words("天" * 300) == 300

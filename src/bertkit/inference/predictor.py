@@ -61,7 +61,8 @@ def count_encoded(
     task: Task[Any, Any], encoded: Sequence[Encoded], tokenizer: Tokenizer
 ) -> PredictionCounts:
     """Count encoded examples of a task."""
-    text_tokens = [one.num_text_tokens for one in encoded]
+    special = (tokenizer.cls_id, tokenizer.sep_id)
+    text_tokens = [one.num_tokens - sum(map(one.count, special)) for one in encoded]
     unknown = [one.count(tokenizer.unk_id) for one in encoded]
     return PredictionCounts(
         inputs=len(encoded),

@@ -61,11 +61,6 @@ class Encoded:
         """Number of tokens in all sequences."""
         return sum(len(sequence.ids) for sequence in self.sequences)
 
-    @property
-    def num_text_tokens(self) -> int:
-        """Number of tokens without the special ones: [CLS], and [SEP] after each text."""
-        return sum(len(ids) - 2 - segments[-1] for ids, segments in self.sequences)
-
     def count(self, token_id: int) -> int:
         """Count a token in all sequences."""
         return sum(ids.count(token_id) for ids, _ in self.sequences)

@@ -12,6 +12,7 @@ from tests.unit.tasks.small import TOKENIZER, decode, learn, record_of, table_of
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.data.problems import RowReport
 from bertkit.data.tables.record import BrokenRowError
+from bertkit.inference.predictor import count_encoded
 from bertkit.models.bert.config import BertConfig
 from bertkit.recipes.finetune.examples import ExampleSet, hold_out
 from bertkit.tasks.batch import IGNORED_LABEL, TaskBatch
@@ -148,6 +149,13 @@ def test_sentences_share_sequences_each_after_its_own_cls():
     labels = {0: 0, 8: 1, 14: 0}
     assert encoded.labels.tolist() == [labels.get(row, IGNORED_LABEL) for row in range(22)]
     assert not encoded.is_cut
+
+
+def test_tokens_of_the_text_are_counted_without_those_of_each_sentence():
+    parsed = parse("The cat lost. The hat.", "The cat lost.")
+    encoded = TASK.encode([parsed], TOKENIZER)
+    counts = count_encoded(TASK, encoded, TOKENIZER)
+    assert (counts.tokens, counts.text_tokens) == (11, 7)
 
 
 def test_a_sentence_that_is_too_long_is_cut():

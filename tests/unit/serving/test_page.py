@@ -51,10 +51,13 @@ def test_attention_is_the_models(client, models, name, texts):
     assert (found["layer"], found["num_layers"]) == (2, 2)
     assert_close(found["weights"], observed.layers[1].weights, within=2e-5)  # five digits
     start = choose_start(ViewInputs(inspected, observed))
-    opened = client.post(f"/v1/models/{name}/attention", {"inputs": inputs}).json["results"]
+    body = {"inputs": inputs, "options": {"layer": None}}
+    opened = client.post(f"/v1/models/{name}/attention", body).json["results"]
     first = opened if len(texts) == 1 else opened[0]
     assert first["start"] == {"head": start.head, "token": start.token}
     assert first["layer"] == (start.layer or 1)
+    plain = client.post(f"/v1/models/{name}/attention", {"inputs": inputs}).json["results"]
+    assert (plain if len(texts) == 1 else plain[0])["layer"] == 1
 
 
 @pytest.mark.parametrize(

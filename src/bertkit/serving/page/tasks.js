@@ -65,7 +65,10 @@ export const TASKS = {
     ...ownTask("Continue", [{ ...TEXT, example: "The cat" }], drawGrowing),
     isStreamed: true, write: (_, { text }) => ({ inputs: text, stream: true }),
   },
-  attention: ownTask("Attention", [TEXT, SECOND], drawAttention),
+  attention: {
+    ...ownTask("Attention", [TEXT, SECOND], drawAttention),
+    write: (_, values) => ({ inputs: readTexts(values), options: { layer: null } }),
+  },
 };
 
 function ownTask(title, fields, draw, read = readTexts) {

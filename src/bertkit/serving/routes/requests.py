@@ -354,9 +354,9 @@ class GenerateBody(TextsBody):
 
 
 class AttentionOptions(OwnBody):
-    """Which attention is shown; by default the layer with the most telling weight."""
+    """Which attention is shown; null is the layer with the most telling weight."""
 
-    layer: Annotated[int, Field(strict=True, ge=1)] | None = None
+    layer: Annotated[int, Field(strict=True, ge=1)] | None = 1
 
 
 class AttentionBody(InputsBody[Text | Pair], extra="forbid"):

@@ -69,7 +69,8 @@ async def show_attention(call: RequestContext, body: AttentionBody) -> TaskResul
 def attend(loaded: ReadyModel, text: str | tuple[str, str], layer: int | None) -> dict[str, Any]:
     """Return the tokens of a text or a pair, and the weights of each head of a layer.
 
-    `start` is the head and the token, from 0, of the most telling weight; null if there is none.
+    `start` is the head, from 1, and the token, from 0, of the most telling weight; each is null if
+    there is none. Without a layer, it is that of this weight.
     """
     inspected = loaded.inspected
     first, second = (text, None) if isinstance(text, str) else text

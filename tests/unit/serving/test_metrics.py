@@ -75,6 +75,25 @@ def test_the_counts_are_those_of_the_requests(server):
     assert not [name for name in families if name.endswith(("_total", "_created"))]
 
 
+@pytest.mark.parametrize(
+    ("accept", "is_open"),
+    [
+        ("application/openmetrics-text", True),
+        ("application/openmetrics-text;version=1.0.0;q=0.6,*/*;q=0.1", True),
+        ("Application/OpenMetrics-Text; q=0.5, text/plain; q=0.4, */*", True),
+        ("application/openmetrics-text, text/plain", False),
+        ("application/openmetrics-text;q=0.1,text/plain", False),
+        ("application/openmetrics-text;q=0", False),
+        ("text/plain;version=0.0.4,*/*;q=0.1", False),
+        ("", False),
+    ],
+)
+def test_the_form_that_a_client_prefers_is_written(server, accept, is_open):
+    answer = server.get("/metrics", accept=accept, **KEY)
+    form = "application/openmetrics-text" if is_open else "text/plain"
+    assert answer.headers["content-type"].startswith(f"{form};")
+
+
 def test_an_openmetrics_parser_reads_the_same_numbers_under_the_same_names(server):
     # As Prometheus asks, which prefers OpenMetrics' form.
     accept = "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.5"

@@ -1,5 +1,6 @@
 """Routes of text-embeddings-inference, with its field names."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -32,6 +33,7 @@ from bertkit.tokenization.tokenizer import Tokenizer
 
 DTYPES = {"fp32": "float32", "bf16": "bfloat16", "int8": "int8"}
 OPEN_METRICS = "application/openmetrics-text"
+QUALITY = re.compile(r"q=[01](\.[0-9]{0,3})?")
 MAX_TOKEN_TEXTS = 32  # of a request, since a vector of each token is a long answer
 
 
@@ -232,10 +234,20 @@ async def show_metrics(call: RequestContext, _: None) -> Response:
     """Metrics for Prometheus, of all models; in OpenMetrics' form for who accepts that."""
     if call.named is not None:
         call.service.find(call.named)  # refuses a model that isn't there
-    is_open = OPEN_METRICS in call.accepted
+    is_open = prefers(OPEN_METRICS, ("text/plain", "text/*", "*/*"), call.accepted)
     content = call.service.metrics.write(is_open=is_open)
     form = f"{OPEN_METRICS}; version=1.0.0" if is_open else "text/plain; version=0.0.4"
     return Response(content, media_type=f"{form}; charset=utf-8")
+
+
+def prefers(kind: str, others: Sequence[str], accepted: str) -> bool:
+    """Whether a client likes a media type better than the first of others that it accepts."""
+    likings: dict[str, float] = {}
+    for each in accepted.lower().split(","):
+        name, *parameters = (part.strip() for part in each.split(";"))
+        values = [part.removeprefix("q=") for part in parameters if QUALITY.fullmatch(part)]
+        likings[name] = max(likings.get(name, 0), float(values[0]) if values else 1)
+    return likings.get(kind, 0) > next((likings[one] for one in others if one in likings), 0)
 
 
 def list_tokens(tokenizer: Tokenizer, text: str, *, special: bool) -> list[ListedToken]:

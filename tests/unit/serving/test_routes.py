@@ -400,6 +400,16 @@ def test_a_text_is_continued_word_by_word(client, models):
     assert "".join(words) == generate("the cat", min_tokens=8).answers[0].text
 
 
+def test_a_stream_with_its_usage_is_refused(client):
+    body = {"prompt": "the cat", "model": "writer", "stream": True, "max_tokens": 1}
+    for usage, status in ((True, 400), (False, 200)):
+        answer = client.post(
+            "/v1/completions", {**body, "stream_options": {"include_usage": usage}}
+        )
+        assert answer.status == status
+        assert (b"stream_options.include_usage" in answer.content) == usage
+
+
 @pytest.mark.parametrize("num_bytes", [0, 8], ids=["at once", "after a word"])
 def test_nothing_more_is_written_when_the_client_has_left(client, monkeypatch, num_bytes):
     stopped = threading.Event()

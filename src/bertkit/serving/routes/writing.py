@@ -218,6 +218,11 @@ async def complete(call: RequestContext, body: CompletionsBody) -> Completions |
     if options.get("temperature") == 0:
         options = {key: options[key] for key in options.keys() - DRAWING - {"sample", "seed"}}
     created = call.find("generate").changed
+    if (body.stream_options or {}).get("include_usage"):
+        raise Reason.UNREADABLE.error(
+            "stream_options.include_usage: a stream doesn't tell its usage; leave it out, or set it"
+            " to false"
+        )
     if body.stream:
         prompt = take_one(body.prompt, "prompt")
         shape = partial(shape_chunk, call, created, prompt if body.keeps_prompt else "")

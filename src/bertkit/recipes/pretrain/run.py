@@ -10,6 +10,7 @@ import torch
 from bertkit.base.errors import InputError, ResumeError, pluralize
 from bertkit.base.progress import announce
 from bertkit.base.remote_folder import publishes_output
+from bertkit.base.settings import validate
 from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.data.shards import ShardSet
 from bertkit.models.bert.config import BertConfig
@@ -113,9 +114,14 @@ class Pretraining(Recipe[PretrainingJob, PretrainResult]):
             self.model_max_length = self.source.model_max_length
 
     def _take_objective(self, name: ObjectiveName) -> None:
-        """Train as the model was trained before, unless the settings say how."""
+        """Train as the model was trained before, unless the settings say how.
+
+        A `SettingsError` says that other settings contradict it, such as the mask rate.
+        """
         if self.settings.continues_objective:
-            self.settings = self.settings.model_copy(update={"objective": name})
+            values = {**self.settings.model_dump(exclude_unset=True), "objective": name}
+            message = f"{self.settings.start_from} was trained with the objective {name}"
+            self.settings = validate(PretrainSettings, values, message)
 
     def describe(self, run: Run) -> RunRecord:
         """Return settings, data, config and source, which `open_data` finds."""

@@ -156,9 +156,17 @@ def test_a_left_to_right_model_goes_on_where_it_ended(workshop, causal, tmp_path
     assert first["loss"] == close(ended["loss"], "float32")
 
 
+def test_masking_has_no_use_in_a_left_to_right_model(workshop, causal, tmp_path, capsys):
+    words = pretrain_words(workshop, tmp_path / "run", "--from", str(causal), "--mask-rate", "0.3")
+    place = words.index("--model")
+    assert main([*words[:place], *words[place + 2 :]]) == 2
+    error = read_error(capsys)
+    assert "was trained with the objective causal: mask_rate is about masking" in error
+
+
 def test_a_left_to_right_model_is_read_both_ways(workshop, causal, tmp_path, capsys):
     assert go_on(workshop, causal, tmp_path / "bert", "bert") == 2
-    assert "--new-heads" in read_error(capsys)
+    assert "`bertkit pretrain --from … --objective bert --new-heads`" in read_error(capsys)
     assert go_on(workshop, causal, tmp_path / "bert", "bert", "--new-heads") == 0
     error = capsys.readouterr().err
     assert "new weights for pooler, next_sentence, which" in error

@@ -82,10 +82,11 @@ def fill_model(
     theirs = list_heads(checkpoint.tensors)
     missing = tuple(head for head in heads if head not in theirs)
     if missing and not new_heads:
-        is_pretrained = {"masked_lm", "next_sentence"}.intersection(missing)
-        command = (
-            "`bertkit pretrain --from … --new-heads`" if is_pretrained else "`bertkit finetune`"
-        )
+        command = "`bertkit finetune`"
+        if "next_sentence" in missing:
+            command = "`bertkit pretrain --from … --objective bert --new-heads`"
+        elif "masked_lm" in missing:
+            command = "`bertkit pretrain --from … --new-heads`"
         if "next_sentence" in missing and "masked_lm" in theirs:
             command += " or, without next sentence, `bertkit pretrain --from … --objective mlm`"
         raise CheckpointError(

@@ -17,28 +17,28 @@ def prepare(folder: Path, text: str) -> Path:
 def test_one_document_has_no_other_b(tmp_path, capsys):
     workshop = prepare(tmp_path / "one", "\n".join(ONE * 20))
     _, error = run(capsys, *pretrain_words(workshop, tmp_path / "run"), code=2)
-    assert "B always follows A in " in error
-    assert "prepare text of several documents (a blank line between two), or give" in error
+    assert "the second text follows the first in all of " in error
+    assert " training pairs. Use several documents (a blank line between two), or" in error
     assert not (tmp_path / "run").exists()
     _, error = run(capsys, *pretrain_words(workshop, tmp_path / "run", "--objective", "mlm"))
-    assert "follows" not in error
+    assert "next" not in error
 
 
 def test_documents_of_one_sentence_have_no_next_one(tmp_path, capsys):
     workshop = prepare(tmp_path / "one", "\n\n".join(ONE * 20))
     _, error = run(capsys, *pretrain_words(workshop, tmp_path / "run"), code=2)
-    assert "B never follows A in " in error
-    assert "prepare documents of several sentences, or give --objective mlm" in error
+    assert "the second text follows the first in none of " in error
+    assert "Use documents of several sentences, or --objective mlm" in error
 
 
 def test_shares_are_said_where_the_run_begins(tmp_path, capsys):
     workshop = prepare(tmp_path / "two", "\n\n".join(["\n".join(ONE * 4)] * 6))
     _, error = run(capsys, *pretrain_words(workshop, tmp_path / "run"))
-    shares = [line for line in error.splitlines() if "next sentences: B follows A in " in line]
-    assert [line.rsplit(" ", 2)[-1] for line in shares][:1] == ["training"]
-    assert "%) held out" in shares[1]
+    training, held_out = [line for line in error.splitlines() if "next sentences: " in line]
+    assert " training pairs are IsNext (" in training
+    assert " held-out pair" in held_out
     _, error = run(capsys, *pretrain_words(workshop, tmp_path / "run", steps=14))
-    assert "B follows A" not in error  # it was said
+    assert "next sentences: " not in error  # it was said
 
 
 def test_held_out_pairs_of_one_kind_are_a_warning(tmp_path, capsys):
@@ -48,5 +48,5 @@ def test_held_out_pairs_of_one_kind_are_a_warning(tmp_path, capsys):
     more = f"--tokenizer {folder}/tokenizer --output {folder}/shards --overwrite"
     run(capsys, *f"{words} {more}".split())
     _, error = run(capsys, *pretrain_words(folder, tmp_path / "run"))
-    assert "WARNING: next sentences: B follows A in " in error
-    assert "(100.0 %) held out, so that their next-sentence accuracy says nothing" in error
+    assert "\nWARNING: next sentences: " in error
+    assert "(100.0 %); next-sentence accuracy isn't meaningful" in error

@@ -134,8 +134,8 @@ def test_next_sentence(trained, capsys):
     assert main(words) == 0
     answer, accuracy = capsys.readouterr().out.splitlines()
     assert answer == describe_relation(likely)
-    assert accuracy.startswith("This model is right on ")
-    assert accuracy.endswith(" pairs) held out.") or "near chance (50.0 %)" in accuracy
+    assert accuracy.startswith("This model classifies ")
+    assert accuracy.endswith(" pairs).") or "near chance (50.0 %)" in accuracy
 
 
 def test_inspect_tells_sizes_and_training(trained, capsys):

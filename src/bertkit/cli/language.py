@@ -147,10 +147,12 @@ def describe_accuracy(opened: "OpenModel | None") -> str:
     held_out = (training or {}).get("held_out") or {}
     accuracy = held_out.get("nsp_accuracy")
     if accuracy is None:
-        return "How often this model is right isn't recorded with it."
-    right = f"This model is right on {describe_share(held_out, 'nsp_accuracy')} held out"
+        return "The model has no recorded next-sentence accuracy."
+    share, _, counted = describe_share(held_out, "nsp_accuracy").partition(" (")
+    right = f"This model classifies {share} of held-out pairs correctly"
+    right += f" ({counted}" if counted else ""
     if accuracy < CHANCE + MARGIN:
-        return f"{right}, near chance ({format_percent(CHANCE)}): its answer says little."
+        return f"{right}, near chance ({format_percent(CHANCE)}): its answer isn't reliable."
     return f"{right}."
 
 

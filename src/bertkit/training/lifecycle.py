@@ -302,7 +302,7 @@ def replace_run(run: Run, output: Path) -> None:
     ranks = current_ranks()
     ranks.wait()  # until all have read the record
     if ranks.is_first:
-        announce(f"{output}: another run is replaced")
+        announce(f"{output}: replacing the previous run")
         _remove_run(run, output)
     ranks.wait()
 

@@ -81,14 +81,14 @@ def tell_best(watched: Watched, state: RunState) -> dict[str, Any]:
 
 def describe_end(watched: Watched, state: RunState) -> str:
     """Describe why a run ended early."""
-    metric, value = watched.metric, state.best_metric
+    metric, value, note = watched.metric, state.best_metric, ""
     if value is None:
-        metric, value = f"{metric} was not defined, and the loss", state.best_step_loss
-    best = format_metric(watched.metric, value)
-    history = f"was not better than the {best} of step {state.best_step:,}"
+        metric, value = "held-out loss", state.best_step_loss
+        note = f"; {watched.metric} is undefined on this set"
     return (
-        f"step {state.step:,}: ended early, for {metric} {history}"
-        f" in {pluralize(state.num_not_better, 'evaluation')}"
+        f"step {state.step:,}: stopped early: no improvement over step {state.best_step:,}"
+        f" ({metric} {format_metric(watched.metric, value)}) in"
+        f" {pluralize(state.num_not_better, 'evaluation')}{note}"
     )
 
 

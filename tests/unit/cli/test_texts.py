@@ -74,7 +74,7 @@ def test_a_sentence_may_begin_with_a_hyphen(model, capsys, words):
     assert answer.endswith(
         (" that the second text follows", " that the second text doesn't follow")
     )
-    assert accuracy == "How often this model is right isn't recorded with it."
+    assert accuracy == "The model has no recorded next-sentence accuracy."
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,10 @@ def test_an_accuracy_near_chance_is_warned_of(monkeypatch, accuracy, is_warned):
     record = {"held_out": {"nsp_accuracy": accuracy}}
     monkeypatch.setattr("bertkit.jobs.inspect.describe_training", lambda _: record)
     line = describe_accuracy(object())
-    assert line.startswith(f"This model is right on {100 * accuracy:.1f} % held out")
-    assert line.endswith("near chance (50.0 %): its answer says little.") == is_warned
+    assert line.startswith(
+        f"This model classifies {100 * accuracy:.1f} % of held-out pairs correctly"
+    )
+    assert line.endswith("near chance (50.0 %): its answer isn't reliable.") == is_warned
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,7 @@ def test_a_run_ends_early_when_nothing_gets_better(run, capfd):
     }
     (ended,) = [line for line in capfd.readouterr().err.splitlines() if "early" in line]
     assert ended == (
-        "step 12: ended early, for quality was not better than the 0.700 of step 8 in 2 evaluations"
+        "step 12: stopped early: no improvement over step 8 (quality 0.700) in 2 evaluations"
     )
     assert train(run, patience=2) == run.newest_state()
     assert list(read_log(run.log_path)) == rows
@@ -171,8 +171,8 @@ def test_where_no_value_is_finite_the_loss_selects_the_best(run, capfd):
     rows = [row for row in read_log(run.log_path) if row["event"] == "eval"]
     assert [row["quality"] for row in rows] == [None] * 6
     assert (
-        "quality was not defined, and the loss was not better than the 2.000 of step 4 in 3"
-        " evaluations"
+        "stopped early: no improvement over step 4 (held-out loss 2.000) in 3 evaluations; quality"
+        " is undefined on this set"
     ) in capfd.readouterr().err
 
 

@@ -61,9 +61,13 @@ def summarize(facts: FineTuningFacts) -> str:
     if saved.num_steps:
         steps = pluralize(saved.num_steps, "step")
         best = f"the best epoch was {saved.best_epoch:.4g}"
-        if saved.best_step == 0:
-            best = "the best was what it started with, the solved last layer"
         how = f"It trained for {steps}{ending}; {best}."
+        if saved.best_step == 0:
+            how = (
+                f"Training for {steps} didn't improve on the initial linear"
+                f" {'classifier' if facts.final.task.name == 'classify' else 'layer'}, which is the"
+                " model saved."
+            )
     chance = f" {CHANCE}" if facts.final.baseline else ""
     return f"{facts.initial_model}, fine-tuned for the task {facts.final.task.name}. {how}{chance}"
 

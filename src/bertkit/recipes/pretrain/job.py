@@ -226,8 +226,8 @@ def build_new_model(config: BertConfig, settings: PretrainSettings) -> WordScori
 
 
 COUNTED_PAIRS = 4096
-OTHER_DOCUMENTS = "prepare text of several documents (a blank line between two)"
-MORE_SENTENCES = "prepare documents of several sentences"
+OTHER_DOCUMENTS = "several documents (a blank line between two)"
+MORE_SENTENCES = "documents of several sentences"
 
 
 def count_next(rows: Iterable[NDArray[np.int64]]) -> tuple[int, int]:
@@ -236,8 +236,10 @@ def count_next(rows: Iterable[NDArray[np.int64]]) -> tuple[int, int]:
     return is_random.count(0), len(is_random)
 
 
-def _share(number: int, total: int) -> str:
-    return f"{number:,} of {pluralize(total, 'pair')} ({format_percent(number / total)})"
+def _describe_pairs(num_next: int, number: int, kind: str) -> str:
+    share = format_percent(num_next / number)
+    pairs, verb = pluralize(number, f"{kind} pair"), "is" if num_next == 1 else "are"
+    return f"next sentences: {num_next:,} of {pairs} {verb} IsNext ({share})"
 
 
 class PretrainingJob(Job[WordBatch]):
@@ -278,7 +280,7 @@ class PretrainingJob(Job[WordBatch]):
         """Announce how often B follows A; raise `InputError` if it always or never does.
 
         The training text is judged by its first `COUNTED_PAIRS` pairs. Held-out pairs of one kind
-        are only announced: the model learns, and the accuracy on them says nothing.
+        are only announced: the model learns, but the accuracy on them isn't meaningful.
         """
         if not issubclass(self.kind, BertObjective):
             return
@@ -286,16 +288,17 @@ class PretrainingJob(Job[WordBatch]):
         num_next, number = count_next(example.row for example in examples)
         if num_next in {0, number}:
             raise InputError(
-                f"B {'always' if num_next else 'never'} follows A in {pluralize(number, 'pair')} of"
-                " the training text, so there is no next sentence to predict;"
-                f" {OTHER_DOCUMENTS if num_next else MORE_SENTENCES}, or give --objective mlm"
+                "next-sentence prediction can't be learned: the second text follows the first in"
+                f" {'all' if num_next else 'none'} of {pluralize(number, 'training pair')}. Use"
+                f" {OTHER_DOCUMENTS if num_next else MORE_SENTENCES}, or --objective mlm"
             )
-        announce(f"next sentences: B follows A in {_share(num_next, number)} of training")
+        announce(_describe_pairs(num_next, number, "training"))
         labels = torch.cat([batch.next_sentence_labels for batch in self.held_out])
         num_next, number = int((labels == IS_NEXT).sum()), len(labels)
-        alarm = "WARNING: " if num_next in {0, number} else ""
-        note = ", so that their next-sentence accuracy says nothing" if alarm else ""
-        announce(f"{alarm}next sentences: B follows A in {_share(num_next, number)} held out{note}")
+        line = _describe_pairs(num_next, number, "held-out")
+        if num_next in {0, number}:
+            line = f"WARNING: {line}; next-sentence accuracy isn't meaningful"
+        announce(line)
 
     @cached_property
     def long_job(self) -> "PretrainingJob | None":

@@ -269,7 +269,7 @@ def test_another_run_is_replaced_only_with_overwrite(whole, sources, tmp_path, c
     assert read_files(output) == read_files(whole) | {"notes.txt": b"mine"}
     replacing = other.model_copy(update={"overwrite": True})
     finetune(sources, output, TASK, replacing)
-    assert f"{output}: another run is replaced" in capsys.readouterr().err
+    assert f"{output}: replacing the previous run" in capsys.readouterr().err
     finetune(sources, tmp_path / "alone", TASK, other)
     made = read_files(output)
     assert made.pop("notes.txt") == b"mine"

@@ -540,9 +540,7 @@ def _describe_failure(error: Exception, timeout_seconds: float) -> str:
     """Describe why there was no response, in the words of the system."""
     kind, said = type(error).__name__, re.sub(r"^\[Errno -?\d+\] ", "", _one_line(error))
     if "Timeout" in kind:
-        return (
-            f"no answer within {timeout_seconds} s; a larger HF_HUB_DOWNLOAD_TIMEOUT waits longer"
-        )
+        return f"no answer within {timeout_seconds} s; set HF_HUB_DOWNLOAD_TIMEOUT to wait longer"
     return said if said and kind == "ConnectError" else f"{kind}: {said}"
 
 

@@ -125,8 +125,8 @@ def open_weights(
             return _open_shards(folder, form)
     if has_member(folder, Path(ONNX_FILE).name):
         raise MissingFileError(
-            f"{folder} has {Path(ONNX_FILE).name} where older exports had it; export the model"
-            f" again, or move the file to {ONNX_FILE} (int8: {QUANTIZED_FILE})"
+            f"{folder / Path(ONNX_FILE).name} is in the wrong place; move it to {ONNX_FILE} (int8:"
+            f" {QUANTIZED_FILE}), or export the model again"
         )
     names = " or ".join(form.file for form in WEIGHTS)
     raise MissingFileError(f"{folder} has no {names}; {owner} has one of them")

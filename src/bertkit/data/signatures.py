@@ -8,7 +8,7 @@ SIGNATURES = {
     b"\x28\xb5\x2f\xfd": ("Zstandard", "give it a name that ends with .zst"),
     b"PAR1": ("Parquet", "name its format with --format parquet"),
     b"PK\x03\x04": ("a workbook or another ZIP archive", "save it as CSV, or unpack it first"),
-    b"\xd0\xcf\x11\xe0": ("an old file of Excel or Word", "save it as CSV or text first"),
+    b"\xd0\xcf\x11\xe0": ("a .xls or .doc file", "save it as CSV or text first"),
     b"\xfd7zXZ": ("xz", "unpack it first"),
     b"ARROW1": ("Arrow", "save it as Parquet first"),
     b"SQLite format 3": ("an SQLite database", "export it as CSV first"),

@@ -7,7 +7,7 @@ a mark beside 0, 1 and 2.
 from collections.abc import Collection, Sequence
 from decimal import Decimal
 
-from bertkit.tasks.columns import NUMBER, name_labels
+from bertkit.tasks.columns import NUMBER, SHOWN_LABELS, name_labels
 
 NEGATIVE_MARKS = ("-1", "-100")  # of datasets of the Hub, and of losses that ignore a label
 SIGN_MARKS = ("-", "_")  # of SNLI and MultiNLI where annotators disagree, and of CoNLL-U
@@ -56,7 +56,9 @@ def explain_kept(labels: Collection[str], marks: Collection[str]) -> str | None:
     others = sorted(set(labels).difference(kept, marks))
     if not kept or len(others) < MIN_LABELS or not _are_class_ids(others):
         return None
+    marked = name_labels([repr(mark) for mark in kept])
+    listed = ",".join(others[:SHOWN_LABELS]) + (",…" if len(others) > SHOWN_LABELS else "")
     return (
-        f"{name_labels(kept)} is read as a label, beside {name_labels(others)}; if it means that"
-        " there is none, give the others with --labels"
+        f"{marked} is treated as a label. If it marks a missing label, list the real labels:"
+        f" --labels {listed}"
     )

@@ -79,10 +79,10 @@ def test_integers_have_the_name_that_transformers_js_gives_them(source, output):
     assert OpenModel.open(output).checkpoint.files[1] == output / "onnx/model_quantized.onnx"
 
 
-def test_a_file_where_older_exports_had_it_is_named(source, output):
+def test_a_file_in_the_wrong_place_is_named(source, output):
     export(source, output)
     (output / "onnx" / "model.onnx").rename(output / "model.onnx")
-    with pytest.raises(MissingFileError, match=r"older exports.*move the file to onnx/model.onnx"):
+    with pytest.raises(MissingFileError, match=r"in the wrong place; move it to onnx/model.onnx"):
         OpenModel.open(output).checkpoint  # noqa: B018
 
 

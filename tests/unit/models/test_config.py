@@ -180,9 +180,9 @@ def test_layers_by_width_have_heads_of_64_features(name, heads):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("3x200", "must be a multiple of 64, .* give 3x192 or 3x256, or a config.json"),
-        ("3x60", "must be a multiple of 8, .* give 3x56 or 3x64"),
-        ("3x3", "give 3x8 or 3x16"),
+        ("3x200", "must be a multiple of 64, the size of an attention head; use 3x192 or 3x256"),
+        ("3x60", "3x60: the hidden size must be a multiple of 8; use 3x56 or 3x64"),
+        ("3x3", "use 3x8 or 3x16"),
         ("0x64", "or layers x width, such as 3x128"),
         ("3X128", "or layers x width, such as 3x128"),
     ],

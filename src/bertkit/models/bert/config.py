@@ -309,7 +309,7 @@ def find_sizes(name: str) -> dict[str, int]:
     A head has 64 features, as in the presets, and a feed-forward layer is four times as wide.
 
     Raises:
-        SettingsError: it is neither, or the width can't be divided among heads.
+        SettingsError: it is neither, or the heads can't divide the hidden size.
     """
     if name in PRESETS:
         return PRESETS[name]
@@ -322,10 +322,10 @@ def find_sizes(name: str) -> dict[str, int]:
     step = HEAD_FEATURES if width >= 2 * HEAD_FEATURES else NARROW_STEP
     if width % step:
         lower = max(step, width - width % step)
+        reason = "" if step == NARROW_STEP else ", the size of an attention head"
         raise SettingsError(
-            f"the width of {name} must be a multiple of {step}, because a head has {HEAD_FEATURES}"
-            f" features, or a narrow model one head: give {layers}x{lower} or"
-            f" {layers}x{lower + step}, or a config.json with other heads"
+            f"{name}: the hidden size must be a multiple of {step}{reason}; use {layers}x{lower} or"
+            f" {layers}x{lower + step}"
         )
     return _sizes(layers, width)
 

@@ -203,13 +203,11 @@ class TagParameters(OwnBody):
     def _has_a_meaning(self) -> Self:
         if self.aggregation_strategy in {"average", "max"}:
             raise ValueError(
-                f"aggregation_strategy {self.aggregation_strategy} needs the scores of all tokens"
-                " of a word, and models here tag it by the first; give none, simple or first"
+                f"aggregation_strategy {self.aggregation_strategy} isn't supported; use none,"
+                " simple or first"
             )
         if self.stride is not None:
-            raise ValueError(
-                "stride isn't taken: a long text is read in windows that overlap as the model says"
-            )
+            raise ValueError("stride isn't supported")
         return self
 
 

@@ -18,7 +18,7 @@ class GivenAnswer:
     is_number: bool  # a number of JSON or Parquet; a text of digits isn't one
     by_position: int | None  # index of the choice, if the value is its position
     by_text: int | None  # index of the choice, if the value is its text
-    place: str  # file and line, value and column, to begin a message
+    place: str  # file, line and column, to begin a message
 
 
 def read_answer(record: Record, column: str, choices: tuple[str, ...]) -> GivenAnswer:
@@ -34,7 +34,7 @@ def read_answer(record: Record, column: str, choices: tuple[str, ...]) -> GivenA
         by_position = int(bare) if is_position else None
         by_text = places[0] if len(places) == 1 else None
         if by_position is not None or by_text is not None:
-            place = f"{record.place} has {value!r:.{SHOWN_CHARS}} in {column}"
+            place = f"{record.place}, {column}"
             return GivenAnswer(bare, is_number, by_position, by_text, place)
     raise BrokenRowError(
         f"{record.place} has {value!r:.{SHOWN_CHARS}} in {column} where a number from 0 to"
@@ -58,10 +58,11 @@ def choose_meaning(given: Sequence[GivenAnswer], report: RowReport) -> list[int 
     num_positions, num_texts = (len(given) - found.count(None) for found in (positions, texts))
     is_tie = num_positions == num_texts
     if unsettled and is_tie and not all(answer.is_number for answer in given):
+        first = unsettled[0]
         raise InputError(
-            f"{unsettled[0].place}, which is the position of a choice and the text of another, as"
-            f" in {len(unsettled):,} of {len(given):,} rows; write the position of the correct"
-            " choice, from 0, as a number in JSONL"
+            f"{first.place}: {first.value!r:.{SHOWN_CHARS}} is both a position and the text of a"
+            f" choice (as in {len(unsettled):,} of {len(given):,} rows); write positions from 0 as"
+            " JSON numbers"
         )
     are_positions = num_positions > num_texts or is_tie
     name, other = ("position", "text") if are_positions else ("text", "position")
@@ -73,5 +74,8 @@ def choose_meaning(given: Sequence[GivenAnswer], report: RowReport) -> list[int 
     found = positions if are_positions else texts
     for answer, index in zip(given, found, strict=True):
         if index is None:
-            report.add_broken(f"{answer.place}, which isn't the {name} of a choice, as others are")
+            report.add_broken(
+                f"{answer.place}: {answer.value!r:.{SHOWN_CHARS}} isn't the {name} of a choice; the"
+                f" other rows give {name}s"
+            )
     return found

@@ -87,8 +87,8 @@ class ClassifyExample(TextExample):
             examples = _read_flags(examples, listed, report)
             if mark := find_separator(examples):
                 report.notes.append(
-                    f"no text has several labels, and {mark!r} stands between the parts of some;"
-                    f" --label-separator {mark!r} reads them as labels"
+                    f"no text has several labels, but some contain {mark!r}; to split them, use"
+                    f" --label-separator {mark!r}"
                 )
         found = {label for example in examples for label in example.label_names}
         marks = find_marks(found, listed)
@@ -190,8 +190,9 @@ def _settle_one(
         )
         return None
     if example.labels is None or (given and not labels):
-        mark = "flags that say so" if example.labels is None else f"the mark {given[0]!r}"
-        report.add_unlabeled(f"{example.place} has {mark}")
+        unknown = ": the flags mark the labels as missing (-1)"
+        mark = unknown if example.labels is None else f" has the mark {given[0]!r}"
+        report.add_unlabeled(f"{example.place}{mark}")
         return None
     return example if labels == given else replace(example, labels=labels)
 
@@ -272,9 +273,10 @@ def list_warnings(examples: Sequence[ClassifyExample]) -> list[str]:
     sets = ((one, frozenset(one.label_names)) for one in examples)
     others = [one for one, labels in sets if labels_of.setdefault(one.texts, labels) != labels]
     if others:
+        repeat = "repeats" if len(others) == 1 else "repeat"
         lines.append(
-            f"{pluralize(len(others), 'text')} with another label than the same text before, first"
-            f" at {others[0].place}"
+            f"{pluralize(len(others), 'row')} {repeat} an earlier text with a different label,"
+            f" first at {others[0].place}"
         )
     num_bare = sum(example.labels == () for example in examples)
     if num_bare:

@@ -84,13 +84,13 @@ def test_the_labels_of_a_file_are_all_positions_or_all_texts():
     labels, report = settle(["one", "two", "1"], ["one", "two", "two", "0"])
     assert labels == [0, 1, 1]
     assert report.first_broken == [
-        "t.csv, line 2 has '0' in label, which isn't the text of a choice, as others are"
+        "t.csv, line 2, label: '0' isn't the text of a choice; the other rows give texts"
     ]
     assert settle(["0", "1"], ["1", "0"])[1].notes == []
 
 
 def test_labels_that_could_be_both_are_an_error_unless_they_are_numbers():
-    with pytest.raises(InputError, match=r"as in 2 of 2 rows; write the position .* in JSONL"):
+    with pytest.raises(InputError, match=r"'1' is both a position and .* \(as in 2 of 2 rows\)"):
         settle(PRICES, ["1", "2"])
     assert settle(PRICES, [1, 2.0])[0] == [1, 2]
 

@@ -124,7 +124,8 @@ def test_a_mark_is_a_label_where_it_is_listed_or_known():
 
 def test_a_mark_that_is_read_as_a_label_is_told():
     (line,) = settle([-1, 0, 1])[1].notes
-    assert line.startswith("-1 is read as a label, beside 0, 1; if it means that there is none,")
+    advice = "If it marks a missing label, list the real labels: --labels 0,1"
+    assert line == f"'-1' is treated as a label. {advice}"
     for values in ([-1, 1], [-2, -1, 0, 1], [0, 1], ["-", "+"]):
         assert settle(values)[1].notes == []
     assert settle([-1, 0, 1], ClassifySettings(labels="-1,0,1"))[1].notes == []
@@ -157,7 +158,9 @@ def test_another_separator_of_labels_is_told(mark):
     labels, report = settle([f"x{mark}y", "x", f"y{mark} z"], ClassifySettings(multi_label=True))
     assert labels[0] == (f"x{mark}y",)
     (note,) = report.notes
-    assert note.endswith(f"--label-separator {mark!r} reads them as labels")
+    assert note.endswith(
+        f"but some contain {mark!r}; to split them, use --label-separator {mark!r}"
+    )
     for values in (
         ["a/b", "c", "d/e"],
         [["x/y", "x"], ["y"]],
@@ -170,6 +173,8 @@ def test_another_separator_of_labels_is_told(mark):
 def test_flags_may_be_unknown():
     labels, report = settle([[0, 1], [-1, -1], [1, 1]], MANY)
     assert (labels, report.num_unlabeled) == ([("1",), ("0", "1")], 1)
+    (place,) = report.places["unlabeled"]
+    assert place.endswith("line 2: the flags mark the labels as missing (-1)")
 
 
 def test_other_lists_of_numbers_are_labels():
@@ -235,7 +240,7 @@ def test_rare_labels_weigh_more():
 
 def test_texts_with_contradictory_labels_are_told():
     (line,) = list_warnings([*examples_of("a", "b", "a"), ClassifyExample(Texts("c"), ("b",))])
-    assert line.startswith("1 text with another label than the same text before, first at")
+    assert line.startswith("1 row repeats an earlier text with a different label, first at")
     assert list_warnings(examples_of(("a", "b"), ("b", "a"))) == []
 
 

@@ -77,8 +77,8 @@ def _count_quoted(records: Iterator[Record], decoder: RowDecoder) -> Iterator[Re
         yield record
     if num_rows:
         decoder.report.notes.append(
-            f"{pluralize(num_rows, 'row')} with cells that seem to be quoted as in CSV, first"
-            f" {first}; in TSV quotes are text, and --format csv --delimiter tab reads them without"
+            f"{pluralize(num_rows, 'row')} {'looks' if num_rows == 1 else 'look'} quoted (first:"
+            f" {first}). TSV keeps quotes; to remove them use --format csv --delimiter tab"
         )
 
 

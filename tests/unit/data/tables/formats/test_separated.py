@@ -121,10 +121,10 @@ def test_cells_that_are_quoted_later_are_told(tmp_path, capsys):
     records, report = read(path)
     assert records[-1].values["text"] == '"a ""b"""'
     (note,) = report.notes
-    assert note.startswith("1 row with cells that seem to be quoted as in CSV, first ")
-    assert note.endswith("--format csv --delimiter tab reads them without")
+    assert note.startswith("1 row looks quoted (first: ")
+    assert note.endswith("TSV keeps quotes; to remove them use --format csv --delimiter tab")
     assert list(open_texts(path).rows())
-    assert "1 row with cells that seem to be quoted" in capsys.readouterr().err
+    assert "1 row looks quoted" in capsys.readouterr().err
 
 
 def test_quotes_are_text_in_tsv(tmp_path):

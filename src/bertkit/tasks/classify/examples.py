@@ -190,8 +190,8 @@ def _settle_one(
         )
         return None
     if example.labels is None or (given and not labels):
-        unknown = ": the flags mark the labels as missing (-1)"
-        mark = unknown if example.labels is None else f" has the mark {given[0]!r}"
+        missing = ": the flags mark the labels as missing (-1)"
+        mark = missing if example.labels is None else f" has the mark {given[0]!r}"
         report.add_unlabeled(f"{example.place}{mark}")
         return None
     return example if labels == given else replace(example, labels=labels)

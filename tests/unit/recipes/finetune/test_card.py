@@ -10,7 +10,7 @@ from tests.unit.recipes.finetune.small import TASK
 from bertkit.recipes.finetune.card import FineTuningFacts, SavedFineTuning, build_card
 from bertkit.recipes.finetune.evaluation import FinalEvaluation
 from bertkit.recipes.finetune.examples import SetCounts
-from bertkit.recipes.finetune.result import build_page
+from bertkit.recipes.finetune.result import build_page, summarize
 from bertkit.recipes.model_card import plain
 from bertkit.reports.report import render_report
 from bertkit.reports.text import make_legible
@@ -178,6 +178,13 @@ def test_the_page_shows_curves_labels_and_mistakes():
     for words in ("Training curves", "Labels", "dev.csv, line 3", "before scaling", "ended early"):
         assert words in page, words
     assert "/home/me" not in page
+
+
+def test_training_that_improved_on_nothing_is_said():
+    facts = make_facts()
+    facts = replace(facts, saved=facts.saved.model_copy(update={"best_step": 0}))
+    line = "Training for 9 steps didn't improve on the initial linear classifier, which is the model"
+    assert f"{line} saved." in summarize(facts)
 
 
 def test_a_task_without_labels_has_neither_baseline_nor_label_table():

@@ -183,7 +183,9 @@ def test_the_page_shows_curves_labels_and_mistakes():
 def test_training_that_improved_on_nothing_is_said():
     facts = make_facts()
     facts = replace(facts, saved=facts.saved.model_copy(update={"best_step": 0}))
-    line = "Training for 9 steps didn't improve on the initial linear classifier, which is the model"
+    line = (
+        "Training for 9 steps didn't improve on the initial linear classifier, which is the model"
+    )
     assert f"{line} saved." in summarize(facts)
 
 

@@ -325,7 +325,7 @@ def describe_device(report: "DeviceReport") -> str:
     lines.append(f"  {features}{threads}")
     jobs = {"inference": report.inference_precision, "training": report.training_precision}
     if report.training_size:
-        jobs[f"training from {report.training_size} features on"] = jobs.pop("training")
+        jobs[f"training, hidden size ≥ {report.training_size}"] = jobs.pop("training")
         jobs["training of smaller models"] = "fp32"
     for precision, rate in report.operations_per_second.items():
         taken = " and ".join(job for job, chosen in jobs.items() if chosen == precision)

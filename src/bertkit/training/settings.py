@@ -36,7 +36,7 @@ class OverwriteSettings(Settings):
         default=False,
         exclude=True,
         description="Replace a run or a model in the output that was trained with other settings or"
-        " data. The same one is resumed or kept, as without this flag.",
+        " data. A run with the same settings is still resumed.",
     )
 
 

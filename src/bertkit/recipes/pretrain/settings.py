@@ -90,8 +90,8 @@ class PretrainSettings(ObjectiveSettings, TrainingSettings):
     objective: Annotated[ObjectiveName, _shows_recipes("objective")] = Field(
         default="bert",
         description="mlm: masked words only; bert: masked words and next sentence; causal: the"
-        " next word, left to right. By default as --recipe says, and with --from as its model was"
-        " trained.",
+        " next word, left to right. By default as --recipe says; with --from, the objective that"
+        " the model was trained with.",
         json_schema_extra=BY_RECIPE,
     )
     initialization: Annotated[Literal["neighbors", "random"], _shows_recipes("initialization")] = (

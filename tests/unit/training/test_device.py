@@ -132,7 +132,7 @@ def test_sizes_are_said_where_they_decide(monkeypatch):
     (report,) = describe_devices()
     fp32, bf16 = describe_device(report).splitlines()[2:4]
     assert fp32.endswith("GFLOP/s  --precision auto for training of smaller models")
-    assert bf16.endswith("--precision auto for inference and training from 256 features on")
+    assert bf16.endswith("--precision auto for inference and training, hidden size ≥ 256")
 
 
 @pytest.mark.parametrize(("capability", "expected"), [((7, 5), "fp32"), ((8, 0), "bf16")])

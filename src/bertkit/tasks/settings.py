@@ -41,8 +41,8 @@ class TextSettings(TaskSettings):
     )
     pairs: bool | None = Field(
         default=None,
-        description="Whether every example has a second text; by default, detected from the training"
-        " data. The model then always requires pairs, or refuses them.",
+        description="Whether every example has a second text; by default, detected from the"
+        " training data. The model then always requires pairs, or refuses them.",
     )
     long_texts: Literal["head", "tail", "head_tail", "windows"] = Field(
         default="head",

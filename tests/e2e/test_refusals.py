@@ -99,7 +99,7 @@ REFUSED = {
     ],
     PRETRAIN: [
         ("--data shards --model enormous", "unknown preset 'enormous'"),
-        ("--data shards --model 3x200", "give 3x192 or 3x256, or a config.json"),
+        ("--data shards --model 3x200", "use 3x192 or 3x256"),
         ("--data shards --model nano.json --max-length 128", "max_length (128) is more than"),
         (
             "--data shards --model nano.json --max-length 32 --mask-token-share 0.95",

@@ -37,7 +37,7 @@ COMMANDS_OF_OTHERS = {
     " `bertkit serve` answers /rerank with it",
     "train": "`bertkit finetune` trains a model for a task, and `bertkit pretrain` one on raw text",
 }
-ABSENT = {"lora": "bertkit has no adapters"}
+UNSUPPORTED_OPTIONS = {"lora": "bertkit has no adapters"}
 
 
 def describe_usage(error: CycloptsError, words: Sequence[str], flags: Collection[str]) -> str:
@@ -77,8 +77,8 @@ def describe_option(option: str, flags: Collection[str]) -> str:
     other = OPTIONS_OF_OTHERS.get(bare, "")
     near = [other] if other in flags else find_near(bare, flags)
     hint = f"; did you mean --{near[0]}?" if near else ""
-    if bare in ABSENT:
-        hint = f"; {ABSENT[bare]}"
+    if bare in UNSUPPORTED_OPTIONS:
+        hint = f"; {UNSUPPORTED_OPTIONS[bare]}"
         if "freeze" in flags:
             hint += ", and trains all weights unless --freeze is given"
     return f"there is no option {name}{hint}"

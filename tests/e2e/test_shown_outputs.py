@@ -60,9 +60,9 @@ TRAINED = {
     r"^Prague  |\) \[documents/": UNSURE,  # of readers
     r"Held-out: loss ": FEW_TOKENS,
     r"% of \d+ held-out blanks": FEW_BLANKS,
-    r"right on [\d.]+ %.* held out": FEW_PAIRS,
+    r"[\d.]+ % of held-out pairs correctly": FEW_PAIRS,
     r"^ +(positive|negative) +\d+ +\d+$": FEW_ROWS,
-    r"solved: f1 ": FEW_NAMES,
+    r"solved; \d+ held-out examples: f1 ": FEW_NAMES,
     r"^BLEU ": FEW_TEXTS,
 }
 PAGE = """# A page

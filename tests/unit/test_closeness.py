@@ -144,7 +144,8 @@ def limits_a_distance(comparison):
 
 def test_floats_are_compared_in_no_other_way():
     root = Path(__file__).parents[2]
-    files = [path for path in root.rglob("*.py") if "tests" in path.relative_to(root).parts]
+    folders = ("tests", "studies/tests", "examples/demo/tests")
+    files = [path for folder in folders for path in (root / folder).rglob("*.py")]
     found = {
         str(path.relative_to(root)): sorted(find_other_ways(path.read_text("utf-8")))
         for path in files

@@ -26,14 +26,14 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when torch is loaded
 import torch
 import transformers
 
-from bertkit.inference.decoding.beam import DecodingLimits, Sequences
-from bertkit.inference.decoding.search import decode
-from bertkit.inference.decoding.settings import DecodingSettings
-from bertkit.inference.generation.generator import PromptSequences, SourceSequences
+from bertkit.decoders.config import EncoderDecoderConfig
+from bertkit.decoders.decoding.beam import DecodingLimits, Sequences
+from bertkit.decoders.decoding.search import decode
+from bertkit.decoders.decoding.settings import DecodingSettings
+from bertkit.decoders.generation.generator import PromptSequences, SourceSequences
+from bertkit.decoders.model import EncoderDecoderModel
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertLMHeadModel
-from bertkit.models.seq2seq.config import EncoderDecoderConfig
-from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.tokenizer import Tokenizer
 from devices import Place

@@ -26,9 +26,9 @@ from typing import Any
 
 import numpy as np
 
-from bertkit.recipes.seq2seq.examples import encode_training, read_data
-from bertkit.recipes.seq2seq.run import begin
-from bertkit.recipes.seq2seq.settings import TranslateSettings
+from bertkit.decoders.seq2seq.examples import encode_training, read_data
+from bertkit.decoders.seq2seq.run import begin
+from bertkit.decoders.seq2seq.settings import TranslateSettings
 from devices import Place
 from program import DATA, build_parser, write_figures
 from sides import Sides, compare_speeds, describe_speed

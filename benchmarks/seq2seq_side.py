@@ -16,8 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from bertkit.data.order import TokenBatchOrder
-from bertkit.models.seq2seq.model import EncoderDecoderModel
-from bertkit.recipes.seq2seq.token_pairs import PairBatch, TokenPairs, TokenTexts
+from bertkit.decoders.model import EncoderDecoderModel
+from bertkit.decoders.seq2seq.token_pairs import PairBatch, TokenPairs, TokenTexts
 from bertkit.training.device import prepare_memory
 from devices import Place
 from program import Answer, answer, be_quiet, obey

@@ -1,4 +1,4 @@
-"""Adapters as in `bertkit.inference.generation.generator`, which recompute all tokens at each step.
+"""Adapters as in `bertkit.decoders.generation.generator`, which recompute all tokens at each step.
 
 They are the reference in tests and benchmarks of the cache.
 """
@@ -7,9 +7,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from bertkit.decoders.key_value_cache import find_sources
+from bertkit.decoders.model import EncoderDecoderModel
 from bertkit.models.bert.heads import BertLMHeadModel
-from bertkit.models.seq2seq.model import EncoderDecoderModel
-from bertkit.nn.key_value_cache import find_sources
 from bertkit.nn.packing import PackedBatch
 
 

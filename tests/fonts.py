@@ -3,7 +3,7 @@
 import pytest
 
 from bertkit.base.errors import MissingExtraError
-from bertkit.reports.figures.attention_figure import AttentionFigure
+from bertkit.interpret.figures.attention_figure import AttentionFigure
 from bertkit.reports.figures.picture import render_png
 
 

@@ -31,15 +31,17 @@ if TYPE_CHECKING:
     from bertkit.api.vectors import similarity as similarity
     from bertkit.api.vectors import view as view
     from bertkit.base.errors import BertkitError as BertkitError
+    from bertkit.decoders.config import EncoderDecoderConfig as EncoderDecoderConfig
+    from bertkit.decoders.generation.extractive import CentralSummarizer as CentralSummarizer
+    from bertkit.decoders.generation.generator import Generator as Generator
+    from bertkit.decoders.generation.seq2seq_generator import Translator as Translator
+    from bertkit.decoders.generation.settings import GeneratorSettings as GeneratorSettings
+    from bertkit.decoders.model import EncoderDecoderModel as EncoderDecoderModel
     from bertkit.inference.embeddings.embedder import Embedder as Embedder
     from bertkit.inference.embeddings.features import FeatureExtractor as FeatureExtractor
     from bertkit.inference.embeddings.settings import EmbedderSettings as EmbedderSettings
     from bertkit.inference.embeddings.word_vectors import WordVectors as WordVectors
     from bertkit.inference.fill_mask import FillMask as FillMask
-    from bertkit.inference.generation.extractive import CentralSummarizer as CentralSummarizer
-    from bertkit.inference.generation.generator import Generator as Generator
-    from bertkit.inference.generation.seq2seq_generator import Translator as Translator
-    from bertkit.inference.generation.settings import GeneratorSettings as GeneratorSettings
     from bertkit.inference.next_sentence import NextSentence as NextSentence
     from bertkit.inference.predictor import Answerer as Answerer
     from bertkit.inference.predictor import Chooser as Chooser
@@ -66,8 +68,6 @@ if TYPE_CHECKING:
     )
     from bertkit.models.bert.heads import BertForPreTraining as BertForPreTraining
     from bertkit.models.bert.heads import BertLMHeadModel as BertLMHeadModel
-    from bertkit.models.seq2seq.config import EncoderDecoderConfig as EncoderDecoderConfig
-    from bertkit.models.seq2seq.model import EncoderDecoderModel as EncoderDecoderModel
     from bertkit.retrieval.search_index import SearchIndex as SearchIndex
     from bertkit.retrieval.settings import SearchSettings as SearchSettings
     from bertkit.retrieval.vector_index import VectorIndex as VectorIndex
@@ -85,10 +85,10 @@ _NAMES = {
     "bertkit.inference.embeddings.settings": "EmbedderSettings",
     "bertkit.inference.embeddings.word_vectors": "WordVectors",
     "bertkit.inference.fill_mask": "FillMask",
-    "bertkit.inference.generation.extractive": "CentralSummarizer",
-    "bertkit.inference.generation.generator": "Generator",
-    "bertkit.inference.generation.seq2seq_generator": "Translator",
-    "bertkit.inference.generation.settings": "GeneratorSettings",
+    "bertkit.decoders.generation.extractive": "CentralSummarizer",
+    "bertkit.decoders.generation.generator": "Generator",
+    "bertkit.decoders.generation.seq2seq_generator": "Translator",
+    "bertkit.decoders.generation.settings": "GeneratorSettings",
     "bertkit.inference.next_sentence": "NextSentence",
     "bertkit.inference.predictor": "Answerer Chooser Classifier Predictor Regressor Tagger",
     "bertkit.inference.text_scorer": "TextScorer",
@@ -100,8 +100,8 @@ _NAMES = {
     " BertForSequenceClassification BertForTokenClassification",
     "bertkit.models.bert.heads": "BertForMaskedLM BertForNextSentencePrediction BertForPreTraining"
     " BertLMHeadModel",
-    "bertkit.models.seq2seq.config": "EncoderDecoderConfig",
-    "bertkit.models.seq2seq.model": "EncoderDecoderModel",
+    "bertkit.decoders.config": "EncoderDecoderConfig",
+    "bertkit.decoders.model": "EncoderDecoderModel",
     "bertkit.retrieval.search_index": "SearchIndex",
     "bertkit.retrieval.settings": "SearchSettings",
     "bertkit.retrieval.vector_index": "VectorIndex",

@@ -8,8 +8,8 @@ from tests.browser.test_heads import in_words
 from tests.closeness import assert_close
 from tests.unit.inference.small_encoder_decoder import save_encoder_decoder
 
+from bertkit.decoders.inspected_model import InspectedEncoderDecoder
 from bertkit.interpret.attention_view import AttentionView
-from bertkit.interpret.encoder_decoder import InspectedEncoderDecoder
 from bertkit.interpret.settings import ViewSettings
 
 READ, WRITTEN = "the cats saw a hat", "a dog lost ."

@@ -20,7 +20,7 @@ from tests.unit.recipes.finetune.small import make_rows, write_rows
 from bertkit.checkpoints.sentence_modules import Pooling
 from bertkit.checkpoints.sentence_transformers import SentenceModel, write_sentence_model
 from bertkit.cli.main import main
-from bertkit.inference.generation.settings import write_seq2seq_file
+from bertkit.decoders.generation.settings import write_seq2seq_file
 from bertkit.tasks.choose import ChooseSettings
 from bertkit.tasks.choose.task import Choose
 from bertkit.tasks.extract import ExtractSettings

@@ -12,7 +12,7 @@ from tests.unit.inference.small_encoder_decoder import save_encoder_decoder
 from tests.unit.recipes.finetune.small import save_model, write_tables
 
 from bertkit.cli.main import main
-from bertkit.inference.generation.settings import (
+from bertkit.decoders.generation.settings import (
     DecodingSettings,
     Seq2SeqSettingsFile,
     write_seq2seq_file,

@@ -15,13 +15,13 @@ from tests.unit.serving.running import running
 from tests.unit.serving.small_models import save_models
 
 from bertkit.checkpoints.hub import find_bundled
+from bertkit.decoders.generation.generator import Generator
+from bertkit.decoders.generation.seq2seq_generator import Translator
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.fill_mask import FillMask
-from bertkit.inference.generation.generator import Generator
-from bertkit.inference.generation.seq2seq_generator import Translator
 from bertkit.inference.predictor import Predictor
-from bertkit.inference.sharing.errors import OverloadError
-from bertkit.inference.sharing.worker import Worker
+from bertkit.serving.sharing.errors import OverloadError
+from bertkit.serving.sharing.worker import Worker
 
 TEXTS = ["A cat sat.", "The dog saw a hat."]
 KEY = "a-key-of-the-tests"

@@ -10,7 +10,7 @@ from tests.e2e.small import pretrain_words
 from tests.unit.base.test_progress import Broken
 
 from bertkit.cli.main import COMMANDS, main
-from bertkit.recipes.seq2seq.settings import KINDS
+from bertkit.decoders.seq2seq.settings import KINDS
 from bertkit.tasks.table import TASKS
 from bertkit.training.run import LOG_FILE
 from bertkit_studies.command import VECTORS

@@ -112,7 +112,7 @@ def test_bytes_that_are_no_text_are_counted(workshop, tmp_path, capsys):
 def test_a_missing_extra_is_told_before_texts_are_written(workshop, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "sacrebleu.metrics", None)
     monkeypatch.setattr(
-        "bertkit.inference.generation.seq2seq_generator.Translator.load", pytest.fail
+        "bertkit.decoders.generation.seq2seq_generator.Translator.load", pytest.fail
     )
     command = ["translate", f"{workshop}/model", "--file", f"{workshop}/dev.en"]
     assert main([*command, "--references", f"{workshop}/dev.de"]) == 2
@@ -122,7 +122,7 @@ def test_a_missing_extra_is_told_before_texts_are_written(workshop, capsys, monk
 @pytest.mark.parametrize("flags", ["--output OUT", "--beams 0"])
 def test_what_is_wrong_is_told_before_the_model_is_loaded(tmp_path, capsys, monkeypatch, flags):
     monkeypatch.setattr(
-        "bertkit.inference.generation.seq2seq_generator.Translator.load", pytest.fail
+        "bertkit.decoders.generation.seq2seq_generator.Translator.load", pytest.fail
     )
     path, output = tmp_path / "texts.jsonl", tmp_path / "out.txt"
     path.write_text('{"text": "one"}\n' * 9 + "{}\n")

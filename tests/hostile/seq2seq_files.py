@@ -20,9 +20,9 @@ from torch import Tensor
 from bertkit.base.errors import CheckpointError, DamagedFileError
 from bertkit.checkpoints.names import ENCODER_DECODER, SHARED
 from bertkit.checkpoints.transfer import export_tensors
+from bertkit.decoders.config import EncoderDecoderConfig
+from bertkit.decoders.model import EncoderDecoderModel
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.seq2seq.config import EncoderDecoderConfig
-from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.embeddings import sinusoids
 
 HUGE = 1 << 24  # the largest size that a config may name

@@ -8,9 +8,9 @@ from tests.parity.agreement import SIZES, random_batch, randomize
 from transformers import BertConfig as TheirConfig
 from transformers import BertModel as TheirModel
 
+from bertkit.decoders.cross_attention import Memory
 from bertkit.interpret.capture import capture_attention, capture_cross_attention
 from bertkit.models.bert.encoder import BertModel
-from bertkit.nn.cross_attention import Memory
 from bertkit.nn.packing import PackedBatch
 
 LENGTHS = [1, 2, 17, 64]

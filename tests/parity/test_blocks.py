@@ -5,6 +5,7 @@ import torch
 from tests.closeness import assert_close
 from torch import Tensor, nn
 
+from bertkit.decoders.cross_attention import CrossAttention, Memory
 from bertkit.nn.attention import SelfAttention
 from bertkit.nn.block import (
     DecoderBlock,
@@ -13,7 +14,6 @@ from bertkit.nn.block import (
     PreNormDecoderBlock,
     PreNormEncoderBlock,
 )
-from bertkit.nn.cross_attention import CrossAttention, Memory
 from bertkit.nn.packing import PackedBatch
 
 SIZE, NUM_HEADS, INNER, EPSILON = 12, 3, 20, 1e-6

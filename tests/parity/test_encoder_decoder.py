@@ -8,9 +8,9 @@ from tests.parity import agreement
 from tests.parity.agreement import SMALL
 from transformers import EncoderDecoderModel as TheirModel
 
+from bertkit.decoders.config import EncoderDecoderConfig
+from bertkit.decoders.model import EncoderDecoderModel
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.seq2seq.config import EncoderDecoderConfig
-from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.packing import PackedBatch
 
 SIZES = {

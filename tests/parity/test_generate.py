@@ -7,14 +7,14 @@ from tests.parity.agreement import SMALL
 from transformers import BertLMHeadModel as TheirCausal
 from transformers import EncoderDecoderModel as TheirTranslator
 
-from bertkit.inference.decoding.beam import DecodingLimits, DecodingSource
-from bertkit.inference.decoding.search import decode, sharpen
-from bertkit.inference.decoding.settings import DecodingSettings
-from bertkit.inference.generation.generator import PromptSequences, SourceSequences
+from bertkit.decoders.config import EncoderDecoderConfig
+from bertkit.decoders.decoding.beam import DecodingLimits, DecodingSource
+from bertkit.decoders.decoding.search import decode, sharpen
+from bertkit.decoders.decoding.settings import DecodingSettings
+from bertkit.decoders.generation.generator import PromptSequences, SourceSequences
+from bertkit.decoders.model import EncoderDecoderModel
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertLMHeadModel
-from bertkit.models.seq2seq.config import EncoderDecoderConfig
-from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.packing import PackedBatch
 
 SIZES = {**SMALL, "max_position_embeddings": 40}

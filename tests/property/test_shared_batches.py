@@ -13,10 +13,10 @@ from tests.unit.inference.small import WORDS
 from tests.unit.serving.small_models import save_models
 
 from bertkit.checkpoints.hub import find_bundled
-from bertkit.inference.sharing.work import Work
-from bertkit.inference.sharing.worker import SharingLimits, Worker
 from bertkit.serving.models import ServedModel
 from bertkit.serving.settings import ServeSettings
+from bertkit.serving.sharing.work import Work
+from bertkit.serving.sharing.worker import SharingLimits, Worker
 
 # Each word is a token, so that two texts fit into the 24 of the small models.
 TEXTS = st.lists(st.sampled_from(WORDS[:-1]), min_size=1, max_size=9).map(" ".join)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bertkit.cli.main import COMMANDS
-from bertkit.recipes.seq2seq.settings import KINDS
+from bertkit.decoders.seq2seq.settings import KINDS
 from bertkit.tasks.table import TASKS
 
 ROOT = Path(__file__).resolve().parents[2]

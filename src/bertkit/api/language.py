@@ -13,14 +13,14 @@ from bertkit.api.kept import LAST_LOADED, take_object
 from bertkit.api.settings import AnyCall, Call, Keywords, TextsCall, takes, takes_any
 from bertkit.base.settings import Settings, select
 from bertkit.data.tables.settings import TableSettings
-from bertkit.inference.decoding.settings import DecodingOverrides
+from bertkit.decoders.decoding.settings import DecodingOverrides
+from bertkit.decoders.generation.extractive import CentralSummarizer, ExtractiveSummary
+from bertkit.decoders.generation.generator import ContinuedText, Generator
+from bertkit.decoders.generation.seq2seq_generator import GeneratedText, Translator
+from bertkit.decoders.generation.settings import GeneratorSettings, SummarySettings
+from bertkit.decoders.generation.summarizer import load_summarizer
 from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.fill_mask import FilledText, FillMask
-from bertkit.inference.generation.extractive import CentralSummarizer, ExtractiveSummary
-from bertkit.inference.generation.generator import ContinuedText, Generator
-from bertkit.inference.generation.seq2seq_generator import GeneratedText, Translator
-from bertkit.inference.generation.settings import GeneratorSettings, SummarySettings
-from bertkit.inference.generation.summarizer import load_summarizer
 from bertkit.inference.next_sentence import NextSentence
 from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.settings import EngineSettings, FillOptions, LoadingSettings

@@ -22,8 +22,11 @@ from bertkit.checkpoints.hub import find_bundled, resolve_tokenizer
 from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.data.shards import PLAN, ShardSet
 from bertkit.data.tables.rows import Table
-from bertkit.inference.generation.seq2seq_generator import Seq2SeqGenerator, Translator
-from bertkit.inference.generation.summarizer import AbstractiveSummarizer
+from bertkit.decoders.generation.seq2seq_generator import Seq2SeqGenerator, Translator
+from bertkit.decoders.generation.summarizer import AbstractiveSummarizer
+from bertkit.decoders.seq2seq.examples import Pairs
+from bertkit.decoders.seq2seq.run import PairFiles, train_seq2seq
+from bertkit.decoders.seq2seq.settings import KINDS, SummarizeSettings, TranslateSettings
 from bertkit.inference.predictor import Answerer, Chooser, Classifier, Predictor, Regressor, Tagger
 from bertkit.recipes.finetune.run import Sources
 from bertkit.recipes.finetune.run import finetune as run_finetune
@@ -34,9 +37,6 @@ from bertkit.recipes.pretrain.benchmark import PretrainBenchmark, benchmark
 from bertkit.recipes.pretrain.run import PretrainResult
 from bertkit.recipes.pretrain.run import pretrain as run_pretrain
 from bertkit.recipes.pretrain.settings import PretrainSettings
-from bertkit.recipes.seq2seq.examples import Pairs
-from bertkit.recipes.seq2seq.run import PairFiles, train_seq2seq
-from bertkit.recipes.seq2seq.settings import KINDS, SummarizeSettings, TranslateSettings
 from bertkit.recipes.settings import PrepareSettings
 from bertkit.recipes.train_tokenizer import TrainTokenizerSettings
 from bertkit.recipes.train_tokenizer import train_tokenizer as run_train_tokenizer

@@ -24,15 +24,15 @@ from bertkit.cli.texts import (
     take_model,
 )
 from bertkit.data.problems import announce_unknown
-from bertkit.inference.decoding.settings import check_seed
-from bertkit.inference.generation.settings import GeneratorSettings
+from bertkit.decoders.decoding.settings import check_seed
+from bertkit.decoders.generation.settings import GeneratorSettings
 from bertkit.inference.settings import EngineSettings, FillOptions, LoadingSettings
 from bertkit.reports.text import format_percent
 from bertkit.tasks.metrics.shares import describe_share
 
 if TYPE_CHECKING:
+    from bertkit.decoders.generation.generator import ContinuedText, Generator
     from bertkit.inference.fill_mask import FilledText
-    from bertkit.inference.generation.generator import ContinuedText, Generator
     from bertkit.inference.text_scorer import TextScore
     from bertkit.models.open_model import OpenModel
 
@@ -201,7 +201,7 @@ def generate(
             "--stream is for one text and one answer, without --beams, --file and --json; remove it"
         )
     check_seed(settings, settings.seed)
-    from bertkit.inference.generation.generator import Generator
+    from bertkit.decoders.generation.generator import Generator
 
     prompts = replace_surrogates(prompts)
     named = gather_prompts(prompts, file)

@@ -28,18 +28,18 @@ from bertkit.data.file_parts import FilesSettings, check_is_single, is_folder
 from bertkit.data.problems import append_problems
 from bertkit.data.tables.parallel import read_sources
 from bertkit.data.tables.settings import TableSettings
+from bertkit.decoders.seq2seq.settings import KINDS, Kind, Seq2SeqSettings
 from bertkit.inference.settings import EngineSettings
 from bertkit.jobs.settings import PredictSettings
 from bertkit.recipes.finetune.settings import FineTuneSettings, GridSearchSettings
-from bertkit.recipes.seq2seq.settings import KINDS, Kind, Seq2SeqSettings
 from bertkit.reports.text import format_metric, show
 from bertkit.tasks.settings import choose_columns
 from bertkit.tasks.table import TASKS, TaskEntry
 
 if TYPE_CHECKING:
+    from bertkit.decoders.seq2seq.run import Seq2SeqResult
     from bertkit.jobs.predict import Answers
     from bertkit.recipes.finetune.result import FineTuneResult
-    from bertkit.recipes.seq2seq.run import Seq2SeqResult
 
 FINETUNE_DOCSTRING = """{summary}
 
@@ -101,7 +101,7 @@ def build_pair_command(kind: Kind) -> Callable[..., None]:
         json: bool = False,
     ) -> None:
         with stop_at_once(lambda: "stopped while loading; run the same command again"):
-            from bertkit.recipes.seq2seq.run import PairFiles, train_seq2seq
+            from bertkit.decoders.seq2seq.run import PairFiles, train_seq2seq
 
         files = PairFiles(tuple(train), None if dev is None else tuple(dev))
         result = train_seq2seq(files, output, settings)

@@ -3,17 +3,17 @@
 from typing import Any
 
 from bertkit.checkpoints.file_names import TASK_FILE
-from bertkit.inference.embeddings.embedder import Embedder
-from bertkit.inference.embeddings.settings import EmbedderSettings
-from bertkit.inference.fill_mask import FillMask
-from bertkit.inference.generation.generator import Generator
-from bertkit.inference.generation.seq2seq_generator import Translator
-from bertkit.inference.generation.settings import read_seq2seq_file
-from bertkit.inference.generation.summarizer import (
+from bertkit.decoders.generation.generator import Generator
+from bertkit.decoders.generation.seq2seq_generator import Translator
+from bertkit.decoders.generation.settings import read_seq2seq_file
+from bertkit.decoders.generation.summarizer import (
     AbstractiveSummarizer,
     TrainedSummarizer,
     is_extractor,
 )
+from bertkit.inference.embeddings.embedder import Embedder
+from bertkit.inference.embeddings.settings import EmbedderSettings
+from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.next_sentence import NextSentence
 from bertkit.inference.pipeline import Pipeline, start_engine

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bertkit.decoders.inspected_model import InspectedEncoderDecoder as InspectedEncoderDecoder
     from bertkit.interpret.ablation import HeadName as HeadName
     from bertkit.interpret.ablation import ablate as ablate
     from bertkit.interpret.ablation import importance_by_ablation as importance_by_ablation
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from bertkit.interpret.contexts import compare_contexts as compare_contexts
     from bertkit.interpret.contexts import predict_words as predict_words
     from bertkit.interpret.contexts import read_words as read_words
-    from bertkit.interpret.encoder_decoder import InspectedEncoderDecoder as InspectedEncoderDecoder
     from bertkit.interpret.geometry import nearest_by_layer as nearest_by_layer
     from bertkit.interpret.geometry import project as project
     from bertkit.interpret.geometry import project_layers as project_layers

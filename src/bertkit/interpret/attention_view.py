@@ -12,6 +12,7 @@ from torch import Tensor
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import InputError, SettingsError
+from bertkit.decoders.inspected_model import InspectedEncoderDecoder
 from bertkit.inference.settings import PrecisionName
 from bertkit.interpret.ablation import HeadName, ablate, check_heads, parse_heads
 from bertkit.interpret.build import (
@@ -21,7 +22,8 @@ from bertkit.interpret.build import (
     draw_heads,
     find_token,
 )
-from bertkit.interpret.encoder_decoder import InspectedEncoderDecoder
+from bertkit.interpret.figures.alignment_figure import AlignmentFigure
+from bertkit.interpret.figures.attention_figure import AttentionFigure
 from bertkit.interpret.head_predictions import fills_words
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.opening import Finding, Start, choose_start, state_finding
@@ -29,8 +31,6 @@ from bertkit.interpret.settings import ViewSettings
 from bertkit.interpret.views.table import VIEWS, choose_views
 from bertkit.interpret.views.view import View, ViewInputs
 from bertkit.models.open_model import OpenModel
-from bertkit.reports.figures.alignment_figure import AlignmentFigure
-from bertkit.reports.figures.attention_figure import AttentionFigure
 from bertkit.reports.interactive import InteractivePage, write_page
 from bertkit.reports.text import make_legible
 

@@ -12,13 +12,13 @@ from torch import Tensor
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.interpret.ablation import HeadName, check_heads
 from bertkit.interpret.capture import AttentionHeads
+from bertkit.interpret.figures.alignment_figure import AlignmentFigure
+from bertkit.interpret.figures.attention_figure import MAX_TOKENS, AttentionFigure
 from bertkit.interpret.findings import state_view
 from bertkit.interpret.inspected_model import EncodedText
 from bertkit.interpret.opening import Start, choose_start, state_finding
 from bertkit.interpret.views.table import choose_views
 from bertkit.interpret.views.view import View, ViewInputs
-from bertkit.reports.figures.alignment_figure import AlignmentFigure
-from bertkit.reports.figures.attention_figure import MAX_TOKENS, AttentionFigure
 from bertkit.reports.interactive import (
     ENTRY,
     InteractivePage,

@@ -20,10 +20,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from bertkit.decoders.cross_attention import CrossAttention, Memory
+from bertkit.decoders.model import Decoder
 from bertkit.models.bert.encoder import BertEncoder
-from bertkit.models.seq2seq.model import Decoder
 from bertkit.nn.attention import SelfAttention, causal_mask, score_keys
-from bertkit.nn.cross_attention import CrossAttention, Memory
 from bertkit.nn.packing import PackedBatch
 
 AnyAttention = TypeVar("AnyAttention", SelfAttention, CrossAttention)

@@ -17,8 +17,8 @@ from torch import Tensor
 from bertkit.base.errors import InputError, NonFiniteError
 from bertkit.inference.embeddings.settings import WordVectorSettings
 from bertkit.inference.embeddings.word_vectors import Neighbors, WordVectors
+from bertkit.interpret.figures.scatter import Scatter
 from bertkit.interpret.inspected_model import InspectedModel
-from bertkit.reports.figures.scatter import Scatter
 
 MIN_SPREAD = 1e-12  # norm of the centered points relative to the points; below it is rounding
 

@@ -26,11 +26,11 @@ from bertkit.checkpoints.names import (
 from bertkit.checkpoints.run_folder import find_checkpoint
 from bertkit.checkpoints.sentence_modules import Dense, Module, Normalize, Pooling
 from bertkit.checkpoints.transfer import list_problems, list_unequal_copies
+from bertkit.decoders.config import EncoderDecoderConfig
+from bertkit.decoders.model import ARCHITECTURE, EncoderDecoderModel
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.weights import without_memory
 from bertkit.models.open_model import ARCHITECTURES, OpenModel, expected_shapes
-from bertkit.models.seq2seq.config import EncoderDecoderConfig
-from bertkit.models.seq2seq.model import ARCHITECTURE, EncoderDecoderModel
 from bertkit.tokenization.folder import read_folder
 from bertkit.training.log import read_log
 from bertkit.training.run import LOG_FILE, STATE_FILE, Run, RunState

@@ -29,6 +29,7 @@ from bertkit.checkpoints.huggingface import is_encoder_decoder
 from bertkit.checkpoints.names import find_part, list_heads
 from bertkit.checkpoints.run_folder import find_checkpoint
 from bertkit.checkpoints.sentence_transformers import SentenceModel, read_sentence_model
+from bertkit.decoders.config import EncoderDecoderConfig
 from bertkit.models.bert.config import BertConfig, without_replaced_labels
 from bertkit.models.bert.encoder import BertEncoder, BertModel, Pooler
 from bertkit.models.bert.feature_based import BertFeatureBased
@@ -46,7 +47,6 @@ from bertkit.models.bert.heads import (
     MaskedLMHead,
 )
 from bertkit.models.bert.weights import without_memory
-from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.tokenization.folder import (
     ENGINE_FILE,
     TOKENIZER_FILES,

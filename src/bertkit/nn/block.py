@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from bertkit.decoders.cross_attention import CrossAttention, CrossAttentionCache, Memory
 from bertkit.nn.attention import Dropout, SelfAttention, TokenBatch
-from bertkit.nn.cross_attention import CrossAttention, CrossAttentionCache, Memory
 
 
 def gelu_tanh(values: Float[Tensor, " *shape"]) -> Float[Tensor, " *shape"]:

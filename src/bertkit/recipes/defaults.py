@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from bertkit.base.settings import validate
+from bertkit.decoders.seq2seq.settings import KINDS
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.pretrain.settings import PretrainSettings
-from bertkit.recipes.seq2seq.settings import KINDS
 from bertkit.tasks.table import TASKS
 
 

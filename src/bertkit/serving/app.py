@@ -19,11 +19,12 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Match, Route
 
 from bertkit.base.errors import BertkitError, locate_failure
+from bertkit.decoders import routes as decoder_routes
 from bertkit.serving.bodies import check_content, parse_body
 from bertkit.serving.errors import Reason, ServingError, describe_refusal, find_style, write_error
 from bertkit.serving.keys import Keys
 from bertkit.serving.openapi import describe_api
-from bertkit.serving.routes import hub, openai, tasks, tei, writing
+from bertkit.serving.routes import hub, openai, tasks, tei
 from bertkit.serving.routes.answers import JSON, Endpoint, write_json
 from bertkit.serving.service import RequestContext, Service
 
@@ -31,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 ENDPOINTS = (
     *tasks.ENDPOINTS,
-    *writing.ENDPOINTS,
+    *decoder_routes.ENDPOINTS,
     *tei.ENDPOINTS,
     *openai.ENDPOINTS,
     *hub.ENDPOINTS,

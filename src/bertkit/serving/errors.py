@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Any
 
 from bertkit.base.errors import BertkitError, InputError, SettingsError
-from bertkit.inference.sharing.errors import ClosedError, FailedError, LateError, OverloadError
+from bertkit.serving.sharing.errors import ClosedError, FailedError, LateError, OverloadError
 
 
 class Reason(Enum):

@@ -5,7 +5,7 @@ import logging
 from typing import TextIO
 
 REQUESTS = logging.getLogger("bertkit.serving")
-LOGGERS = REQUESTS, logging.getLogger("bertkit.inference.sharing")
+LOGGERS = REQUESTS, logging.getLogger("bertkit.serving.sharing")
 
 
 def log_requests(stream: TextIO | None = None) -> None:

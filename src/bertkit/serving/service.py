@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from bertkit.decoders.generation.generator import WordStream
 from bertkit.inference.fill_mask import MASK, FillMask
-from bertkit.inference.generation.generator import WordStream
 from bertkit.inference.pipeline import Pipeline
-from bertkit.inference.sharing.errors import FailedError
-from bertkit.inference.sharing.work import MOST_TOKENS, Work, find_texts
 from bertkit.retrieval.search_pipeline import Searcher
 from bertkit.serving.errors import Reason
 from bertkit.serving.logs import REQUESTS
 from bertkit.serving.metrics import ServerMetrics
 from bertkit.serving.models import ReadyModel, ServedModel
 from bertkit.serving.settings import ServeSettings
+from bertkit.serving.sharing.errors import FailedError
+from bertkit.serving.sharing.work import MOST_TOKENS, Work, find_texts
 
 logger = logging.getLogger(__name__)
 

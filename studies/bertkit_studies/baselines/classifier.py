@@ -15,8 +15,8 @@ from bertkit.base.errors import InputError, SettingsError
 from bertkit.checkpoints.file_names import SAFETENSORS_FILE
 from bertkit.checkpoints.run_folder import find_checkpoint
 from bertkit.data.order import EpochOrder
+from bertkit.decoders.seq2seq.token_pairs import Numbers, TokenTexts
 from bertkit.nn.packing import PackedBatch, plan_batches
-from bertkit.recipes.seq2seq.token_pairs import Numbers, TokenTexts
 from bertkit.tokenization.folder import TOKENIZER_FILES
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Scores

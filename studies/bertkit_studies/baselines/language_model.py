@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bertkit.data.order import PlannedExample
 from bertkit.data.shards import Shard, ShardSet
-from bertkit.tasks.objectives.causal import CausalObjective
+from bertkit.decoders.causal_objective import CausalObjective
 from bertkit.tasks.objectives.objective import Examples, WordBatch, batch_tensors
 from bertkit.training.job import Scores
 from bertkit_studies.baselines.plan import BaselinePlan

@@ -8,8 +8,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from bertkit.decoders.seq2seq.token_pairs import TokenTexts
 from bertkit.nn.packing import PackedBatch, plan_batches
-from bertkit.recipes.seq2seq.token_pairs import TokenTexts
 from bertkit.tokenization.tokenizer import Tokenizer
 
 TOKENS_PER_BATCH = 4096

@@ -7,8 +7,8 @@ import numpy as np
 
 from bertkit.base.errors import InputError
 from bertkit.data.order import TokenBatchOrder
+from bertkit.decoders.seq2seq.token_pairs import PairBatch, TokenPairs, batch_tensors
 from bertkit.nn.packing import plan_batches
-from bertkit.recipes.seq2seq.token_pairs import PairBatch, TokenPairs, batch_tensors
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Scores
 from bertkit_studies.baselines.plan import BaselinePlan, hash_arrays

@@ -10,16 +10,16 @@ import torch
 from torch import nn
 
 from bertkit.checkpoints.run_folder import RUN_FOLDER
-from bertkit.inference.decoding.beam import Sequences
-from bertkit.inference.generation.seq2seq_generator import Seq2SeqGenerator
+from bertkit.decoders.decoding.beam import Sequences
+from bertkit.decoders.generation.seq2seq_generator import Seq2SeqGenerator
+from bertkit.decoders.model import EncoderDecoderModel
+from bertkit.decoders.seq2seq.examples import identify
+from bertkit.decoders.seq2seq.job import Seq2SeqJob
+from bertkit.decoders.seq2seq.run import PairFiles, Seq2SeqTraining, train_seq2seq
+from bertkit.decoders.seq2seq.settings import TranslateSettings
 from bertkit.models.bert.heads import BertForMaskedLM
 from bertkit.models.open_model import OpenModel
-from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.packing import PackedBatch
-from bertkit.recipes.seq2seq.examples import identify
-from bertkit.recipes.seq2seq.job import Seq2SeqJob
-from bertkit.recipes.seq2seq.run import PairFiles, Seq2SeqTraining, train_seq2seq
-from bertkit.recipes.seq2seq.settings import TranslateSettings
 from bertkit.training.budget import StepPace, measure_pace
 from bertkit.training.job import Machine
 from bertkit.training.log import read_log

@@ -1,10 +1,10 @@
-"""The recurrent translator step by step, for the searches of `bertkit.inference.decoding`."""
+"""The recurrent translator step by step, for the searches of `bertkit.decoders.decoding`."""
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from bertkit.nn.key_value_cache import find_sources
+from bertkit.decoders.key_value_cache import find_sources
 from bertkit.nn.packing import PackedBatch
 from bertkit_studies.recurrent.translator import AttentionalTranslator
 

@@ -12,7 +12,7 @@ from tests.letters import letters_tokenizer
 
 from bertkit.base.errors import InputError, ResumeError, SettingsError
 from bertkit.data.shards import ShardSet
-from bertkit.recipes.seq2seq.token_pairs import TokenPairs, TokenTexts
+from bertkit.decoders.seq2seq.token_pairs import TokenPairs, TokenTexts
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.log import read_log
 from bertkit_studies.baselines.classifier import LabeledData, LabeledTexts, train_classifier

@@ -5,9 +5,9 @@ import torch
 from tests.closeness import assert_close
 
 from bertkit.base.errors import SettingsError
-from bertkit.inference.decoding.beam import DecodingLimits
-from bertkit.inference.decoding.search import decode
-from bertkit.inference.decoding.settings import DecodingSettings
+from bertkit.decoders.decoding.beam import DecodingLimits
+from bertkit.decoders.decoding.search import decode
+from bertkit.decoders.decoding.settings import DecodingSettings
 from bertkit.nn.packing import PackedBatch
 from bertkit_studies.recurrent.config import TranslatorConfig
 from bertkit_studies.recurrent.sequences import TranslatorSequences

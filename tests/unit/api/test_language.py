@@ -9,8 +9,8 @@ from tests.unit.inference.small_rewriter import save_rewriter
 import bertkit
 from bertkit.base.errors import SettingsError
 from bertkit.cli.main import build_app, list_commands
-from bertkit.inference.generation.extractive import ExtractiveSummary
-from bertkit.inference.generation.generator import Generator
+from bertkit.decoders.generation.extractive import ExtractiveSummary
+from bertkit.decoders.generation.generator import Generator
 from bertkit.inference.text_scorer import TextScorer
 from bertkit.tasks.objectives.settings import ObjectiveSettings
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import torch
 from tests.unit.inference.small import WORDS, build_config
 
-from bertkit.models.seq2seq.config import EncoderDecoderConfig
-from bertkit.models.seq2seq.model import EncoderDecoderModel
+from bertkit.decoders.config import EncoderDecoderConfig
+from bertkit.decoders.model import EncoderDecoderModel
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer
 

@@ -5,12 +5,12 @@ from pathlib import Path
 import torch
 from tests.unit.inference.small import WORDS, build_config
 
-from bertkit.inference.decoding.settings import DecodingSettings
-from bertkit.inference.generation.seq2seq_generator import Seq2SeqGenerator
-from bertkit.inference.generation.settings import Seq2SeqSettingsFile, write_seq2seq_file
-from bertkit.models.seq2seq.config import EncoderDecoderConfig
-from bertkit.models.seq2seq.model import EncoderDecoderModel
-from bertkit.tokenization.detokenization import Spacing
+from bertkit.decoders.config import EncoderDecoderConfig
+from bertkit.decoders.decoding.settings import DecodingSettings
+from bertkit.decoders.detokenization import Spacing
+from bertkit.decoders.generation.seq2seq_generator import Seq2SeqGenerator
+from bertkit.decoders.generation.settings import Seq2SeqSettingsFile, write_seq2seq_file
+from bertkit.decoders.model import EncoderDecoderModel
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer
 

@@ -12,12 +12,12 @@ from tests.closeness import assert_close, close
 
 import bertkit
 from bertkit.base.errors import CheckpointError
+from bertkit.decoders.config import EncoderDecoderConfig
+from bertkit.decoders.model import EncoderDecoderModel
 from bertkit.jobs.convert import convert
 from bertkit.jobs.export import export
 from bertkit.jobs.inspect import describe
 from bertkit.models.bert.heads import BertLMHeadModel
-from bertkit.models.seq2seq.config import EncoderDecoderConfig
-from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.tokenizer import Tokenizer
 

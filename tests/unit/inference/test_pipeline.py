@@ -7,13 +7,13 @@ from tests.unit.inference.small_causal import save_causal
 from tests.unit.inference.small_rewriter import save_rewriter
 
 from bertkit.base.errors import InputError, SettingsError
+from bertkit.decoders.generation.extractive import CentralSummarizer
+from bertkit.decoders.generation.generator import Generator
+from bertkit.decoders.generation.seq2seq_generator import Seq2SeqGenerator
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.embeddings.features import FeatureExtractor
 from bertkit.inference.embeddings.word_vectors import WordVectors
 from bertkit.inference.fill_mask import FillMask
-from bertkit.inference.generation.extractive import CentralSummarizer
-from bertkit.inference.generation.generator import Generator
-from bertkit.inference.generation.seq2seq_generator import Seq2SeqGenerator
 from bertkit.inference.next_sentence import NextSentence
 from bertkit.inference.pipeline import NamedInput
 from bertkit.inference.predictor import Predictor

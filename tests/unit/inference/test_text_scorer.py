@@ -9,11 +9,11 @@ from tests.unit.inference.small import start
 from tests.unit.inference.small_causal import save_causal
 
 from bertkit.base.errors import CheckpointError, InputError, NonFiniteError
-from bertkit.inference.generation.generator import Generator
+from bertkit.decoders.config import EncoderDecoderConfig
+from bertkit.decoders.generation.generator import Generator
+from bertkit.decoders.model import EncoderDecoderModel
 from bertkit.inference.pipeline import NamedInput
 from bertkit.inference.text_scorer import TextScorer, ask_left_to_right, ask_masked
-from bertkit.models.seq2seq.config import EncoderDecoderConfig
-from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer

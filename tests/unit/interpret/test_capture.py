@@ -7,11 +7,11 @@ import torch
 from tests.closeness import assert_close
 from tests.unit.inference.small import build_config, build_model
 
+from bertkit.decoders.config import EncoderDecoderConfig
+from bertkit.decoders.cross_attention import Memory
+from bertkit.decoders.model import EncoderDecoderModel
 from bertkit.interpret.capture import capture_attention, capture_cross_attention, capture_states
 from bertkit.models.bert.heads import BertLMHeadModel
-from bertkit.models.seq2seq.config import EncoderDecoderConfig
-from bertkit.models.seq2seq.model import EncoderDecoderModel
-from bertkit.nn.cross_attention import Memory
 from bertkit.nn.packing import PackedBatch
 
 IDS = [[2, 5, 7, 3], [2, 6, 3], [2, 9, 10, 11, 8, 3]]

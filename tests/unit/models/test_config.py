@@ -3,8 +3,8 @@ import json
 import pytest
 
 from bertkit.base.errors import CheckpointError, SettingsError
+from bertkit.decoders.config import EncoderDecoderConfig
 from bertkit.models.bert.config import PRESETS, BertConfig, find_sizes
-from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.nn.block import ACTIVATIONS
 
 

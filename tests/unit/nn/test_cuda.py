@@ -7,11 +7,11 @@ import torch
 from tests.closeness import assert_close, close
 from torch import Tensor
 
+from bertkit.decoders.config import EncoderDecoderConfig
+from bertkit.decoders.key_value_cache import KVCache
+from bertkit.decoders.model import EncoderDecoderModel
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForPreTraining, BertLMHeadModel
-from bertkit.models.seq2seq.config import EncoderDecoderConfig
-from bertkit.models.seq2seq.model import EncoderDecoderModel
-from bertkit.nn.key_value_cache import KVCache
 from bertkit.nn.packing import PackedBatch
 
 pytestmark = [

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from bertkit.decoders.generation.generator import Continuation, ContinuedText
+from bertkit.decoders.generation.seq2seq_generator import GeneratedText
 from bertkit.inference.fill_mask import Candidate, FilledText
-from bertkit.inference.generation.generator import Continuation, ContinuedText
-from bertkit.inference.generation.seq2seq_generator import GeneratedText
 from bertkit.inference.text_scorer import TextScore
 from bertkit.reports.notebook import MAX_ROWS, ResultList, Tabular
 from bertkit.retrieval.search_index import Hit

@@ -14,12 +14,11 @@ from tests.waiting import TIMEOUT_SECONDS
 
 from bertkit.base.errors import SettingsError
 from bertkit.checkpoints.hub import find_bundled
+from bertkit.decoders.generation.generator import Generator
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.embeddings.features import FeatureExtractor, as_array
 from bertkit.inference.fill_mask import FillMask
-from bertkit.inference.generation.generator import Generator
 from bertkit.inference.predictor import Predictor
-from bertkit.inference.sharing.work import MOST_TOKENS
 from bertkit.nn.packing import PackedBatch
 from bertkit.retrieval.search_index import SearchIndex
 from bertkit.serving.app import ENDPOINTS
@@ -27,6 +26,7 @@ from bertkit.serving.errors import ServingError
 from bertkit.serving.routes.answers import write_json
 from bertkit.serving.server import name_corpora
 from bertkit.serving.service import RequestContext
+from bertkit.serving.sharing.work import MOST_TOKENS
 
 TEXTS = ["A cat sat.", "The dog saw a hat.", "It was a long day in the old town, and it rained."]
 

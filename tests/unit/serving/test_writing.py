@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertkit.serving.routes.writing import StoppedText, translate_names
+from bertkit.decoders.routes import StoppedText, translate_names
 
 LETTERS = st.text("ab ", max_size=12)
 

@@ -10,7 +10,7 @@ import torch
 
 from bertkit.data.tables.record import Record
 from bertkit.data.tables.records import RecordTable
-from bertkit.inference.generation.summarizer import Extractor
+from bertkit.decoders.generation.summarizer import Extractor
 from bertkit.inference.predictor import Answerer, Chooser, Classifier, Predictor, Regressor, Tagger
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import FineTunedBert

@@ -12,10 +12,10 @@ from tests.closeness import close
 from tests.unit.inference.small import save_small
 
 from bertkit.cli.model_files import describe_device
+from bertkit.decoders.seq2seq.run import PairFiles, Seq2SeqTraining
+from bertkit.decoders.seq2seq.settings import TranslateSettings
 from bertkit.recipes.finetune.run import FineTuning, Sources
 from bertkit.recipes.finetune.settings import FineTuneSettings
-from bertkit.recipes.seq2seq.run import PairFiles, Seq2SeqTraining
-from bertkit.recipes.seq2seq.settings import TranslateSettings
 from bertkit.tasks.classify import ClassifySettings
 from bertkit.training import device as module
 from bertkit.training import processor

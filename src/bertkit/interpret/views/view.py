@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from bertkit.decoders.inspected_model import InspectedEncoderDecoder
 from bertkit.interpret.ablation import HeadName
 from bertkit.interpret.contexts import WordInContexts
-from bertkit.interpret.encoder_decoder import InspectedEncoderDecoder
 from bertkit.interpret.inspected_model import InspectedModel, Observation
 
 

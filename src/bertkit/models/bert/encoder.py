@@ -11,12 +11,12 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from bertkit.decoders.cross_attention import CrossAttention
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.pretrained import PaddingMask, PretrainedBert
 from bertkit.models.bert.weights import initialize
 from bertkit.nn.attention import SelfAttention, TokenBatch
 from bertkit.nn.block import Block, DecoderBlock, EncoderBlock, FeedForward
-from bertkit.nn.cross_attention import CrossAttention
 from bertkit.nn.embeddings import Embeddings
 from bertkit.nn.packing import PackedBatch, pad
 

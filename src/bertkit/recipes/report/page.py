@@ -7,9 +7,9 @@ from shlex import quote
 
 from bertkit.base.errors import BertkitError, InputError, storage_errors
 from bertkit.checkpoints.huggingface import WEIGHTS_FILE
+from bertkit.decoders.generation.generator import Generator
+from bertkit.decoders.generation.settings import GeneratorSettings
 from bertkit.inference.fill_mask import MASK, Candidate, FillMask
-from bertkit.inference.generation.generator import Generator
-from bertkit.inference.generation.settings import GeneratorSettings
 from bertkit.recipes.finetune.card import SavedFineTuning
 from bertkit.recipes.finetune.result import choose_curves, epochs, tabulate_data
 from bertkit.recipes.pretrain.corpus import (

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from bertkit.base.settings import describe_validation
+from bertkit.decoders.routes import continue_texts, translate_names
 from bertkit.inference.fill_mask import MASK, FilledText
 from bertkit.serving.errors import Reason
 from bertkit.serving.routes.answers import Endpoint
@@ -29,7 +30,6 @@ from bertkit.serving.routes.requests import (
     WriteRequest,
 )
 from bertkit.serving.routes.tei import compare, embed_inputs, predict, rerank, score_labels
-from bertkit.serving.routes.writing import continue_texts, translate_names
 from bertkit.serving.service import RequestContext
 from bertkit.tasks.answer.scoring import Answer
 from bertkit.tasks.tag.decoding import Tagging

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from bertkit.decoders.causal_objective import CausalObjective
 from bertkit.tasks.objectives.bert import BertObjective, MaskedObjective
-from bertkit.tasks.objectives.causal import CausalObjective
 from bertkit.tasks.objectives.objective import Objective
 from bertkit.tasks.objectives.settings import ObjectiveName
 

@@ -28,9 +28,9 @@ from bertkit.base.errors import (
     StorageError,
 )
 from bertkit.checkpoints.run_folder import METRICS_FILE
+from bertkit.decoders.seq2seq.settings import TranslateSettings
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.report.run import report, summarize_run
-from bertkit.recipes.seq2seq.settings import TranslateSettings
 from bertkit.recipes.settings import ReportSettings
 from bertkit.training.run import LOG_FILE, RECORD_FILE
 from bertkit.training.step import dump_path

@@ -6,13 +6,13 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from bertkit.base.errors import InputError
-from bertkit.reports.figures.alignment_figure import AlignmentFigure
-from bertkit.reports.figures.attention_figure import AttentionFigure
+from bertkit.interpret.figures.alignment_figure import AlignmentFigure
+from bertkit.interpret.figures.attention_figure import AttentionFigure
+from bertkit.interpret.figures.scatter import Scatter
 from bertkit.reports.figures.confusion_matrix import ConfusionMatrix
 from bertkit.reports.figures.line_chart import LineChart, Series
 from bertkit.reports.figures.picture import render_svg, write_picture
 from bertkit.reports.figures.reliability import Bin, ReliabilityCurve, ReliabilityDiagram
-from bertkit.reports.figures.scatter import Scatter
 from bertkit.reports.figures.svg import DARK, LIGHT
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -9,7 +9,7 @@ from tests.fonts import need_font
 
 from bertkit.base.errors import MissingExtraError, SettingsError, StorageError
 from bertkit.base.extras import describe_install
-from bertkit.reports.figures.attention_figure import AttentionFigure
+from bertkit.interpret.figures.attention_figure import AttentionFigure
 from bertkit.reports.figures.picture import render_png, render_svg, write_picture
 
 FIGURE = AttentionFigure("Layer 1", ["a", "b"], [[0.5, 0.5], [0.0, 1.0]])

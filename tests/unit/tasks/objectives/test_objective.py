@@ -9,10 +9,10 @@ import torch
 
 from bertkit.base.errors import DamagedFileError
 from bertkit.data.order import ExampleKey
+from bertkit.decoders.causal_objective import CausalBatch
 from bertkit.models.bert.config import BertConfig
 from bertkit.nn.packing import PackedBatch
 from bertkit.tasks.objectives.bert import PreTrainingBatch
-from bertkit.tasks.objectives.causal import CausalBatch
 from bertkit.tasks.objectives.masked_pairs import MaskedBatch
 from bertkit.tasks.objectives.objective import WordBatch, batch_from_tensors, batch_tensors
 from bertkit.tasks.objectives.table import OBJECTIVES

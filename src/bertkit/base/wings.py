@@ -1,0 +1,41 @@
+"""What wings add to the core: objects by address, imported when they are needed.
+
+A wing is a room that the core runs without (`docs/architecture.md`, “A core and three wings”). The
+core names wings here, in `COMMANDS` (`cli/main.py`) and in `_NAMES` (`bertkit/__init__.py`), as
+strings, and nowhere else. With a wing's folder deleted, its entries aren't there either.
+"""
+
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from bertkit.base.errors import MissingExtraError
+
+Table = Mapping[str, str]  # addresses, `module:name`, by the name under which the core looks
+
+
+def has_wing(address: str) -> bool:
+    """Return whether the room of an address is installed."""
+    room = ".".join(address.partition(":")[0].split(".")[:2])
+    return find_spec(room) is not None
+
+
+def list_installed(table: Table) -> dict[str, str]:
+    """Return the entries whose room is installed."""
+    return {name: address for name, address in table.items() if has_wing(address)}
+
+
+def load_object(address: str) -> Any:
+    """Import the object at an address, `module:name`.
+
+    Raises:
+        MissingExtraError: the wing isn't installed.
+    """
+    if not has_wing(address):
+        room = address.split(".")[1]
+        raise MissingExtraError(
+            f"this needs bertkit.{room}, which isn't part of this installation; install bertkit anew"
+        )
+    module, _, name = address.partition(":")
+    return getattr(import_module(module), name)

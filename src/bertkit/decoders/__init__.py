@@ -1,0 +1,1 @@
+"""Decoders: left-to-right models and sequence to sequence; generate, summarize, translate."""

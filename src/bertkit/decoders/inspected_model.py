@@ -1,0 +1,208 @@
+"""A loaded encoder-decoder to inspect: its source text, its target text and its attention."""
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import torch
+
+from bertkit.base.errors import CheckpointError, InputError, pluralize
+from bertkit.checkpoints.file_names import REWRITER_FILE
+from bertkit.decoders.cross_attention import Memory
+from bertkit.decoders.decoding.beam import DecodingLimits
+from bertkit.decoders.decoding.search import decode
+from bertkit.decoders.decoding.settings import DecodingSettings
+from bertkit.decoders.detokenization import Spacing
+from bertkit.decoders.generation.generator import SourceSequences, find_suppressed_tokens
+from bertkit.decoders.generation.seq2seq_generator import limit_written
+from bertkit.decoders.generation.settings import (
+    Seq2SeqSettingsFile,
+    is_seq2seq_model,
+    read_seq2seq_file,
+)
+from bertkit.decoders.model import EncoderDecoderModel
+from bertkit.inference.engines.choice import cast_whole
+from bertkit.inference.engines.engine import check_finite
+from bertkit.inference.loading import find_max_length
+from bertkit.inference.settings import PrecisionName
+from bertkit.interpret.capture import capture_attention, capture_cross_attention, capture_states
+from bertkit.interpret.inspected_model import (
+    EncodedText,
+    LoadsFromFolder,
+    NextWords,
+    Observation,
+    find_log_probabilities,
+    number_words,
+)
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.open_model import OpenModel
+from bertkit.tokenization.engine import Encoding
+from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.training.device import choose_device
+
+
+@dataclass(frozen=True)
+class InspectedEncoderDecoder(LoadsFromFolder):
+    """An encoder-decoder, in evaluation mode, with its tokenizer.
+
+    Attributes:
+        name: its name in views: the last part of its path, or its id.
+        model: the model, on its device.
+        tokenizer: the tokenizer of both texts.
+        saved: the generation settings of a model that bertkit trained; else None.
+    """
+
+    name: str
+    model: EncoderDecoderModel
+    tokenizer: Tokenizer
+    saved: Seq2SeqSettingsFile | None = None
+
+    @classmethod
+    def _load(cls, opened: OpenModel, device: str, precision: PrecisionName) -> Self:
+        place = choose_device(device)
+        model = EncoderDecoderModel.from_pretrained(opened).to(place)
+        cast_whole(model, precision, place)
+        tokenizer, folder = opened.tokenizer, opened.folder
+        if max(model.config.decoder_start_token_id, model.config.eos_token_id) >= (
+            tokenizer.vocab_size
+        ):
+            raise CheckpointError(
+                f"{folder}: the vocabulary has {tokenizer.vocab_size:,} entries, and the"
+                " start or end token isn't among them"
+            )
+        saved = read_seq2seq_file(folder) if is_seq2seq_model(folder) else None
+        return cls(opened.title, model, tokenizer, saved)
+
+    @property
+    def device(self) -> torch.device:
+        """The model's device."""
+        return self.model.encoder.embeddings.word.weight.device
+
+    def read(self, text: str) -> EncodedText:
+        """Tokenize a source text.
+
+        Raises:
+            InputError: it is empty, or has more tokens than the model was trained to read.
+        """
+        encoding, config = self.tokenizer.encode(text), self.model.config.encoder
+        declared = self.saved.max_source_length if self.saved else None
+        most = find_max_length(config, declared)  # with [CLS] and [SEP]
+        return self._make_text("the text", text, encoding, len(encoding.ids), most, config)
+
+    def read_target(self, text: str) -> EncodedText:
+        """Tokenize a target text as if the model had generated it.
+
+        Raises:
+            InputError: it is empty, or has more tokens than the model was trained to generate,
+                including the end-of-sequence token.
+        """
+        encoding = self.tokenizer.encode(text)
+        written = self._encode_target(tuple(encoding.ids[1:-1]), is_finished=True)
+        whole = replace(written, offsets=encoding.offsets)
+        num_written = len(whole.ids) - 1  # the start token doesn't count
+        config, most = self.model.config.decoder, self._max_target_length
+        return self._make_text("the second text", text, whole, num_written, most, config)
+
+    @torch.inference_mode()
+    def write(self, source: EncodedText) -> EncodedText:
+        """Generate a target text, with the saved decoding settings, or greedily.
+
+        Raises:
+            NonFiniteError: a score is NaN or plus infinity.
+        """
+        config, saved = self.model.config, self.saved
+        decoding = saved.decoding if saved else DecodingSettings()
+        limits = DecodingLimits(
+            config.eos_token_id,
+            limit_written(len(source.tokens), decoding, self._max_target_length),
+            find_suppressed_tokens(self.tokenizer, config.eos_token_id, config.decoder.vocab_size),
+        )
+        sequences = SourceSequences(self.model, source.pack().to(self.device))
+        [[found, *_]] = decode(sequences, decoding, limits)
+        encoding = self._encode_target(found.tokens, is_finished=found.is_finished)
+        spacing = Spacing.from_dict(saved.spacing) if saved else Spacing()
+        text = spacing.join([self.tokenizer.vocabulary[id_] for id_ in found.tokens])
+        return EncodedText(text, None, encoding, number_words(encoding, self.tokenizer))
+
+    @torch.inference_mode()
+    def observe(self, source: EncodedText, written: EncodedText) -> dict[str, Observation]:
+        """Run encoder and decoder once and return their hidden states and attention.
+
+        Args:
+            source: the source text.
+            written: the target text, from `write` or `read_target`.
+
+        Returns:
+            The observation of each attention: "cross", "encoder" and "decoder". The decoder's
+            input is all tokens of `written` but the last, which is only a target.
+
+        Raises:
+            NonFiniteError: hidden states or scores aren't finite.
+        """
+        model, config = self.model, self.model.config
+        target = drop_last(written)
+        read, seen = source.pack().to(self.device), target.pack().to(self.device)
+        with (
+            capture_attention(model.encoder) as encoder,
+            capture_attention(model.decoder) as decoder,
+            capture_cross_attention(model.decoder) as cross,
+            capture_states(model.encoder) as source_states,
+            capture_states(model.decoder) as target_states,
+        ):
+            scores = model.next_scores(seen, Memory(model.encoder(read), read, seen))
+        for states in (source_states, target_states):
+            check_finite(states[-1], f"the hidden states of {self.name}")
+        logarithms = find_log_probabilities(self.name, scores, self.tokenizer)
+        next_words = NextWords(logarithms, tuple(written.encoding.ids[1:]))
+        crossed, inside, within = (
+            [layer.heads() for layer in each] for each in (cross, encoder, decoder)
+        )
+        target_half = Observation(
+            target, target_states, within, config.decoder, next_words=next_words
+        )
+        return {
+            "cross": replace(target_half, layers=crossed, attended=source),
+            "encoder": Observation(source, source_states, inside, config.encoder),
+            "decoder": target_half,
+        }
+
+    def _encode_target(self, tokens: tuple[int, ...], *, is_finished: bool) -> Encoding:
+        """Encode tokens between the start token and, if finished, the end-of-sequence token."""
+        config = self.model.config
+        end = [config.eos_token_id] if is_finished else []
+        ids = [config.decoder_start_token_id, *tokens, *end]
+        names = [self.tokenizer.vocabulary[id_] for id_ in ids]
+        return Encoding(ids, [0] * len(ids), [(0, 0)] * len(ids), names)
+
+    @property
+    def _max_target_length(self) -> int:
+        """The maximum target length, as in training, including the end-of-sequence token."""
+        declared = None if self.saved is None else self.saved.max_target_length
+        return find_max_length(self.model.config.decoder, declared)
+
+    def _make_text(
+        self,
+        name: str,
+        text: str,
+        encoding: Encoding,
+        num_tokens: int,
+        max_tokens: int,
+        half: BertConfig,
+    ) -> EncodedText:
+        """Check that a text is neither empty nor longer than in training, and number its words."""
+        if num_tokens > max_tokens:
+            is_declared = max_tokens < half.max_position_embeddings
+            source = f" ({REWRITER_FILE} of its folder)" if is_declared else ""
+            raise InputError(
+                f"{name} has {pluralize(num_tokens, 'token')}, and the model takes"
+                f" {max_tokens:,}{source}; shorten it"
+            )
+        if len(encoding.ids) <= 2:
+            raise InputError(f"{name} is empty; give at least one word")
+        return EncodedText(text, None, encoding, number_words(encoding, self.tokenizer))
+
+
+def drop_last(encoded: EncodedText) -> EncodedText:
+    """Return the decoder's input for a target text: all tokens but the last."""
+    one = encoded.encoding
+    cut = Encoding(one.ids[:-1], one.token_type_ids[:-1], one.offsets[:-1], one.tokens[:-1])
+    return replace(encoded, encoding=cut, words=encoded.words[:-1])

@@ -1,0 +1,374 @@
+"""`bertkit view` and `bertkit attention`: attention as a page, a figure or tables."""
+
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from bertkit.base.errors import InputError, SettingsError, pluralize
+from bertkit.base.files import check_new_file
+from bertkit.base.output import check_standard_output, open_output
+from bertkit.base.progress import announce
+from bertkit.base.settings import replace_surrogates
+from bertkit.cli.output import format_json
+from bertkit.cli.texts import Words, open_in_browser, printable, take_model
+from bertkit.inference.settings import LoadingSettings
+from bertkit.interpret.settings import AttentionSettings, MatrixSettings, ViewSettings
+from bertkit.reports.text import format_percent
+
+if TYPE_CHECKING:
+    from bertkit.interpret.attention_view import AttentionView
+    from bertkit.interpret.figures.alignment_figure import AlignmentFigure
+    from bertkit.interpret.figures.attention_figure import AttentionFigure
+    from bertkit.interpret.head_steps import HeadSteps
+
+DEFAULT_OUTPUT = Path("attention.html")
+ENDINGS = {"--output": ".html", "--svg": ".svg", "--png": ".png"}
+
+
+def view(
+    *texts: Words,
+    model: str | None = None,
+    output: Path | None = None,
+    overwrite: bool = False,
+    open: Annotated[bool, Parameter(negative=())] = False,  # noqa: A002 - the flag's name
+    svg: Path | None = None,
+    png: Path | None = None,
+    settings: ViewSettings = ViewSettings(),
+    loading: LoadingSettings = LoadingSettings(),
+    json: bool = False,
+) -> None:
+    """Visualize a model's attention for a text: an interactive page, a figure, or numbers.
+
+    The page is one file that needs no network and no server. For every head of every layer it shows
+    which words attend to which, known head patterns, the query and key vectors, and the importance
+    of the head; every view has an explanation.
+
+    **Examples**
+
+        bertkit view "The cat sat because it was tired." --open
+
+        bertkit view all-MiniLM-L6-v2/ "The cat sat because it was tired." --open
+
+        bertkit view run/ "The door was open." "She went in." --output doors.html
+
+        bertkit view run/ "The cat sat on the [MASK]." --read-mask --views words
+
+        bertkit view sentiment/ "a gripping film" --without 5.3,5.4
+
+        bertkit view run/ "the dog ran" --svg dog.svg --png dog.png --layer 2 --head 3 --token ran
+
+        bertkit view run/ "the dog ran" --json --token ran
+
+        bertkit view de-en/ "Ein Mann fährt Fahrrad." --svg alignment.svg
+
+        bertkit view de-en/ "Ein Mann fährt Fahrrad." "A man rides a bike." --attention decoder
+
+    Args:
+        texts: A text, or two; the first argument may be the model. For an encoder-decoder the
+            second is the target text; by default the text that the model generates.
+        model: A run of `bertkit pretrain`, a model folder of any task, an encoder-decoder, or the
+            id of a model of the Hub; by default the first argument, or else the model that comes
+            with bertkit: all-MiniLM-L6-v2, or with --read-mask or --views words its weights with a
+            head for words.
+        output: File for the page; by default attention.html, unless a figure or --json is wanted.
+        overwrite: Replace files that exist.
+        open: Show the page in the browser.
+        svg: File for a figure of --layer and --head; with --token, of that token alone. For an
+            encoder-decoder, the alignment of both texts, averaged over the layers or heads that
+            aren't chosen; with --token, the attention of one head after that token.
+        png: The same figure in pixels, at 300 dpi; needs the extra plots.
+        json: Print one JSON object: the tokens, a summary of each head, and the attention weights
+            of --token, or of --layer and --head.
+    """
+    if json:
+        check_standard_output()
+    model, texts = take_model(texts, model, settings.bundled_part)
+    if not 1 <= len(texts) <= 2:
+        raise InputError(f"got {pluralize(len(texts), 'text')}; give one, or two")
+    if output is None and (open or not (svg or png or json)):
+        output = DEFAULT_OUTPUT
+    named = {"--output": output, "--svg": svg, "--png": png}
+    with hold(named, overwrite=overwrite) as places:
+        output, *figures = places
+        from bertkit.interpret.attention_view import AttentionView, gather_numbers
+
+        text, pair = replace_surrogates((*texts, None)[:2])
+        seen = AttentionView.of(model, text, pair, settings, **dict(loading))
+        if svg or png:
+            write_figures(seen, list(filter(None, figures)))
+        if output is not None:
+            write_page(seen, output)
+    if output is not None and not json:
+        for line in seen.summarize():
+            print(printable(line))
+    if open and output is not None:
+        open_in_browser(output)
+    if json:
+        sys.stdout.write(format_json(gather_numbers(seen)))
+
+
+@contextmanager
+def hold(named: dict[str, Path | None], *, overwrite: bool) -> Iterator[list[Path | None]]:
+    """Lock the output files before a model is loaded, and check their names."""
+
+    def open_place(flag: str, path: Path) -> AbstractContextManager[Path]:
+        def check(place: Path) -> None:
+            if place.suffix.lower() != ENDINGS[flag]:
+                raise SettingsError(f"{flag} {place} must end with {ENDINGS[flag]}")
+            check_new_file(place, overwrite=overwrite)
+
+        return open_output(path, "drawing", check=check, flag=flag)
+
+    with ExitStack() as stack:
+        yield [
+            None if path is None else stack.enter_context(open_place(flag, path))
+            for flag, path in named.items()
+        ]
+
+
+def write_figures(seen: "AttentionView", paths: list[Path]) -> None:
+    """Write the chosen figure to each path."""
+    chosen = seen.settings
+    if seen.inputs.is_cross_attention and chosen.token is None:
+        figure: AlignmentFigure | AttentionFigure = seen.alignment(chosen.layer, chosen.head)
+    elif chosen.layer is not None and chosen.head is not None:
+        figure = seen.figure(chosen.layer, chosen.head, chosen.token)
+    else:
+        figure = seen.opening_figure()
+    for path in paths:
+        record = figure.write(path)
+        shown = figure.title.removeprefix(f"{seen.inputs.inspected.name}, ")
+        announce(f"{path}: {printable(shown)}, {record.size_bytes / 1e3:,.0f} kB")
+
+
+def write_page(seen: "AttentionView", path: Path) -> None:
+    """Write the page and announce it."""
+    config = seen.inputs.observation.config
+    record = seen.write(path)
+    announce(
+        f"{path}: {pluralize(len(seen.tokens), 'token')},"
+        f" {pluralize(config.num_hidden_layers, 'layer')} of"
+        f" {pluralize(config.num_attention_heads, 'head')}, {record.size_bytes / 1e6:,.1f} MB;"
+        " open it in a browser"
+    )
+
+
+GAP = "    "  # between tables
+MAX_COLUMNS = 24  # tokens of a table of a text
+SHOWN_NUMBERS = 6  # of a result
+MASKED = "·"
+
+
+def attention(
+    *texts: Words,
+    model: str | None = None,
+    settings: AttentionSettings = AttentionSettings(),
+    loading: LoadingSettings = LoadingSettings(),
+    json: bool = False,
+) -> None:
+    """Compute the attention of one head step by step, with numbers to check by hand.
+
+    X is multiplied by three matrices, which gives query, key and value of each token; queries and
+    keys give scores, the softmax of the scores gives weights, and the weighted sum of the values is
+    the result. Without arguments, an example of three tokens is computed. For a text, query, key
+    and value are those of a head of a model.
+
+    **Examples**
+
+        bertkit attention
+
+        bertkit attention --causal
+
+        bertkit attention --x "1 0 1; 0 2 0" --query-weights "1 0; 0 1; 1 1"
+
+        bertkit attention --query "1 0; 0 1" --key "2 0; 0 1" --value "10; 20" --no-scale
+
+        bertkit attention "The cat sat because it was tired." --layer 4 --head 2 --token it
+
+        bertkit attention "The cat sat because it was tired." --token it
+
+        bertkit attention run/ "The door was open." --layer 2 --head 1 --causal
+
+    Args:
+        texts: A text, or two; the first argument may be the model. Not with matrices.
+        model: A run of `bertkit pretrain`, a model folder of any task, or the id of a model of the
+            Hub; by default the first argument, or else the model that comes with bertkit.
+        json: Print one JSON object with all numbers, or with those of --token.
+    """
+    check_standard_output()
+    title, steps = _compute(texts, model, settings, loading)
+    token = None if settings.token is None else steps.find(settings.token)
+    if json:
+        sys.stdout.write(format_json(steps.gather_numbers(token)))
+        return
+    if token is not None:
+        lines = _list_token(steps, token, settings.top_k)
+    else:
+        lines = _list_weights(steps) if title else _list_steps(steps)
+    print(*filter(None, [title]), *lines, sep="\n")
+
+
+def _compute(
+    texts: tuple[str, ...],
+    model: str | None,
+    settings: AttentionSettings,
+    loading: LoadingSettings,
+) -> tuple[str, "HeadSteps"]:
+    """Return a title, empty for typed matrices, and the steps of one head."""
+    given = settings.model_fields_set
+    if texts or model is not None:
+        if typed := sorted(given & MatrixSettings.model_fields.keys()):
+            raise SettingsError(f"{typed[0]} is for typed matrices, not for a text; leave one out")
+        return _read(texts, model, settings, loading)
+    if needless := sorted(given & {"layer", "head"}):
+        raise SettingsError(f"{needless[0]} is of a model on a text; give a text as well")
+    from bertkit.interpret.head_steps import attend_typed
+
+    return "", attend_typed(settings)
+
+
+def _read(
+    texts: tuple[str, ...],
+    model: str | None,
+    settings: AttentionSettings,
+    loading: LoadingSettings,
+) -> tuple[str, "HeadSteps"]:
+    """Return a title, and the steps of one head of a model on a text."""
+    model, texts = take_model(texts, model, "vectors")
+    if not 1 <= len(texts) <= 2:
+        raise InputError(f"got {pluralize(len(texts), 'text')}; give one, or two")
+    from bertkit.interpret.head_steps import attend_text
+    from bertkit.interpret.inspected_model import InspectedModel
+
+    inspected = InspectedModel.load(model, **dict(loading))
+    text, pair = replace_surrogates((*texts, None)[:2])
+    steps = attend_text(inspected, text, pair, settings)
+    assert steps.name is not None
+    name = f"{printable(inspected.name)}, layer {steps.name.layer}, head {steps.name.head}"
+    mask = ", left to right" if steps.is_causal else ""
+    sizes = f"{pluralize(len(steps.tokens), 'token')}, {steps.query.shape[1]} features each"
+    return f"{name}{mask}: {sizes}", steps
+
+
+def _list_steps(steps: "HeadSteps") -> Iterator[str]:
+    """Yield the tables of all steps, with an empty line between them."""
+    yield from _list_projections(steps)
+    names = steps.tokens, steps.attended
+    tables = [_table("Q · Kᵀ", steps.products.tolist(), *names)]
+    if title := _name_scores(steps):
+        tables.append(_table(title, steps.scores.tolist(), *names))
+    yield from _beside(*tables, _table("softmax, in %", _percent(steps), *names, digits=1))
+    yield ""
+    yield from _table("Y = softmax · V", steps.result.tolist(), steps.tokens)
+
+
+def _list_projections(steps: "HeadSteps") -> Iterator[str]:
+    """Yield X, and query, key and value beside the weights that X is multiplied by."""
+    typed = dict(steps.typed)
+    if "x" in typed:
+        yield from _table("X", typed["x"].tolist(), steps.tokens)
+        yield ""
+    parts = {"query": steps.query, "key": steps.key, "value": steps.value}
+    for name, part in parts.items():
+        letter, rows = name[0].upper(), steps.tokens if name == "query" else steps.attended
+        weights = typed.get(f"{name}_weights")
+        if weights is not None:
+            matrix = _table(f"W_{name[0]}", weights.tolist())
+            yield from _beside(matrix, _table(f"{letter} = X · W_{name[0]}", part.tolist(), rows))
+        else:
+            yield from [f"{letter} = X"] if "x" in typed else _table(letter, part.tolist(), rows)
+        yield ""
+
+
+def _name_scores(steps: "HeadSteps") -> str:
+    """Return what is done to the products before the softmax."""
+    divided = f"/ √{steps.query.shape[1]}" if steps.is_scaled else ""
+    return ", ".join(filter(None, [divided, "masked" if steps.is_causal else ""]))
+
+
+def _percent(steps: "HeadSteps") -> list[list[float]]:
+    """Return the weights in percent; NaN where the mask hides a token."""
+    hidden = steps.scores == -math.inf
+    shares: list[list[float]] = (100 * steps.weights).masked_fill(hidden, math.nan).tolist()
+    return shares
+
+
+def _table(
+    title: str,
+    rows: Sequence[Sequence[float]],
+    names: Sequence[str] = (),
+    columns: Sequence[str] = (),
+    *,
+    digits: int | None = None,
+) -> list[str]:
+    """Return a title and aligned rows of numbers, whole ones without a point."""
+    if digits is None:
+        numbers = [number for row in rows for number in row if math.isfinite(number)]
+        digits = 0 if all(number == round(number) for number in numbers) else 3
+    cells = [[_write(number, digits) for number in row] for row in rows]
+    head = [list(map(printable, columns))] if columns else []
+    width = max(len(cell) for row in (*head, *cells) for cell in row)
+    labels = [*([""] if head else []), *map(printable, names or [""] * len(rows))]
+    label_width = max(map(len, labels)) + 2 if names else 0
+    return [title] + [
+        f"  {label:<{label_width}}{'  '.join(f'{cell:>{width}}' for cell in row)}".rstrip()
+        for label, row in zip(labels, (*head, *cells), strict=True)
+    ]
+
+
+def _write(number: float, digits: int) -> str:
+    if math.isnan(number):
+        return MASKED
+    return "-∞" if math.isinf(number) else f"{number + 0.0:.{digits}f}"
+
+
+def _beside(*tables: list[str]) -> Iterator[str]:
+    """Yield tables side by side."""
+    widths = [max(map(len, table)) for table in tables]
+    for lines in zip_longest(*tables, fillvalue=""):
+        padded = (f"{line:<{width}}" for line, width in zip(lines, widths, strict=True))
+        yield GAP.join(padded).rstrip()
+
+
+def _list_weights(steps: "HeadSteps") -> Iterator[str]:
+    """Yield the weights of all tokens of a text, in percent."""
+    num_tokens = len(steps.tokens)
+    if num_tokens > MAX_COLUMNS:
+        raise InputError(
+            f"a table has room for {MAX_COLUMNS} tokens, and the text has {num_tokens}; choose one"
+            " with --token, or write all numbers with --json"
+        )
+    names = [f"{number:>2} {token}" for number, token in enumerate(steps.tokens, 1)]
+    columns = [str(number) for number in range(1, num_tokens + 1)]
+    title = "softmax, in %: a row for each token, a column for each token that it attends to"
+    yield from _table(title, _percent(steps), names, columns, digits=1)
+
+
+def _list_token(steps: "HeadSteps", token: int, top_k: int) -> Iterator[str]:
+    """Yield what one token attends to, the largest weight first."""
+    num_seen = token + 1 if steps.is_causal else len(steps.attended)
+    shares = steps.weights[token, :num_seen]
+    shown = shares.argsort(descending=True, stable=True)[:top_k].tolist()
+    names = {index: f"{index + 1:>3}  {printable(steps.attended[index])}" for index in shown}
+    width = max(map(len, (*names.values(), steps.tokens[token])))
+    divided = [f"/ √{steps.query.shape[1]}"] if steps.is_scaled else []
+    heads = ("q · k", *divided, "softmax")
+    yield "".join((f"{steps.tokens[token]:<{width}}", *(f"  {head:>9}" for head in heads)))
+    for index in shown:
+        numbers = [float(steps.products[token, index]), float(steps.scores[token, index])]
+        cells = [f"  {number:>9.3f}" for number in numbers[: 1 + len(divided)]]
+        share = format_percent(float(shares[index]))
+        yield "".join((f"{names[index]:<{width}}", *cells, f"  {share:>9}"))
+    total = float(shares[shown].sum())
+    yield f"{len(shown)} of {pluralize(num_seen, 'weight')}, together {format_percent(total)}"
+    result = steps.result[token]
+    first = " ".join(f"{number:.3f}" for number in result[:SHOWN_NUMBERS].tolist())
+    more = " …" if len(result) > SHOWN_NUMBERS else ""
+    length = f"{pluralize(len(result), 'number')} of length {float(result.norm()):.3f}"
+    yield f"result: {length}: {first}{more}"

@@ -1,0 +1,1 @@
+"""Figures of attention and of planes of vectors."""

@@ -1,1 +1,0 @@
-"""Encoder-decoder models; read `model.py` first."""

@@ -1,0 +1,118 @@
+"""A queue that is fair between clients, and in which short requests pass long ones."""
+
+from collections import Counter
+from heapq import heapify, heappop, heappush, heapreplace
+
+from bertkit.serving.sharing.work import Work, WorkPiece
+
+MAX_CLIENTS = 1000  # whose times are kept, apart from those that have had more than others
+
+
+class FairClock:
+    """How much each client has had, in tokens; the queues of one model share it.
+
+    Attributes:
+        now: how much a client has had that always waited for something.
+        num_waiting: clients that wait, in each queue.
+    """
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.num_waiting = 0
+        self._times: dict[str, float] = {}
+
+    def find(self, client: str) -> float:
+        """Return what a client has had since it was counted."""
+        return self._times.get(client, 0.0)
+
+    def serve(self, client: str, time: float, cost: int) -> None:
+        """Note that a client has had something at its time; others may come anew, for ever."""
+        self.now = max(time, self.now + cost / self.num_waiting)
+        self._times[client] = time + cost
+        if len(self._times) > MAX_CLIENTS:
+            self._times = {name: time for name, time in self._times.items() if time > self.now}
+
+
+class FairQueue:
+    """Pieces of requests, of which the client comes first that has had the least.
+
+    A client that comes anew begins at the time of the clock, so that it neither waits for others'
+    long requests nor catches up on what it didn't ask for. Among the pieces of one client that
+    comes first which has the least of its own request before it. It isn't safe for threads.
+
+    Source: Goyal, Vin and Cheng 1996, "Start-time Fair Queueing".
+
+    Attributes:
+        kind: of what computes the pieces.
+    """
+
+    def __init__(self, clock: FairClock, kind: type = object) -> None:
+        self.kind = kind
+        self._clock = clock
+        self._waiting: dict[str, list[tuple[float, int, WorkPiece]]] = {}
+        self._turns: list[tuple[float, int, str]] = []
+        self._count = 0
+        self._costs = Counter[str]()  # of what waits, by client
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def push(self, piece: WorkPiece) -> None:
+        """Let a piece wait."""
+        self._count += 1
+        client = piece.work.client
+        time = max(self._clock.now, self._clock.find(client))
+        if client not in self._waiting:
+            self._clock.num_waiting += 1
+            self._waiting[client] = []
+            heappush(self._turns, (time, self._count, client))
+        heappush(self._waiting[client], (time + piece.cost_so_far, self._count, piece))
+        self._costs[client] += piece.cost
+
+    def find_cost(self, client: str) -> int:
+        """Return the cost of what a client waits for."""
+        return self._costs[client]
+
+    def estimate(self, own: int) -> int:
+        """Return about what is served before a client that waits for so much in all."""
+        return sum(min(cost, own) for cost in self._costs.values())
+
+    def find_time(self) -> float:
+        """Return the time of the client that comes first; there must be one."""
+        while (time := self._clock.find(self._turns[0][2])) > self._turns[0][0]:
+            _, count, client = self._turns[0]
+            heapreplace(self._turns, (time, count, client))  # it was served in another queue
+        return self._turns[0][0]
+
+    def pop(self) -> WorkPiece:
+        """Take the next piece; there must be one."""
+        time = self.find_time()
+        client = heappop(self._turns)[2]
+        _, _, piece = heappop(self._waiting[client])
+        self._clock.serve(client, time, piece.cost)
+        self._costs[client] -= piece.cost
+        if self._waiting[client]:
+            self._count += 1
+            turn = time + piece.cost  # which the clock may have forgotten
+            heappush(self._turns, (turn, self._count, client))
+        else:
+            self._forget(client)
+        return piece
+
+    def remove(self, work: Work) -> bool:
+        """Take out what still waits of a work, unpaid; return whether anything else waits."""
+        client = work.client
+        left = [one for one in self._waiting.get(client, ()) if one[2].work is not work]
+        if left:
+            heapify(left)
+            self._waiting[client] = left
+            self._costs[client] = sum(piece.cost for _, _, piece in left)
+        elif client in self._waiting:
+            self._turns = [one for one in self._turns if one[2] != client]
+            heapify(self._turns)
+            self._forget(client)
+        return bool(self)
+
+    def _forget(self, client: str) -> None:
+        del self._waiting[client], self._costs[client]
+        self._clock.num_waiting -= 1

@@ -1,0 +1,324 @@
+"""A thread for a model: it takes what waits, computes it in one batch, and answers.
+
+Nobody waits for a batch to fill: while one is computed, the next one gathers. A request of many
+inputs is cut into pieces, so that others pass between them.
+"""
+
+import asyncio
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from bertkit.base.errors import BertkitError, InputError, SettingsError, locate_failure
+from bertkit.inference.pipeline import Pipeline
+from bertkit.serving.sharing.errors import ClosedError, FailedError, LateError, OverloadError
+from bertkit.serving.sharing.fair_queue import FairClock, FairQueue
+from bertkit.serving.sharing.work import MOST_TOKENS, Work, WorkPiece
+
+logger = logging.getLogger(__name__)
+
+PIECE_TOKENS = 2048  # of a long request: what others wait for at most
+MOST_TOKENS_READ = 1 << 21  # of a piece: a long text may be read as many windows
+UNCERTAINTY = 3  # of the estimate of how long a request takes, as a factor
+NEWEST_SHARE = 0.2  # weight of the newest batch in the number of tokens a second
+
+
+@dataclass(frozen=True)
+class SharingLimits:
+    """What a worker refuses at once.
+
+    Attributes:
+        max_works: requests that may wait or be computed at once.
+        max_works_per_client: the same of one client; None as many as of all.
+        max_wait: seconds that a request may have to wait for those before it, about.
+        timeout: seconds that a request may take.
+    """
+
+    max_works: int
+    max_works_per_client: int | None
+    max_wait: float
+    timeout: float
+
+
+class Worker:
+    """The thread of a model, and what waits for it.
+
+    Attributes:
+        batch_tokens: about how many tokens are computed at once.
+        num_failures: batches in a row of which nothing could be computed.
+        tokens_per_second: what each kind of pipeline computes, as of its last batches.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        limits: SharingLimits,
+        *,
+        batch_tokens: int = PIECE_TOKENS,
+        is_deterministic: bool = False,
+    ) -> None:
+        """Make the worker, whose thread starts later.
+
+        Args:
+            name: of the model.
+            limits: beyond which requests are refused.
+            batch_tokens: about how many tokens are computed at once.
+            is_deterministic: whether each input is computed alone.
+        """
+        self.batch_tokens = batch_tokens
+        self.num_failures = 0
+        self.tokens_per_second: dict[type, float] = {}
+        self._is_deterministic = is_deterministic
+        self._limits = limits
+        self._works: set[Work] = set()
+        self._queues: dict[int, FairQueue] = {}  # by id of what computes
+        self._clock = FairClock()
+        self._ends_at = -math.inf  # when the batch that is computed will end, about
+        self._changed = threading.Condition()
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._run, name=f"model {name}", daemon=True)
+
+    def start(self, note: Callable[[int, int], None] = lambda *_: None) -> None:
+        """Start the thread, for the running event loop.
+
+        It gives `note` the number of requests and of tokens of each batch.
+        """
+        self._loop, self._note = asyncio.get_running_loop(), note
+        self._thread.start()
+
+    @property
+    def num_works(self) -> int:
+        """Requests that wait or are computed."""
+        return len(self._works)
+
+    async def compute(self, work: Work) -> list[Any]:
+        """Return the results of a work.
+
+        Raises:
+            BertkitError: too much waits already, an input can't be processed, or the model failed.
+        """
+        work.future = self._loop.create_future()
+        work.queued = work.queued or time.monotonic()
+        pieces = work.cut(1 if self._is_deterministic else PIECE_TOKENS)
+        self._check(pieces)
+        self._works.add(work)
+        key = id(work.compute)
+        with self._changed:
+            queue = self._queues.setdefault(key, FairQueue(self._clock, type(work.compute)))
+            for piece in pieces:
+                queue.push(piece)
+            self._changed.notify()
+        try:
+            return await work.future
+        finally:
+            self._works.discard(work)
+            if work.num_left:  # it failed, or its client has left: what waits costs nobody anything
+                with self._changed:
+                    if key in self._queues and not self._queues[key].remove(work):
+                        del self._queues[key]
+
+    def close(self, seconds: float) -> bool:
+        """End the thread when nothing waits any longer; return whether it ended in time."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify()
+        if self._thread.is_alive():
+            self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def _estimate_wait(self, client: str, cost: int) -> float:
+        """Return about how many seconds a client waits until such a cost of its own is served.
+
+        The rest of the batch that is computed counts too; a kind that never was as nothing.
+        """
+        with self._changed:
+            own = cost + sum(queue.find_cost(client) for queue in self._queues.values())
+            return max(0.0, self._ends_at - time.monotonic()) + sum(
+                queue.estimate(own) / self.tokens_per_second.get(queue.kind, math.inf)
+                for queue in self._queues.values()
+            )
+
+    def _check(self, pieces: Sequence[WorkPiece]) -> None:
+        """Refuse pieces of a new request that can't be computed, or not in time."""
+        if self._is_closed:
+            raise ClosedError("the server is stopping")
+        work, cost, limits = pieces[0].work, pieces[-1].cost_so_far, self._limits
+        if work.begun:
+            return
+        if max(piece.cost for piece in pieces) > MOST_TOKENS + work.written_tokens:
+            raise InputError(
+                f"a text has more than about {MOST_TOKENS:,} tokens; shorten or divide it"
+            )
+        seconds = self._estimate_wait(work.client, cost)
+        if self.num_works >= limits.max_works:
+            raise OverloadError(f"{self.num_works} requests wait already", seconds)
+        num_own = sum(one.client == work.client for one in self._works)
+        if limits.max_works_per_client is not None and num_own >= limits.max_works_per_client:
+            raise OverloadError(f"{num_own} requests of yours wait already", seconds)
+        if seconds > limits.max_wait:
+            raise OverloadError(
+                f"the requests that wait already take {seconds:.0f} s", seconds - limits.max_wait
+            )
+        speed = self.tokens_per_second.get(type(work.compute), math.inf)
+        if (own := cost / speed) > UNCERTAINTY * limits.timeout:
+            raise LateError(
+                f"the request takes about {own:,.0f} s, and it may take {limits.timeout:g} s; send"
+                " fewer or shorter texts"
+            )
+
+    def _run(self) -> None:
+        while not self._is_closed or self._queues:
+            try:
+                self._serve()
+            except Exception as error:  # noqa: BLE001 - else nobody is answered any longer
+                logger.error("the thread of a model failed: %s", locate_failure(error))
+                self.num_failures += 1
+                with self._changed:
+                    self._queues, self._clock = {}, FairClock()
+                with suppress(RuntimeError):  # as in _answer
+                    self._loop.call_soon_threadsafe(self._refuse_all)
+
+    def _refuse_all(self) -> None:
+        for work in self._works:
+            work.refuse(FailedError("the model failed; the server's log has the cause"))
+
+    def _serve(self) -> None:
+        while pieces := self._take_batch():
+            self._answer(pieces)
+            del pieces  # else a thread that waits keeps a model that was replaced in memory
+
+    def _take_batch(self) -> list[WorkPiece]:
+        """Wait for work, and take as much as is computed at once; nothing when all is done."""
+        while True:
+            with self._changed:
+                while not self._queues and not self._is_closed:
+                    self._changed.wait()
+                if not self._queues:
+                    return []
+                pieces = self._pop_pieces()
+            if pieces:
+                return pieces
+
+    def _pop_pieces(self) -> list[WorkPiece]:
+        """Take pieces of one queue for which somebody still waits."""
+        key = min(self._queues, key=lambda one: self._queues[one].find_time())
+        queue = self._queues.pop(key)
+        pieces, cost = [], 0
+        while queue and cost < (1 if self._is_deterministic else self.batch_tokens):
+            piece = queue.pop()
+            if not piece.work.future.done():  # else its client has left
+                pieces.append(piece)
+                cost += piece.cost
+        if queue:
+            self._queues[key] = queue  # behind others of the same time
+        speed = self.tokens_per_second.get(queue.kind, math.inf)
+        self._ends_at = time.monotonic() + cost / speed
+        return pieces
+
+    def _answer(self, pieces: Sequence[WorkPiece]) -> None:
+        begun = time.monotonic()
+        compute_or_divide(pieces)
+        ended = self._ends_at = time.monotonic()
+        try:
+            self._learn(pieces, ended - begun)
+        except Exception:
+            logger.exception("a batch couldn't be counted")
+        for piece in pieces:
+            piece.work.begun, piece.work.ended = piece.work.begun or begun, ended
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any longer
+                self._loop.call_soon_threadsafe(piece.work.take, piece)
+
+    def _learn(self, pieces: Sequence[WorkPiece], seconds: float) -> None:
+        """Learn from a batch how fast the model is, and whether it works."""
+        done = [piece for piece in pieces if isinstance(piece.results, list)]
+        if not done:
+            self.num_failures += any(isinstance(piece.results, FailedError) for piece in pieces)
+            return
+        self.num_failures = 0
+        if isinstance(done[0].work.compute, Pipeline):  # functions have nothing in common
+            self._learn_speed(done, seconds)
+        self._note(len({piece.work for piece in done}), sum(piece.num_tokens for piece in done))
+
+    def _learn_speed(self, done: Sequence[WorkPiece], seconds: float) -> None:
+        """Learn how fast pipelines of a kind are; a small batch only tells how fast at least."""
+        work, cost = done[0].work, sum(piece.cost for piece in done)
+        if isinstance(done[-1].results, list) and done[-1].results[-1] is None:
+            return  # the end of a stream, which took no time
+        newest, usual = cost / max(seconds, 1e-6), self.tokens_per_second.get(type(work.compute))
+        is_small = cost < min(PIECE_TOKENS, self.batch_tokens) / 2
+        is_alone = self._is_deterministic or work.written_tokens > 0  # so that it is as small
+        if is_small and not is_alone and newest <= (usual or math.inf):
+            return
+        usual = newest if usual is None else usual
+        self.tokens_per_second[type(work.compute)] = usual + NEWEST_SHARE * (newest - usual)
+
+
+def compute_or_divide(pieces: Sequence[WorkPiece]) -> None:
+    """Compute the results of each piece, or its error; halves of a batch that fails are tried."""
+    try:
+        compute_pieces(pieces)
+    except BaseException as error:  # noqa: BLE001 - a library may raise anything; others go on
+        cause, problem = locate_failure(error), find_problem(error)
+    else:
+        return
+    if len(pieces) > 1:  # only here, the error no longer holds the memory of the batch
+        half = len(pieces) // 2
+        compute_or_divide(pieces[:half])
+        compute_or_divide(pieces[half:])
+        return
+    pieces[0].results = problem
+    if isinstance(problem, FailedError):
+        logger.warning("request %s failed: %s", pieces[0].work.identity, cause)
+
+
+def find_problem(error: BaseException) -> BertkitError:
+    """Return what a caller is told, without what the error holds: its input's fault, or not."""
+    if isinstance(error, InputError | SettingsError):
+        return InputError(str(error))
+    return FailedError("the model failed on this request; the server's log has the cause")
+
+
+def compute_pieces(pieces: Sequence[WorkPiece]) -> None:
+    """Compute pieces with the same pipeline, or function; an input that is refused fails alone."""
+    compute, encoded = pieces[0].work.compute, {}
+    if not isinstance(compute, Pipeline):
+        for piece in pieces:
+            piece.results = list(map(compute, piece.inputs))
+        return
+    for piece in pieces:
+        try:
+            encoded[piece] = encode(compute, piece)
+        except (InputError, SettingsError) as error:
+            piece.results = find_problem(error)
+    results = iter(compute_windows(compute, list(encoded.values())) if encoded else ())
+    for piece in encoded:
+        piece.results = [next(results) for _ in piece.inputs]
+
+
+def compute_windows(pipeline: Pipeline[Any, Any], windows: Sequence[Any]) -> Iterable[Any]:
+    """Yield the results of several encoded windows that are computed as one."""
+    for part in pipeline.divide(pipeline.join_windows(windows)):
+        yield from pipeline.decode_window(part, pipeline.compute_window(part))
+
+
+def encode(pipeline: Pipeline[Any, Any], piece: WorkPiece) -> Any:
+    """Return a piece's encoded window, and count its tokens; InputError if they are too many."""
+    encoded = pipeline.encode_window(piece.work.named_inputs[piece.places])
+    size = pipeline.size(encoded)
+    if size.num_cut and not piece.work.truncates:
+        raise InputError(
+            "a text has more tokens than the model takes; shorten it, or say truncate: true"
+        )
+    if size.num_tokens > MOST_TOKENS_READ:
+        raise InputError(
+            f"the model would read {size.num_tokens:,} tokens, and the server takes"
+            f" {MOST_TOKENS_READ:,}; shorten the text"
+        )
+    piece.num_tokens, piece.num_unknown = size.num_tokens, size.num_unknown
+    piece.cost = min(piece.cost, size.num_tokens + len(piece.inputs) * piece.work.written_tokens)
+    return encoded

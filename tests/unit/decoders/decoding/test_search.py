@@ -1,0 +1,278 @@
+"""Drawing: shares, what is left out, and rows of their own."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from tests.closeness import assert_close, close
+from tests.unit.inference.decoding.tables import END, TableSequences
+
+from bertkit.base.errors import InputError, NonFiniteError, SettingsError
+from bertkit.decoders.decoding.beam import DecodingLimits, DecodingSource
+from bertkit.decoders.decoding.search import decode, draw_tokens, sharpen, stream
+from bertkit.decoders.decoding.settings import DecodingSettings
+
+SHARES = [0.4, 0.3, 0.2, 0.1]
+
+
+def draw(num_rows, **settings):
+    scores = torch.tensor(SHARES).log().expand(num_rows, -1)
+    generators = [np.random.default_rng((7, row)) for row in range(num_rows)]
+    return draw_tokens(scores, DecodingSettings(sample=True, **settings), generators)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, SHARES),
+        ({"top_k": 2}, [4 / 7, 3 / 7, 0, 0]),
+        ({"top_p": 0.65}, [4 / 7, 3 / 7, 0, 0]),
+        ({"top_p": 0.75}, [4 / 9, 3 / 9, 2 / 9, 0]),
+        ({"top_p": 0.01}, [1, 0, 0, 0]),
+        ({"temperature": 0.5}, [0.16 / 0.3, 0.09 / 0.3, 0.04 / 0.3, 0.01 / 0.3]),
+    ],
+)
+def test_tokens_come_as_often_as_they_are_likely(settings, expected):
+    counts = draw(4000, **settings).bincount(minlength=4) / 4000
+    assert counts.tolist() == close(expected, within=0.03)
+    assert all((share == 0) == (count == 0) for share, count in zip(expected, counts, strict=True))
+
+
+def test_a_row_is_drawn_by_its_own_generator():
+    assert draw(9)[:3].tolist() == draw(3).tolist()
+
+
+def test_what_is_barred_is_never_drawn():
+    scores = torch.zeros(500, 4)
+    scores[:, [0, 3]] = -math.inf
+    generators = [np.random.default_rng(row) for row in range(500)]
+    found = draw_tokens(scores, DecodingSettings(sample=True), generators)
+    assert set(found.tolist()) == {1, 2}
+
+
+def test_more_than_the_vocabulary_leaves_all():
+    scores = torch.randn(3, 4)
+    settings = DecodingSettings(sample=True, top_k=9, top_p=1.0)
+    assert_close(sharpen(scores, settings), scores)
+
+
+SOURCES = [3, 14, 15, 92]
+
+
+def search(sources=SOURCES, num_words=5, *, limits=None, bonus=0.0, known=None, **settings):
+    tables = TableSequences(sources, num_words, bonus=bonus)
+    limits = limits or DecodingLimits(END, 5)
+    return decode(tables, DecodingSettings(**settings), limits, known)
+
+
+def test_greedy_takes_the_likeliest_token_each_time():
+    tables = TableSequences(SOURCES, 5)
+    for source, (found,) in zip(SOURCES, search(), strict=True):
+        tokens = ()
+        while len(tokens) < 5 and tokens[-1:] != (END,):
+            tokens = (*tokens, int(tables.scores_of(source, tokens).argmax()))
+        assert found.is_finished == (tokens[-1] == END)
+        assert found.tokens == (tokens[:-1] if found.is_finished else tokens)
+        total = tables.log_probability(source, tokens)
+        assert found.log_probability == close(total, "float32")
+        assert found.score == close(total / len(tokens), "float32")
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0, 2.0])
+def test_enough_beams_find_what_looking_through_everything_finds(penalty):
+    tables = TableSequences(SOURCES, 4)
+    found = search(
+        num_words=4,
+        limits=DecodingLimits(END, 4),
+        beams=200,  # more than there are beginnings: 3 ** 4
+        length_penalty=penalty,
+        num_answers=10,
+    )
+    for source, answers in zip(SOURCES, found, strict=True):
+        expected = tables.all_answers(source, 4, penalty)[:10]
+        assert [(one.tokens, one.is_finished) for one in answers] == [one[1:] for one in expected]
+        scores = [one.score for one in answers]
+        assert scores == close([one[0] for one in expected], "float32")
+        assert scores == sorted(scores, reverse=True)
+
+
+def test_more_beams_find_nothing_worse_for_most():
+    few = search(range(40), 8, limits=DecodingLimits(END, 8), beams=2, length_penalty=0.0)
+    many = search(range(40), 8, limits=DecodingLimits(END, 8), beams=16, length_penalty=0.0)
+    better = [more[0].score >= less[0].score - 1e-5 for less, more in zip(few, many, strict=True)]
+    assert sum(better) >= 38
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"beams": 3}, {"beams": 3, "early_stop": True}, {"sample": True, "num_answers": 2}],
+    ids=str,
+)
+@pytest.mark.parametrize("bonus", [0.0, 2.0])
+def test_a_batch_finds_what_each_finds_alone(settings, bonus):
+    known = [DecodingSource(number=number) for number in SOURCES]
+    together = search(bonus=bonus, known=known, **settings)
+    for source, number, found in zip(SOURCES, known, together, strict=True):
+        (alone,) = search([source], bonus=bonus, known=[number], **settings)
+        assert alone == found
+
+
+def test_sources_that_are_done_are_not_computed():
+    tables = TableSequences(SOURCES, 5, bonus=-40.0)
+    limits = DecodingLimits(END, (1, 2, 3, 9))
+    sizes = []
+    scores = tables.scores
+    tables.scores = lambda: sizes.append(len(tables.rows)) or scores()
+    found = decode(tables, DecodingSettings(), limits)
+    assert sizes == [4, 3, 2, 1, 1, 1, 1, 1, 1]
+    assert [len(one.tokens) for (one,) in found] == [1, 2, 3, 9]
+    assert not any(one.is_finished for (one,) in found)
+
+
+@pytest.mark.parametrize("beams", [1, 4])
+def test_least_and_most_tokens(beams):
+    found = search(bonus=4.0, limits=DecodingLimits(END, 9), min_tokens=3, beams=beams)
+    assert all(len(one.tokens) >= 3 for (one,) in found)
+    assert any(len(one.tokens) == 3 and one.is_finished for (one,) in found)
+    found = search(bonus=-40.0, limits=DecodingLimits(END, 9), max_tokens=4, beams=beams)
+    assert all(len(one.tokens) == 4 and not one.is_finished for (one,) in found)
+
+
+@pytest.mark.parametrize("settings", [{}, {"beams": 4}, {"sample": True}], ids=str)
+def test_where_there_is_little_room_its_last_token_may_be_an_end(settings):
+    limits = DecodingLimits(END, (1, 2, 3, 9))
+    found = search(bonus=40.0, limits=limits, min_tokens=5, **settings)
+    assert [len(one.tokens) for (one,) in found] == [0, 1, 2, 5]
+    assert all(one.is_finished for (one,) in found)
+
+
+@pytest.mark.parametrize("seed", range(6))  # the first row must be one that is stuck
+def test_a_row_that_is_stuck_keeps_no_other_from_its_end(seed):
+    """No two of two words twice: a row goes on to its fourth token, another to its fifth."""
+    limits = DecodingLimits(END, 20)
+    settings = {"sample": True, "num_answers": 8, "min_tokens": 5, "no_repeat_ngram": 2}
+    found = search(range(12), 3, limits=limits, bonus=30.0, seed=seed, **settings)
+    lengths = {(len(one.tokens), one.is_finished) for answers in found for one in answers}
+    assert lengths == {(4, False), (5, True)}
+
+
+@pytest.mark.parametrize("settings", [{}, {"beams": 4}, {"sample": True, "num_answers": 3}])
+def test_forbidden_tokens_are_never_written(settings):
+    limits = DecodingLimits(END, 9, suppressed_ids=(0, 2))
+    for answers in search(range(30), 6, limits=limits, bonus=-2.0, **settings):
+        for one in answers:
+            assert not {0, 2} & set(one.tokens)
+
+
+@pytest.mark.parametrize("settings", [{}, {"beams": 4}, {"sample": True}], ids=str)
+def test_no_tokens_twice(settings):
+    limits = DecodingLimits(END, 30)
+    known = [DecodingSource(tokens=(0, 2, 3), number=number) for number in range(12)]
+    plain = search(range(12), 4, limits=limits, bonus=-9.0, known=known, **settings)
+    once = search(
+        range(12), 4, limits=limits, bonus=-9.0, known=known, no_repeat_ngram=2, **settings
+    )
+
+    def repeats(answers):
+        tokens = (0, 2, 3, *answers[0].tokens)
+        pairs = list(pairwise(tokens))
+        return len(pairs) - len(set(pairs))
+
+    assert all(map(repeats, plain))
+    assert not any(map(repeats, once))
+
+
+@pytest.mark.parametrize("settings", [{}, {"beams": 3}, {"sample": True}], ids=str)
+def test_where_nothing_is_possible_an_answer_is_cut(settings):
+    """Every word once, and no end before the tenth."""
+    found = search(num_words=4, no_repeat_ngram=1, min_tokens=10, max_tokens=20, **settings)
+    for (one,) in found:
+        assert sorted(one.tokens) == [0, 2, 3]
+        assert not one.is_finished
+        assert math.isfinite(one.score)
+    nothing = DecodingLimits(END, 5, suppressed_ids=(0, 1, 2, 3))
+    for (one,) in search(num_words=4, limits=nothing, **settings):
+        assert one.tokens == ()
+        assert one.score == 0.0
+
+
+def test_more_beams_than_words():
+    found = search(num_words=3, beams=50, num_answers=50, limits=DecodingLimits(END, 2))
+    expected = TableSequences(SOURCES, 3).all_answers(SOURCES[0], 2, 1.0)
+    assert [one.tokens for one in found[0]] == [one[1] for one in expected]
+    assert len(found[0]) == 1 + 2 + 4
+
+
+def test_early_stop_ends_as_soon_as_enough_is_finished():
+    limits = DecodingLimits(END, 60)
+    passes = {}
+    for early in (False, True):
+        tables = TableSequences(range(8), 12, bonus=1.0)
+        settings = DecodingSettings(beams=4, early_stop=early, length_penalty=2.0)
+        decode(tables, settings, limits)
+        passes[early] = tables.num_passes
+    assert passes[True] < passes[False]
+
+
+def test_the_order_of_drawn_answers_is_by_score():
+    for answers in search(sample=True, num_answers=6):
+        scores = [one.score for one in answers]
+        assert len(answers) == 6
+        assert scores == sorted(scores, reverse=True)
+        assert len(set(scores)) > 1
+
+
+def test_what_is_drawn_follows_from_the_seed():
+    one, again = (search(sample=True, seed=1) for _ in range(2))
+    assert one == again
+    assert search(sample=True, seed=2) != one
+
+
+@pytest.mark.parametrize("settings", [{}, {"sample": True, "seed": 4}], ids=str)
+def test_a_stream_is_what_is_decoded(settings):
+    limits = DecodingLimits(END, 12)
+    for source in SOURCES:
+        tables = TableSequences([source], 9)
+        ((expected,),) = search([source], 9, limits=limits, **settings)
+        assert tuple(stream(tables, DecodingSettings(**settings), limits)) == expected.tokens
+
+
+def test_a_stream_ends_where_nothing_is_possible():
+    tables = TableSequences(SOURCES[:1], 4)
+    settings = DecodingSettings(no_repeat_ngram=1, min_tokens=10)
+    assert sorted(stream(tables, settings, DecodingLimits(END, 20))) == [0, 2, 3]
+
+
+def test_a_stream_knows_each_token_before_the_next_is_computed():
+    tables = TableSequences(SOURCES[:1], 9, bonus=-9.0)
+    tokens = stream(tables, DecodingSettings(), DecodingLimits(END, 12))
+    for number in range(1, 13):
+        next(tokens)
+        assert tables.num_passes == number
+    assert next(tokens, None) is None
+
+
+@pytest.mark.parametrize("settings", [{"beams": 2}, {"sample": True, "num_answers": 2}])
+def test_what_cannot_be_shown_while_it_is_written(settings):
+    tables = TableSequences(SOURCES[:1], 9)
+    with pytest.raises(SettingsError, match="one answer"):
+        next(stream(tables, DecodingSettings(**settings), DecodingLimits(END, 12)))
+
+
+@pytest.mark.parametrize("beams", [1, 2])
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_scores_that_are_not_finite_are_refused(value, beams):
+    tables = TableSequences(SOURCES, 5)
+    tables.scores = lambda: torch.full((4, 5), value)
+    with pytest.raises(NonFiniteError, match="finite"):
+        decode(tables, DecodingSettings(beams=beams), DecodingLimits(END, 5))
+
+
+@pytest.mark.parametrize(
+    ("max_tokens", "message"), [((5, 0, 5, 5), "no room"), ((5, 5), "4 sources, got 2")]
+)
+def test_limits_that_do_not_fit(max_tokens, message):
+    with pytest.raises(InputError, match=message):
+        search(limits=DecodingLimits(END, max_tokens))

@@ -1,0 +1,62 @@
+"""Settings that can't be meant together."""
+
+import pytest
+from pydantic import ValidationError
+
+from bertkit.base.errors import SettingsError
+from bertkit.decoders.decoding.settings import (
+    DecodingOverrides,
+    DecodingSettings,
+    override_decoding,
+)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"sample": True, "beams": 2}, "two ways"),
+        ({"temperature": 0.5}, "need sample"),
+        ({"top_k": 3}, "need sample"),
+        ({"top_p": 0.9, "beams": 2}, "need sample"),
+        ({"num_answers": 3, "beams": 2}, "at most beams"),
+        ({"min_tokens": 8, "max_tokens": 8}, "less than max_tokens"),
+        ({"beams": 0}, "beams"),
+        ({"beams": 100_000}, "beams"),
+        ({"sample": True, "temperature": 0.0}, "temperature"),
+        ({"sample": True, "temperature": 1e-300}, "temperature"),
+        ({"sample": True, "top_p": 1.5}, "top_p"),
+        ({"max_tokens": 0}, "max_tokens"),
+        ({"length_penalty": float("nan")}, "length_penalty"),
+        ({"beam": 3}, "beam"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(values, message):
+    with pytest.raises(ValidationError, match=message):
+        DecodingSettings(**values)
+
+
+def test_settings_that_fit():
+    assert DecodingSettings(beams=4, num_answers=4).max_tokens is None
+    assert DecodingSettings(sample=True, num_answers=9, top_k=3, top_p=1.0).top_k == 3
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"beams": 0}, {"length_penalty": 11}, {"top_p": 2.0}, {"max_tokens": 0}, {"seed": -1}]
+)
+def test_bounds_hold_before_a_model_is_there(wrong):
+    with pytest.raises(ValidationError, match=next(iter(wrong))):
+        DecodingOverrides(**wrong)
+
+
+def test_a_seed_is_for_what_is_drawn():
+    seeded = DecodingOverrides(seed=7)
+    with pytest.raises(SettingsError, match="seed is for what is drawn; it needs sample"):
+        override_decoding(DecodingSettings(beams=2), seeded)
+    drawn = DecodingSettings(sample=True, seed=3)
+    assert override_decoding(drawn, seeded).seed == 7
+    assert override_decoding(drawn, DecodingOverrides(seed=0)).seed == 0
+    folder = DecodingSettings(seed=3)  # that was saved, and draws nothing
+    assert override_decoding(folder, DecodingOverrides()).seed == 3
+    assert (
+        override_decoding(folder, DecodingOverrides(seed=0)).seed == 0
+    )  # as settings files have it

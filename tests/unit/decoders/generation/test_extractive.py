@@ -1,0 +1,182 @@
+"""The most central sentences of a text, in its order and without repeating."""
+
+import math
+import tracemalloc
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from tests.closeness import assert_close, close
+from tests.unit.inference.small import save_small
+
+from bertkit.base.errors import NonFiniteError
+from bertkit.decoders.generation import extractive
+from bertkit.decoders.generation.extractive import (
+    CentralSummarizer,
+    SummaryCounts,
+    find_centrality,
+    normalize,
+)
+from bertkit.decoders.generation.settings import SummarySettings
+from bertkit.inference.embeddings.settings import EmbedderSettings
+from bertkit.inference.pipeline import Window
+from bertkit.inference.stream import TextCounts
+
+SUBJECTS = ("storm", "port", "ship", "cat")
+TEXT = (
+    "The news\n"
+    "A cat sat. The storm reached the port. A storm hit the port.  The ship left the port.\n"
+    "The storm hit the ship."
+)
+
+
+class Counting:
+    """Makes vectors of what is spoken of, some texts at a time."""
+
+    dimension = len(SUBJECTS)
+
+    def __init__(self, rows_at_once: int = 2) -> None:
+        self.rows_at_once = rows_at_once
+
+    def read(self, texts: list[str]) -> list[str]:
+        return texts
+
+    def stream_windows(self, texts: list[str], counts: TextCounts) -> Iterator[Window]:
+        counts.truncated += 1
+        rows = [[text.lower().count(word) for word in SUBJECTS] for text in texts]
+        for start in range(0, len(rows), self.rows_at_once):
+            yield Window(None, np.array(rows[start : start + self.rows_at_once], np.float32))
+
+
+def build(rows_at_once: int = 2, **choices: object) -> CentralSummarizer:
+    return CentralSummarizer(Counting(rows_at_once), SummarySettings(**choices))
+
+
+def test_sentences_are_central_ones_in_the_order_of_the_text():
+    summary = build(sentences=2, diversity=0.0)(TEXT)
+    assert summary.text == "The storm reached the port. A storm hit the port."
+    assert (summary.num_sentences, summary.num_candidates, summary.is_whole) == (6, 5, False)
+    spans = [TEXT[sentence.start : sentence.stop] for sentence in summary.sentences]
+    assert spans == [sentence.text for sentence in summary.sentences]
+    assert [sentence.number for sentence in summary.sentences] == [3, 4]
+    assert [sentence.rank for sentence in summary.sentences] == [1, 2]
+
+
+def test_what_repeats_comes_later():
+    summary = build(sentences=2, diversity=0.4)(TEXT)
+    first, second = summary.sentences
+    assert first.text == "The storm reached the port."
+    assert second.number in {5, 6}  # as good as each other
+    assert (first.similar_to, second.similar_to) == (None, 3)
+    assert second.similarity == close(0.5, "float32")
+    assert second.score == close(0.6 * second.relevance - 0.4 * second.similarity, "float32")
+
+
+def test_a_sentence_is_taken_once_however_often_it_is_said():
+    summary = build(sentences=3, diversity=0.0)(
+        "The storm. A cat sat. The  Storm! A port. the storm."
+    )
+    assert summary.text == "The storm. A cat sat. A port."
+    assert (summary.num_sentences, summary.num_candidates, summary.is_whole) == (5, 3, True)
+
+
+def test_relevance_ranks_as_the_mean_cosine_to_all():
+    vectors = np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32)
+    directions = normalize(vectors)
+    centrality = find_centrality(directions)
+    means = (directions @ directions.T).mean(axis=1)
+    assert np.argsort(centrality).tolist() == np.argsort(means).tolist()
+    center = directions.mean(axis=0)
+    assert_close(centrality, directions @ center / np.linalg.norm(center))
+
+
+def test_vectors_without_a_length_are_alike_to_none():
+    directions = normalize(np.array([[0, 0], [3, 4]], np.float32))
+    assert_close(directions, [[0, 0], [0.6, 0.8]], "float32")
+    assert find_centrality(np.zeros((2, 3), np.float32)).tolist() == [0, 0]
+    with pytest.raises(NonFiniteError, match="aren't finite"):
+        normalize(np.array([[math.nan, 1]], np.float32))
+
+
+@pytest.mark.parametrize("rows_at_once", [1, 2, 3, 100])
+def test_each_text_gets_its_own_sentences_wherever_windows_end(rows_at_once):
+    texts = ["", TEXT, "* * *", "One storm.", TEXT[::-1], "", TEXT]
+    counts = SummaryCounts()
+    found = list(build(rows_at_once, sentences=2).stream(texts, counts=counts))
+    alone = [build(100, sentences=2)(text) for text in texts]
+    assert found == alone
+    assert (counts.texts, counts.empty, counts.whole, counts.limited) == (7, 3, 2, 0)
+    assert counts.truncated == 1
+    list(build(rows_at_once).stream([TEXT], counts=counts))
+    assert (counts.texts, counts.truncated) == (8, 2)
+
+
+def test_texts_without_a_sentence_wait_for_no_other():
+    assert [one.text for one in build().stream(["* * *"] * 3)] == ["", "", ""]
+
+
+def test_odd_texts_have_one_outcome_each():
+    summarize = build()
+    assert summarize("").sentences == ()
+    assert summarize("").text == ""
+    assert summarize("One storm.").text == "One storm."
+    assert summarize("One storm.").is_whole
+    assert summarize("a storm and no end").text == "a storm and no end"
+    assert summarize("A storm \ud800.").sentences[0].stop == 10
+    assert len(summarize(" ".join(f"storm {number}" for number in range(5000))).sentences) == 3
+    assert summarize("Nothing. Nobody. Never. Nowhere.").text == "Nothing. Nobody. Never."
+
+
+def test_length_is_of_sentences_or_shares_or_words():
+    assert len(build()(TEXT).sentences) == 3
+    assert len(build(share=0.4)(TEXT).sentences) == 2
+    assert len(build(share=0.01)(TEXT).sentences) == 1
+    assert len(build(share=1.0)(TEXT).sentences) == 5
+    assert len(build(words=10, diversity=0)(TEXT).text.split()) == 10
+    assert build(words=1)(TEXT).text == "A cat sat."
+    assert build(words=5)("今天天气很好。我们去公园。").text == "我们去公园。"
+    assert len(build(sentences=99)(TEXT).sentences) == 5
+
+
+def test_what_stands_early_may_count_more():
+    assert build(sentences=1, position=1.0)(TEXT).text == "A cat sat."
+    assert build(sentences=1, position=0.1)(TEXT).text == "The storm reached the port."
+
+
+def test_no_summary_is_longer_than_the_limit(monkeypatch):
+    monkeypatch.setattr("bertkit.decoders.generation.extractive.MAX_SENTENCES", 2)
+    counts = SummaryCounts()
+    (summary,) = build(share=0.9).stream([TEXT], counts=counts)
+    assert (len(summary.sentences), summary.is_limited, counts.limited) == (2, True, 1)
+    assert build(words=99)(TEXT).is_limited
+    assert not build(share=0.4)(TEXT).is_limited
+    assert not build(sentences=2)(TEXT).is_limited
+
+
+def test_many_sentences_need_no_matrix():
+    """20,000 sentences: all cosines would take 1.6 GB."""
+    directions = normalize(np.ones((20_000, 8), np.float32))
+    tracemalloc.start()
+    centrality = find_centrality(directions)
+    redundancy = extractive.SameDirection(directions, 0.3)
+    redundancy.add(0)
+    assert redundancy.penalties().shape == centrality.shape
+    assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_any_encoder_does(tmp_path, pooling):
+    save_small(tmp_path)
+    choices = EmbedderSettings(engine="torch", pooling=(pooling,))
+    summarize = CentralSummarizer.load(tmp_path, choices).with_options(sentences=1)
+    text = "the cat saw. a dog lost the hat. the dog saw a hat."
+    (sentence,) = summarize(text).sentences
+    vectors = normalize(summarize.embedder(["the cat saw.", text[13:32], text[33:]]))
+    means = (vectors @ vectors.T).mean(axis=1)
+    assert sentence.number == 1 + int(means.argmax())
+
+
+def test_lengths_exclude_each_other():
+    with pytest.raises(ValueError, match="sentences and words exclude each other"):
+        SummarySettings(sentences=2, words=9)

@@ -1,0 +1,368 @@
+"""The vocabulary of a new model: its size decides how many characters it may have."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from tests.closeness import assert_close, close
+from tests.unit.recipes.seq2seq.small import (
+    QUICK,
+    SHORT,
+    make_pairs,
+    open_job,
+    save_encoder,
+    write_sides,
+)
+from tests.unit.recipes.stopping import interrupt, read_files, read_rows, stop_at
+from tests.unit.training.jobs import vary
+
+from bertkit.base.errors import (
+    InputError,
+    MissingFileError,
+    ResumeError,
+    SettingsError,
+    StoppedError,
+)
+from bertkit.checkpoints.run_folder import list_checkpoints
+from bertkit.decoders.generation.seq2seq_generator import Seq2SeqGenerator, Translator
+from bertkit.decoders.generation.summarizer import AbstractiveSummarizer
+from bertkit.decoders.model import EncoderDecoderModel
+from bertkit.decoders.seq2seq import evaluation as evaluation_module
+from bertkit.decoders.seq2seq import examples
+from bertkit.decoders.seq2seq import run as recipe
+from bertkit.decoders.seq2seq.examples import hold_out, read_set
+from bertkit.decoders.seq2seq.job import Seq2SeqJob
+from bertkit.decoders.seq2seq.run import PairFiles, train_seq2seq, train_tokenizer
+from bertkit.decoders.seq2seq.settings import SummarizeSettings, TranslateSettings
+from bertkit.models.bert.heads import BertForMaskedLM
+from bertkit.training import loop
+
+HAN = [chr(0x4E00 + number) for number in range(1800)]
+LATIN = ["Ein Hund läuft über die Straße; das „Kind“ ruft.", "A dog runs across the street."]
+
+
+@pytest.mark.parametrize(("vocab_size", "num_letters"), [(2000, 1000), (6000, 1500), (8000, 1800)])
+def test_a_larger_vocabulary_has_more_characters(vocab_size, num_letters):
+    settings = TranslateSettings(vocab_size=vocab_size)
+    tokenizer = train_tokenizer([[" ".join(HAN)], []], settings)
+    assert sum(letter in tokenizer.vocabulary for letter in HAN) == num_letters
+
+
+def test_a_vocabulary_of_few_characters_is_as_it_would_be_with_fewer_allowed(monkeypatch):
+    found = [train_tokenizer([LATIN * 3, []], TranslateSettings()).vocabulary]
+    monkeypatch.setattr(recipe, "ENTRIES_A_LETTER", 6)
+    found.append(train_tokenizer([LATIN * 3, []], TranslateSettings()).vocabulary)
+    assert found[0] == found[1]
+
+
+def test_more_characters_than_entries_are_refused_without_a_flag_that_is_not_there():
+    with pytest.raises(SettingsError, match=r"at least 1005, or keep fewer characters$"):
+        train_tokenizer([[" ".join(HAN)], []], TranslateSettings(vocab_size=500))
+
+
+def test_it_learns_to_translate(whole):
+    saved = json.loads((whole / "metrics.json").read_text())
+    assert saved["metrics"]["bleu"] > 80
+    assert saved["baseline"]["bleu"] < 10
+    assert saved["signatures"]["bleu"].startswith("nrefs:1|")
+    assert (saved["num_steps"], saved["train"]["num_pairs"]) == (80, 240)
+    translate = Translator.load(whole, device="cpu")
+    assert translate("two three").text == "zwei drei"
+
+
+def test_the_folder_has_all_that_is_known_and_no_checkpoint(whole):
+    assert set(read_files(whole)) >= {
+        "README.md",
+        "bertkit_seq2seq.json",
+        "config.json",
+        "metrics.json",
+        "model.safetensors",
+        "report.html",
+        "tokenizer.json",
+        "vocab.txt",
+    }
+    assert not list_checkpoints(whole / "run")
+    told = json.loads((whole / "tokenizer_config.json").read_text())["model_max_length"]
+    assert told == SHORT.max_source_length
+    page = (whole / "report.html").read_text()
+    assert "Sample outputs" in page
+    assert "Loss (training loss with label smoothing)" in page
+    card = (whole / "README.md").read_text()
+    assert "pipeline_tag: translation" in card
+    assert "trained from random weights" in card.lower()
+
+
+@pytest.mark.parametrize("step", [2, 9])
+def test_a_stopped_run_goes_on_to_the_same_bits(short, files, tmp_path, monkeypatch, capsys, step):
+    output = tmp_path / "model"
+    with monkeypatch.context() as patch:
+        stop_at(step, patch)
+        with pytest.raises(StoppedError, match="the same command resumes from there"):
+            train_seq2seq(files, output, SHORT)
+    assert not (output / "metrics.json").exists()
+    train_seq2seq(files, output, SHORT)
+    assert f"resuming after step {step + 1}" in capsys.readouterr().err
+    assert read_files(output) == read_files(short)
+    assert read_rows(output) == read_rows(short)
+
+
+def test_checkpoints_may_come_at_other_steps_when_a_run_goes_on(
+    short, files, tmp_path, monkeypatch
+):
+    output = tmp_path / "model"
+    with monkeypatch.context() as patch:
+        stop_at(9, patch)
+        with pytest.raises(StoppedError):
+            train_seq2seq(files, output, SHORT.model_copy(update={"checkpoint_every": 5}))
+    result = train_seq2seq(files, output, SHORT.model_copy(update={"checkpoint_every": 7}))
+    assert read_files(output)["model.safetensors"] == read_files(short)["model.safetensors"]
+    assert result.saved.averaged_steps in {(), (8, 12)}
+
+
+def test_what_is_killed_before_its_folder_is_whole_is_finished_by_the_same_call(
+    short, files, tmp_path, monkeypatch
+):
+    output = tmp_path / "model"
+    for place, name in ((recipe, "evaluate_model"), (recipe.SavedSeq2Seq, "write")):
+        with monkeypatch.context() as patch:
+            patch.setattr(place, name, interrupt)
+            with pytest.raises(StoppedError, match="resumes from"):
+                train_seq2seq(files, output, SHORT)
+    monkeypatch.setattr(loop, "take_step", None)  # no step is left to be done
+    train_seq2seq(files, output, SHORT)
+    assert read_files(output) == read_files(short)
+
+
+def test_a_finished_model_is_reported_without_training(whole, files, monkeypatch, capsys):
+    monkeypatch.setattr(recipe.Seq2SeqTraining, "open", None)
+    before = read_files(whole)
+    found = train_seq2seq(files, whole, QUICK)
+    assert "is already finished" in capsys.readouterr().err
+    assert found.saved.metrics["bleu"] > 80
+    assert {"model.safetensors", "bertkit_seq2seq.json"} <= found.saved.files.keys()
+    assert read_files(whole) == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"learning_rate": 1e-3}, r"--learning-rate 0\.005 → 0\.001"),
+        ({"steps": 81}, "--steps 80 → 81"),
+        ({"average": 3}, "--average 2 → 3"),
+    ],
+)
+def test_other_settings_are_refused(whole, files, changes, message):
+    with pytest.raises(ResumeError, match=message):
+        train_seq2seq(files, whole, QUICK.model_copy(update=changes))
+
+
+def test_other_data_are_refused(whole, files, tmp_path):
+    other = write_sides(tmp_path, "other", make_pairs(240, 3))
+    with pytest.raises(ResumeError, match="data: different data"):
+        train_seq2seq(PairFiles(other, files.dev), whole, QUICK)
+
+
+def test_a_wrong_call_leaves_nothing_behind(files, tmp_path):
+    short = tmp_path / "short.de"
+    short.write_text("eins\n")
+    empty = write_sides(tmp_path, "empty", [("", "eins"), ("", "zwei")])
+    cases = [
+        (PairFiles((files.train[0], short)), InputError, "240 lines and .* 1;"),
+        (PairFiles(empty), InputError, "no pair with text on both sides"),
+        (PairFiles((*files.train, short)), InputError, "--train takes one file"),
+        (PairFiles((files.train[0], tmp_path)), InputError, "folder or a pipe"),
+        (PairFiles((files.train[0], tmp_path / "no.de")), MissingFileError, "doesn't exist"),
+        (PairFiles((files.train[0],)), InputError, "--format"),
+        (PairFiles((Path("hub:owner/name"),)), InputError, "save its pairs to a file first"),
+    ]
+    for wrong, kind, message in cases:
+        with pytest.raises(kind, match=message):
+            train_seq2seq(wrong, tmp_path / "out", QUICK)
+        assert not (tmp_path / "out").exists()
+
+
+def test_long_pairs_are_left_out_or_cut_and_counted(files, tmp_path, capsys):
+    pairs = [*make_pairs(20, 5), (" ".join(["one"] * 30), "eins"), ("one", "eins " * 30)]
+    long = PairFiles(write_sides(tmp_path, "long", pairs), files.dev)
+    job = open_job(long, QUICK)
+    assert (len(job.train), job.counts["train"].num_too_long) == (20, 2)
+    cutting = QUICK.model_copy(update={"too_long": "cut"})
+    job = open_job(long, cutting)
+    counts = job.counts["train"]
+    assert (len(job.train), counts.num_cut, counts.num_cut_targets) == (22, 2, 1)
+    assert "long.en and long.de: of 1 of them the target was truncated" in (capsys.readouterr().err)
+    assert job.train.sources.lengths.max() == 16
+    assert job.train.targets.lengths.max() == 17  # with [CLS], which nobody writes
+    only = PairFiles(write_sides(tmp_path, "only", pairs[-2:]), files.dev)
+    with pytest.raises(InputError, match="all 2 pairs"):
+        open_job(only, QUICK)
+
+
+def test_without_held_out_pairs_a_share_is_held_out_and_equal_texts_stay_together(tmp_path):
+    pairs = [("one", "eins"), ("one", "ein"), ("two", "zwei"), ("three", "drei")] * 2
+    whole = read_set(write_sides(tmp_path, "all", pairs), QUICK)
+    data = hold_out(whole, 0.4, seed=0)
+    assert set(data.train.sources).isdisjoint(data.dev.sources)
+    assert len(data.train.pairs) + len(data.dev.pairs) == 8
+    assert hold_out(whole, 0.4, seed=0) == data
+    same = read_set(write_sides(tmp_path, "same", [("one", "eins")] * 4), QUICK)
+    with pytest.raises(InputError, match="--dev"):
+        hold_out(same, 0.4, seed=0)
+
+
+def test_a_share_of_many_pairs_is_bounded_and_texts_stay_together(tmp_path, monkeypatch):
+    monkeypatch.setattr(examples, "MOST_HELD_OUT", 10)
+    pairs = [(f"one {number // 3}", f"eins {number}") for number in range(300)]
+    whole = read_set(write_sides(tmp_path, "all", pairs), QUICK)
+    data = hold_out(whole, 0.5, seed=0)
+    assert (len(data.dev.pairs), len(data.train.pairs)) == (9, 291)
+    assert len(hold_out(whole, 0.02, seed=0).dev.pairs) == 6
+    monkeypatch.setattr(examples, "MOST_HELD_OUT", 2)
+    assert len(hold_out(whole, 0.5, seed=0).dev.pairs) == 3  # one text at least
+
+
+def test_the_time_of_judging_is_that_of_all_texts(files, monkeypatch):
+    job = open_job(files, SHORT)
+    now = [0.0]
+
+    def generate(decoding, num_pairs):
+        now[0] += decoding.beams * num_pairs
+
+    monkeypatch.setattr(evaluation_module, "SAMPLED_TEXTS", {"cpu": 3})
+    job.generate_held_out = generate
+    monkeypatch.setattr(evaluation_module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    assert evaluation_module.estimate_evaluation_seconds(job) == close(5 * 12)
+
+
+def test_both_halves_begin_with_an_encoder(files, tmp_path):
+    save_encoder(tmp_path / "encoder")
+    warm = {"model": str(tmp_path / "encoder"), "layers": None, "hidden_size": None, "heads": None}
+    settings = QUICK.model_copy(update={**warm, "vocab_size": 6000})
+    job = open_job(files, settings)
+    parent = BertForMaskedLM.from_pretrained(tmp_path / "encoder")
+    model, layer = job.model, parent.encoder.layers[1].feed_forward
+    for half in (model.encoder, model.decoder):
+        for name, weight in half.layers[1].feed_forward.state_dict().items():
+            assert torch.equal(weight, layer.state_dict()[name]), name
+    assert model.decoder.embeddings.word is model.encoder.embeddings.word
+    assert torch.equal(model.masked_lm.dense.weight, parent.masked_lm.dense.weight)
+    assert model.config.encoder.hidden_dropout_prob == settings.dropout
+    assert "model.safetensors" in job.source["sha256"]
+    with pytest.raises(InputError, match=r"max_source_length \(17\) is more than the encoder's"):
+        open_job(files, settings.model_copy(update={"max_source_length": 17}))
+
+
+def test_an_encoder_that_was_moved_is_known_by_its_files(files, tmp_path, monkeypatch, capsys):
+    def begin_with(name):
+        changes = {"model": str(tmp_path / name), "layers": None, "hidden_size": None}
+        return SHORT.model_copy(update={**changes, "heads": None, "vocab_size": 6000})
+
+    save_encoder(tmp_path / "encoder")
+    with monkeypatch.context() as patch:
+        stop_at(2, patch)
+        with pytest.raises(StoppedError):
+            train_seq2seq(files, tmp_path / "out", begin_with("encoder"))
+    (tmp_path / "encoder").rename(tmp_path / "moved")
+    train_seq2seq(files, tmp_path / "out", begin_with("moved"))
+    assert "resuming after step 3" in capsys.readouterr().err
+    save_encoder(tmp_path / "other", initializer_range=0.3)
+    with pytest.raises(ResumeError, match=r"--model .*/encoder → .*/other"):
+        train_seq2seq(files, tmp_path / "out", begin_with("other"))
+
+
+def test_the_mean_of_checkpoints_is_one(files, tmp_path, monkeypatch):
+    taken = []
+    average = evaluation_module.average_weights
+
+    def remember(states):
+        found = [dict(state) for state in states]
+        taken.append((found, average(found)))
+        return taken[-1][1]
+
+    monkeypatch.setattr(evaluation_module, "average_weights", remember)
+    build = evaluation_module.average
+    best = {"evaluate": lambda: {"bleu": 101.0, "loss": 0.5}}
+    monkeypatch.setattr(evaluation_module, "average", lambda *each: vary(build(*each), **best))
+    keeping = SHORT.model_copy(update={"keep_checkpoints": True})
+    result = train_seq2seq(files, tmp_path / "out", keeping)
+    ((found, mean),) = taken
+    assert len(found) == 2
+    name = "decoder.layers.0.cross_attention.query.weight"
+    assert_close(mean[name], (found[0][name] + found[1][name]) / 2)
+    model = EncoderDecoderModel.from_pretrained(result.output)
+    assert torch.equal(model.state_dict()[name], mean[name])
+    assert result.saved.averaged_steps == (8, 12)
+    assert {8, 12} <= {int(path.name[-8:]) for path in list_checkpoints(tmp_path / "out" / "run")}
+
+
+@pytest.mark.parametrize("content", [None, b"cut"])
+def test_a_lost_checkpoint_that_was_to_be_averaged_does_not_end_a_run(
+    files, tmp_path, monkeypatch, capsys, content
+):
+    choose = recipe.choose_weights
+
+    def lose(job, run, state):
+        (other,) = {8, 12} - {state.best_step}
+        weights = run.folder / "checkpoints" / f"step-{other:08}" / "model.safetensors"
+        weights.unlink() if content is None else weights.write_bytes(content)
+        return choose(job, run, state)
+
+    values = iter((0.0, 1.0, 2.0, 3.0))
+    monkeypatch.setattr(Seq2SeqJob, "measure", lambda *_: {"bleu": next(values, 3.0)})
+    monkeypatch.setattr(recipe, "choose_weights", lose)
+    saved = train_seq2seq(files, tmp_path / "out", SHORT).saved
+    assert (saved.best_step, saved.averaged_steps) == (12, ())
+    assert "step-00000008" in (told := capsys.readouterr().err)
+    assert "no weights are averaged and the best step becomes the model" in told
+    assert saved.warnings[0].startswith("a checkpoint to be averaged is missing")
+
+
+def test_a_model_is_judged_as_it_will_write(files, monkeypatch):
+    job = open_job(files, SHORT)
+    job.machine = replace(job.machine, precision="bf16")
+    is_mixed = []
+    stream = Seq2SeqGenerator.stream
+
+    def watch(*arguments, **options):
+        is_mixed.append(torch.is_autocast_enabled("cpu"))
+        return stream(*arguments, **options)
+
+    monkeypatch.setattr(Seq2SeqGenerator, "stream", watch)
+    evaluation_module.evaluate_model(job)
+    evaluation_module.estimate_evaluation_seconds(job)
+    assert is_mixed == [False, False]
+
+
+def test_a_run_that_goes_on_reads_its_checkpoint_once(files, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        stop_at(9, patch)
+        with pytest.raises(StoppedError):
+            train_seq2seq(files, tmp_path / "out", SHORT)
+    newest = list_checkpoints(tmp_path / "out" / "run")[-1]
+    read = []
+    load = EncoderDecoderModel.from_pretrained
+    monkeypatch.setattr(
+        EncoderDecoderModel, "from_pretrained", lambda model: read.append(model.path) or load(model)
+    )
+    monkeypatch.setattr(recipe.Seq2SeqTraining, "finish", lambda *_: None)
+    train_seq2seq(files, tmp_path / "out", SHORT)
+    assert read == [newest]
+
+
+def test_summaries_are_learned_from_columns_and_scored_by_rouge(tmp_path):
+    path = tmp_path / "articles.jsonl"
+    rows = [json.dumps({"text": left, "summary": right}) for left, right in make_pairs(40, 1)]
+    path.write_text("\n".join([*rows, json.dumps({"text": "one", "summary": ""})]) + "\n")
+    values = SHORT.model_dump(exclude={"source_column", "target_column", "too_long"})
+    result = train_seq2seq(PairFiles((path,)), tmp_path / "out", SummarizeSettings(**values))
+    saved = result.saved
+    assert (saved.kind, saved.metric) == ("summarize", "rougeL")
+    assert set(saved.metrics) >= {"rouge1", "rouge2", "rougeL", "word_loss"}
+    assert saved.train.num_empty == 1
+    assert saved.dev.name == "articles.jsonl, held out"
+    summarize = AbstractiveSummarizer.load(result.output, device="cpu")
+    assert summarize.saved.decoding.no_repeat_ngram == 3
+    assert "pipeline_tag: summarization" in (result.output / "README.md").read_text()

@@ -1,0 +1,45 @@
+import pytest
+from pydantic import ValidationError
+
+from bertkit.decoders.seq2seq.settings import KINDS, SummarizeSettings, TranslateSettings
+from bertkit.tasks.metrics.texts import WRITING_METRICS
+
+
+def test_take_warm_defaults_unless_it_is_told_otherwise():
+    warm = TranslateSettings(model="M")
+    assert (warm.learning_rate, warm.dropout, warm.attention_dropout) == (1e-4, 0.1, 0.1)
+    assert TranslateSettings(model="M", dropout=0.2).dropout == 0.2
+    assert TranslateSettings().learning_rate == 1e-3
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"model": "M", "layers": 3}, "layers: that is for a new model"),
+        ({"model": "M", "vocab_size": 100, "size": "tiny"}, "size and vocab_size"),
+        ({"revision": "main"}, "revision needs model"),
+        ({"epochs": 3, "minutes": 1}, "give one budget, not epochs and minutes"),
+        ({"steps": 3, "minutes": 1}, "give one budget"),
+        ({"tokens_per_batch": 1}, "tokens_per_batch"),
+        ({"max_source_length": 5000}, "max_source_length"),
+        ({"mdoel": "M"}, "mdoel"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(values, message):
+    with pytest.raises(ValidationError, match=message):
+        TranslateSettings(**values)
+
+
+def test_summaries_read_longer_texts_and_are_never_left_out():
+    settings = SummarizeSettings()
+    assert (settings.source_column, settings.target_column) == ("text", "summary")
+    assert settings.max_source_length == 512
+    assert settings.too_long == "cut"
+
+
+def test_each_kind_is_its_settings_own():
+    for name, kind in KINDS.items():
+        assert kind.settings.kind == name
+        assert f"bertkit finetune {name}" in kind.help
+        metrics = WRITING_METRICS[name]
+        assert metrics.best_by in metrics.measure(["a b c d"], ["a b c d"])

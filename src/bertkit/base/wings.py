@@ -35,7 +35,7 @@ def load_object(address: str) -> Any:
     if not has_wing(address):
         room = address.split(".")[1]
         raise MissingExtraError(
-            f"this needs bertkit.{room}, which isn't part of this installation; install bertkit anew"
+            f"this needs bertkit.{room}, which isn't installed; install bertkit anew"
         )
     module, _, name = address.partition(":")
     return getattr(import_module(module), name)

@@ -15,7 +15,7 @@ export OMP_WAIT_POLICY := PASSIVE
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-auto test-faults fuzz check format bench gpu docs reference clean
+.PHONY: help demo test test-slow test-auto test-faults fuzz check format bench gpu docs reference clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,8 +24,12 @@ help: ## show this list
 demo: $(VENV)/.installed ## train a small BERT from nothing and fill blanks (MINUTES=N)
 	$(BIN)/bertkit demo $(if $(MINUTES),--minutes $(MINUTES))
 
+TEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 test: $(VENV)/.installed $(VENV)/.dev ## run the tests on the installed package (PYTEST_FLAGS=...)
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(PYTEST_FLAGS)
+	$(TEST) -m "not exhaustive" $(PYTEST_FLAGS)
+
+test-slow: $(VENV)/.installed $(VENV)/.dev ## run the exhaustive sets, which `make test` leaves out
+	$(TEST) -m exhaustive $(PYTEST_FLAGS)
 
 PROCESSOR ?= zen4
 ROUNDING_ERROR ?= 1e-6
@@ -38,7 +42,7 @@ NOT_AUTO := $(addprefix tests/unit/cli/test_,main.py output.py pretrain.py proce
   $(addprefix tests/unit/retrieval/test_,approximate_search.py vector_file.py vector_index.py) \
   $(addprefix tests/unit/recipes/finetune/test_,card.py comparison.py examples.py settings.py)
 test-auto: $(VENV)/.installed $(VENV)/.dev ## test what loads models, as on another processor (PROCESSOR=zen4|amx|plain)
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --processor $(PROCESSOR) \
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile -m "not exhaustive" --processor $(PROCESSOR) \
 	  --rounding-error $(ROUNDING_ERROR) $(addprefix --ignore=,$(NOT_AUTO)) $(AUTO_TESTS)
 
 test-faults: SEED ?= $(shell date +%s)

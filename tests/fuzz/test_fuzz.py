@@ -22,7 +22,6 @@ TARGETS = sorted(
 )
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="memory is limited as Linux does it"),
 ]
 

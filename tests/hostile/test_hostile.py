@@ -21,7 +21,6 @@ MODULES = tuple(sorted(path.stem for path in Path(__file__).parent.glob("*_files
 ROOT = Path(__file__).parents[2]
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="memory is measured through /proc"),
 ]
 

@@ -17,8 +17,6 @@ from tests.waiting import TIMEOUT_SECONDS
 
 from bertkit.serving import connection
 
-pytestmark = pytest.mark.slow
-
 FORMS = {name: (request, statuses, ends) for name, request, statuses, ends in list_forms()}
 NUM_MUTATIONS = 5000
 MAX_CONNECTIONS = 60

@@ -55,8 +55,13 @@ def emptied(tmp_path):
         path.unlink()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("write", [write_safetensors, write_shards, write_bin, write_tensorflow])
+OTHERS = [write_shards, write_bin, write_tensorflow]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [write_safetensors, *(pytest.param(write, marks=pytest.mark.exhaustive) for write in OTHERS)],
+)
 def test_hidden_states_agree(theirs, emptied, write):
     write(theirs, emptied)
     ours = BertModel.from_pretrained(emptied)

@@ -43,7 +43,7 @@ def documentation_texts() -> Iterator[str]:
         yield from islice(sentences, TEXTS_PER_DOCUMENT)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "read",
     [

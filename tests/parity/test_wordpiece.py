@@ -163,7 +163,6 @@ def test_pairs_are_cut_as_google_cuts_them(tmp_path):
         assert ours.encode(text, pair, max_length=max_length).ids == expected["input_ids"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("is_cased", [False, True])
 def test_ids_equal_googles_on_random_strings(is_cased, tmp_path):
     ours = train(TokenizerSettings(lowercase=not is_cased, strip_accents=not is_cased))
@@ -187,7 +186,7 @@ def random_strings(generator: random.Random, count: int) -> Iterator[str]:
 
 
 @pytest.mark.shared_data
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.skipif(not SHARED_CORPUS.is_dir(), reason="../shared/data isn't here")
 @pytest.mark.parametrize("is_cased", [False, True])
 def test_ids_equal_googles_on_the_corpus(is_cased, tmp_path):

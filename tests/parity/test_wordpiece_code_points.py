@@ -100,7 +100,7 @@ def show(characters: set[str]) -> list[str]:
     return [f"{ord(character):04X}" for character in sorted(characters)][:40]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.skipif(
     unicodedata.unidata_version != UNICODE_VERSION,
     reason=f"the lists are those of Unicode {UNICODE_VERSION}, which Python 3.11 has",
@@ -140,7 +140,7 @@ def write_blocks(characters: list[str], form: str) -> list[str]:
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.skipif(find_spec("nanotoken") is None, reason="nanotoken isn't installed")
 @pytest.mark.parametrize("form", [ALONE, WITHIN_WORD])
 def test_every_code_point_is_cut_by_nanotoken_as_by_the_engine(tokenizer, form):
@@ -151,7 +151,7 @@ def test_every_code_point_is_cut_by_nanotoken_as_by_the_engine(tokenizer, form):
     assert encode(texts).to_lists() == engine_ids(tokenizer, texts)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("form", [ALONE, WITHIN_WORD])
 def test_every_assigned_code_point_is_cut_in_segments_as_by_the_engine(tokenizer, form):
     texts = write_blocks(ASSIGNED, form)
@@ -163,7 +163,7 @@ def test_every_assigned_code_point_is_cut_in_segments_as_by_the_engine(tokenizer
     assert cut_segments(segments, known).to_lists() == engine_ids(tokenizer, texts)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_unassigned_code_points_are_kept_and_google_drops_them():
     ours, reference = WordSplitter(TokenizerSettings()), BasicTokenizer()
     for start in range(0, len(UNASSIGNED), BLOCK_SIZE):

@@ -229,8 +229,8 @@ class SummarizeCall(SummarySettings, DecodingOverrides, TableSettings, EmbedderS
 def summarize(call: SummarizeCall) -> Pipeline[str, ExtractiveSummary | GeneratedText]:
     """Summarize texts: extract their most central sentences, or generate new ones.
 
-    Any encoder extracts sentences, without training; a model of `bertkit.finetune("extract", …)`
-    those that it learned to choose. A model of `bertkit.finetune("summarize", …)` writes.
+    Any encoder extracts sentences, without training; a model of
+    `bertkit.finetune("summarize", …)` writes.
 
     Args:
         texts: one text; or a list of texts, a data frame, or the `Path` of a file. A plain text

@@ -205,9 +205,8 @@ def describe_counts(work: "GeneratedTexts", *, is_file: bool) -> str:
 SUMMARY_PROBLEMS = {
     "empty": "without a sentence",
     "whole": "with no more sentences than requested, left whole",
-    "short": "with fewer sentences than requested, because the others repeat one",
     "limited": "whose summary was limited to 1,000 sentences",
-    "truncated": "texts or sentences truncated because they are too long for the model",
+    "truncated": "sentences truncated because they are too long for the model",
     "cut": "truncated because they are too long for the model",
     "unfinished": "whose summary reached the maximum length",
 }
@@ -227,7 +226,6 @@ def summarize(
     """Summarize texts: extract their most central sentences, or generate new ones.
 
     Any encoder extracts the sentences that are nearest to all others, without training. A model of
-    `bertkit finetune extract` extracts the sentences that it learned to choose. A model of
     `bertkit finetune summarize` generates a summary; with --num-answers, several per text, one per
     line, the best first.
 

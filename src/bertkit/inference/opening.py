@@ -6,11 +6,7 @@ from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.decoders.generation.generator import Generator
 from bertkit.decoders.generation.seq2seq_generator import Translator
 from bertkit.decoders.generation.settings import read_seq2seq_file
-from bertkit.decoders.generation.summarizer import (
-    AbstractiveSummarizer,
-    TrainedSummarizer,
-    is_extractor,
-)
+from bertkit.decoders.generation.summarizer import AbstractiveSummarizer
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.fill_mask import FillMask
@@ -43,8 +39,6 @@ def load_pipelines(opened: OpenModel, settings: EmbedderSettings) -> Pipelines:
     if opened.is_causal and "masked_lm" in opened.heads:
         generator = Generator.load(opened, whole)
         return {"generate": generator, "score": load_scorer(generator, opened, settings)}
-    if is_extractor(opened.folder):
-        return {"summarize": TrainedSummarizer.load(opened, settings)}
     if (opened.folder / TASK_FILE).exists() or opened.architecture in BY_ARCHITECTURE:
         predictor: Predictor[Any, Any, Any] = Predictor.load(opened, settings)
         return {predictor.task.name: predictor}

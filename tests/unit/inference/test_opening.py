@@ -13,7 +13,6 @@ from bertkit.models.open_model import OpenModel
 TASKS = {
     "chooser": ["choose"],
     "entities": ["tag"],
-    "extractor": ["summarize"],
     "reader": ["answer"],
     "reranker": ["regress"],
     "sentiment": ["classify"],

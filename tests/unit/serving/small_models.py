@@ -7,8 +7,6 @@ from tests.unit.inference.small_task import save_answerer, save_classifier, save
 
 from bertkit.tasks.choose import ChooseSettings
 from bertkit.tasks.choose.task import Choose
-from bertkit.tasks.extract import ExtractSettings
-from bertkit.tasks.extract.task import Extract
 from bertkit.tasks.regress import RegressSettings
 from bertkit.tasks.regress.task import Regress
 
@@ -26,7 +24,6 @@ def save_models(folder):
         save_task(folder / name)
     save_model(folder / "reranker", Regress(RegressSettings(max_length=16)))
     save_classifier(folder / "single", type_vocab_size=1)
-    save_model(folder / "extractor", Extract(ExtractSettings(max_length=16)))
     save_model(folder / "chooser", Choose(ChooseSettings(max_length=16)))
     return {
         path.name: str(path)

@@ -265,7 +265,6 @@ CHOICES = {"context": "the cat", "choices": ["saw", "sat"]}
         ("reader/answer", ["the cat", "a dog saw a hat"]),
         ("chooser/choose", CHOICES),
         ("translator/translate", "the cat"),
-        ("extractor/summarize", "the cat saw a dog. a hat sat. the dog saw the cat."),
         ("writer/generate", "the cat"),
     ],
 )
@@ -337,7 +336,6 @@ def drop_numbers(value):
         ("single/classify", {"inputs": [["the cat", "a dog"]]}, "takes single texts"),
         ("translator/translate", {"inputs": "a", "options": {"beams": 0}}, "beams"),
         ("translator/translate", {"inputs": "a", "options": {"beams": 17}}, "at most 16 beams"),
-        ("extractor/summarize", {"inputs": "a", "options": {"beams": 2}}, "no setting beams"),
         ("writer/generate", {"inputs": "the cat " * 100}, "tokens"),
         ("writer/generate", {"inputs": ["the cat"], "stream": True}, "stream is for one text"),
         (

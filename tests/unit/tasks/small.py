@@ -10,7 +10,6 @@ import torch
 
 from bertkit.data.tables.record import Record
 from bertkit.data.tables.records import RecordTable
-from bertkit.decoders.generation.summarizer import Extractor
 from bertkit.inference.predictor import Answerer, Chooser, Classifier, Predictor, Regressor, Tagger
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import FineTunedBert
@@ -104,8 +103,7 @@ def learn(
     model.save_pretrained(folder)
     tokenizer.save(folder)
     save_task(folder, fitted)
-    kinds = (Classifier, Regressor, Tagger, Answerer, Chooser, Extractor)
-    (kind,) = [kind for kind in kinds if kind.task_kind is type(task)]
-    predictor = kind.load(folder, device="cpu", engine="torch")
+    kinds = {kind.task_kind: kind for kind in (Classifier, Regressor, Tagger, Answerer, Chooser)}
+    predictor = kinds.get(type(task), Predictor).load(folder, device="cpu", engine="torch")
     assert predictor.task == fitted
     return predictor, evaluation

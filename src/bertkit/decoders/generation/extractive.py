@@ -3,15 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import accumulate
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 
 from bertkit.base.errors import NonFiniteError
 from bertkit.data.sentences import Candidates
+from bertkit.decoders.generation.sentence_selection import (
+    Numbers,
+    Room,
+    SameDirection,
+    select_sentences,
+)
 from bertkit.decoders.generation.settings import (
-    DEFAULT_DIVERSITY,
-    DEFAULT_LANGUAGE,
     DEFAULT_SENTENCES,
     LENGTHS,
     MAX_SENTENCES,
@@ -22,17 +26,9 @@ from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.embeddings.similarity import LEAST_NORM
 from bertkit.inference.embeddings.transformer import Vectors
 from bertkit.inference.pipeline import NamedInput, Pipeline
-from bertkit.inference.predictor import PredictionCounts
 from bertkit.inference.stream import InputCounts, TextCounts
 from bertkit.models.open_model import OpenModel
 from bertkit.reports.notebook import Row, Tabular
-from bertkit.tasks.extract.choosing import (
-    Numbers,
-    Redundancy,
-    Room,
-    SameDirection,
-    choose_sentences,
-)
 from bertkit.tokenization.words import split_words
 
 
@@ -46,8 +42,8 @@ class SummarySentence(Tabular):
     stop: int  # offset after its last character
     rank: int  # the order of selection, from 1
     score: float  # relevance minus redundancy when it was selected
-    relevance: float  # its cosine to the mean of all, or the trained model's probability
-    similarity: float = 0.0  # highest cosine to one selected earlier; 0 if first or trained
+    relevance: float  # its cosine to the mean of all
+    similarity: float = 0.0  # highest cosine to one selected earlier; 0 if first
     similar_to: int | None = None  # that sentence's number
 
 
@@ -59,7 +55,6 @@ class ExtractiveSummary(Tabular):
     num_sentences: int  # of the text, including those that can't be selected
     num_candidates: int  # sentences that could be selected
     is_limited: bool = False  # whether `MAX_SENTENCES` cut the summary short
-    is_short: bool = False  # fewer than requested, because the others are redundant
 
     @property
     def text(self) -> str:
@@ -91,22 +86,18 @@ class SummaryCounts(InputCounts):
     texts: int = 0
     empty: int = 0  # without a candidate sentence; their summaries are empty
     whole: int = 0  # of which every candidate was selected
-    short: int = 0  # because the remaining sentences are redundant
     limited: int = 0  # cut at `MAX_SENTENCES`
-    truncated: int = 0  # sentences cut at the model's maximum length; if trained, texts with such
+    truncated: int = 0  # sentences cut at the model's maximum length
     text_tokens: int = 0
     unknown_tokens: int = 0  # of these, [UNK]
 
     @classmethod
-    def of(
-        cls, summaries: Sequence[ExtractiveSummary], read: TextCounts | PredictionCounts
-    ) -> Self:
+    def of(cls, summaries: Sequence[ExtractiveSummary], read: TextCounts) -> Self:
         """Count some summaries."""
         return cls(
             texts=len(summaries),
             empty=sum(not summary.num_candidates for summary in summaries),
             whole=sum(summary.is_whole and summary.num_candidates > 0 for summary in summaries),
-            short=sum(summary.is_short for summary in summaries),
             limited=sum(summary.is_limited for summary in summaries),
             truncated=read.truncated,
             text_tokens=read.text_tokens,
@@ -123,23 +114,18 @@ def count_wanted(settings: SummarySettings, num_candidates: int) -> int:
     return settings.sentences or DEFAULT_SENTENCES
 
 
-def add_position(relevance: Numbers, weight: float) -> Numbers:
-    """Blend relevance with position, which falls linearly from 1 (first sentence) to 0 (last)."""
-    return (1.0 - weight) * relevance + weight * np.linspace(1.0, 0.0, len(relevance))
-
-
 def compose(
     candidates: Candidates,
     relevance: Numbers,
     scores: Numbers,
-    redundancy: Redundancy,
+    redundancy: SameDirection,
     settings: SummarySettings,
 ) -> ExtractiveSummary:
     """Select sentences and build the summary; `scores` are before redundancy is subtracted."""
     word_counts = [len(split_words(sentence)) for sentence in candidates.sentences]
     wanted = count_wanted(settings, len(candidates))
     room = Room(min(wanted, MAX_SENTENCES), settings.words)
-    taken = choose_sentences(scores, redundancy, word_counts, room)
+    taken = select_sentences(scores, redundancy, word_counts, room)
     sentences = [
         SummarySentence(
             text=candidates.sentences[one.index],
@@ -159,48 +145,11 @@ def compose(
         num_sentences=candidates.num_sentences,
         num_candidates=len(candidates),
         is_limited=len(taken) == MAX_SENTENCES < wanted,
-        is_short=settings.words is None and len(taken) < min(room.num_sentences, len(candidates)),
     )
 
 
-class SummaryWindow(NamedTuple):
-    """The summaries of some texts, and the statistics that their model gives."""
-
-    summaries: list[ExtractiveSummary]
-    read: TextCounts | PredictionCounts
-
-
-class ExtractiveSummarizer(Pipeline[str, ExtractiveSummary]):
-    """A pipeline that makes a summary of each text from its sentences.
-
-    A call with a text returns an `ExtractiveSummary`; a call with a list, a list. Options are
-    fields of `SummarySettings`.
-    """
-
-    options: SummarySettings
-
-    def change_options(self, changes: dict[str, Any]) -> SummarySettings:
-        """Return the options with some of them changed; a length replaces another."""
-        if any(changes.get(name) is not None for name in LENGTHS):
-            changes = dict.fromkeys(LENGTHS) | changes
-        return cast("SummarySettings", super().change_options(changes))
-
-    @property
-    def language(self) -> str:
-        """The language of the texts, for sentence splitting."""
-        return self.options.language or DEFAULT_LANGUAGE
-
-    def decode_window(self, encoded: object, computed: SummaryWindow) -> list[ExtractiveSummary]:
-        """Return the summaries as they are."""
-        return computed.summaries
-
-    def count(self, encoded: object, computed: SummaryWindow) -> SummaryCounts:
-        """Return the statistics of some texts."""
-        return SummaryCounts.of(*computed)
-
-
 @dataclass(frozen=True)
-class CentralSummarizer(ExtractiveSummarizer):
+class CentralSummarizer(Pipeline[str, ExtractiveSummary]):
     """Summarizes texts by their most central sentences, with any encoder.
 
     A call with a text returns an `ExtractiveSummary`; a call with a list, a list. Options are
@@ -227,11 +176,19 @@ class CentralSummarizer(ExtractiveSummarizer):
         """Load any encoder, as an embedder of sentences."""
         return cls(Embedder.build(opened, loading))
 
+    def change_options(self, changes: dict[str, Any]) -> SummarySettings:
+        """Return the options with some of them changed; a length replaces another."""
+        if any(changes.get(name) is not None for name in LENGTHS):
+            changes = dict.fromkeys(LENGTHS) | changes
+        return cast("SummarySettings", super().change_options(changes))
+
     def encode_window(self, inputs: list[NamedInput]) -> list[Candidates]:
         """Split texts into sentences."""
-        return [Candidates.find(named.value, self.language) for named in inputs]
+        return [Candidates.find(named.value, self.options.language) for named in inputs]
 
-    def compute_window(self, encoded: list[Candidates]) -> SummaryWindow:
+    def compute_window(
+        self, encoded: list[Candidates]
+    ) -> tuple[list[ExtractiveSummary], TextCounts]:
         """Embed all sentences, and select those of each text."""
         counts, sentences = TextCounts(), [text for each in encoded for text in each.sentences]
         windows = self.embedder.stream_windows(self.embedder.read(sentences), counts)
@@ -239,22 +196,40 @@ class CentralSummarizer(ExtractiveSummarizer):
             [np.empty((0, self.embedder.dimension), np.float32), *(rows for _, rows in windows)]
         )
         stops = accumulate(map(len, encoded))
-        return SummaryWindow(
-            [
-                self._summarize(each, vectors[stop - len(each) : stop])
-                for each, stop in zip(encoded, stops, strict=True)
-            ],
-            counts,
-        )
+        summaries = [
+            summarize_vectors(candidates, vectors[stop - len(candidates) : stop], self.options)
+            for candidates, stop in zip(encoded, stops, strict=True)
+        ]
+        return summaries, counts
 
-    def _summarize(self, candidates: Candidates, vectors: Vectors) -> ExtractiveSummary:
-        directions = normalize(vectors)
-        relevance = find_centrality(directions)
-        diversity = self.options.diversity
-        diversity = DEFAULT_DIVERSITY if diversity is None else diversity
-        scores = (1.0 - diversity) * add_position(relevance, self.options.position)
-        redundancy = SameDirection(directions, diversity)
-        return compose(candidates, relevance, scores, redundancy, self.options)
+    def decode_window(
+        self, encoded: object, computed: tuple[list[ExtractiveSummary], TextCounts]
+    ) -> list[ExtractiveSummary]:
+        """Return the summaries as they are."""
+        return computed[0]
+
+    def count(
+        self, encoded: object, computed: tuple[list[ExtractiveSummary], TextCounts]
+    ) -> SummaryCounts:
+        """Return the statistics of some texts."""
+        return SummaryCounts.of(*computed)
+
+
+def summarize_vectors(
+    candidates: Candidates, vectors: Vectors, settings: SummarySettings
+) -> ExtractiveSummary:
+    """Summarize a text, given the vectors of its sentences."""
+    directions = normalize(vectors)
+    relevance = find_centrality(directions)
+    positions = np.linspace(1.0, 0.0, len(relevance))  # from the first sentence to the last
+    blended = (1.0 - settings.position) * relevance + settings.position * positions
+    return compose(
+        candidates,
+        relevance,
+        (1.0 - settings.diversity) * blended,
+        SameDirection(directions, settings.diversity),
+        settings,
+    )
 
 
 def normalize(vectors: Vectors) -> Vectors:

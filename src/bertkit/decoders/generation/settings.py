@@ -24,7 +24,7 @@ class GeneratorSettings(DecodingSettings):
     )
 
 
-DEFAULT_SENTENCES, DEFAULT_DIVERSITY, DEFAULT_LANGUAGE = 3, 0.3, "en"
+DEFAULT_SENTENCES = 3
 LENGTHS = ("sentences", "share", "words")
 MAX_SENTENCES = 1000  # per summary; each one is compared with all sentences of the text
 
@@ -34,8 +34,7 @@ class SummarySettings(Settings):
 
     sentences: Annotated[int, Field(ge=1, le=MAX_SENTENCES)] | None = Field(
         default=None,
-        description="Sentences of a summary, if neither share nor words are given; by default 3,"
-        " or the number that a model was trained with.",
+        description="Sentences of a summary, if neither share nor words are given; by default 3.",
     )
     share: Annotated[float, Field(gt=0, le=1)] | None = Field(
         default=None,
@@ -47,22 +46,16 @@ class SummarySettings(Settings):
         description="Maximum words of a summary. If no sentence is short enough, the shortest is"
         " taken. In scripts without spaces between words, characters are counted.",
     )
-    diversity: Annotated[float, Field(ge=0, le=1)] | None = Field(
-        default=None,
-        description="Penalty for sentences similar to ones already taken, from 0 to 1; by default"
-        " 0.3. Only for encoders: a model of `bertkit finetune extract` never takes two sentences"
-        " that share three consecutive words.",
+    diversity: Annotated[float, Field(ge=0, le=1)] = Field(
+        default=0.3,
+        description="Penalty for sentences similar to ones already taken, from 0 to 1.",
     )
     position: Annotated[float, Field(ge=0, le=1)] = Field(
         default=0.0,
         description="Weight of a sentence's position, from 0 to 1: useful for news, whose first"
         " sentences matter most.",
     )
-    language: str | None = Field(
-        default=None,
-        description="ISO 639-1 code, for sentence splitting; by default en, or the language that a"
-        " model was trained on.",
-    )
+    language: str = Field(default="en", description="ISO 639-1 code, for sentence splitting.")
 
     @model_validator(mode="after")
     def _has_one_length(self) -> Self:

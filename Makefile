@@ -15,7 +15,7 @@ export OMP_WAIT_POLICY := PASSIVE
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-slow test-auto test-faults fuzz check format bench gpu docs reference clean
+.PHONY: help demo test test-slow test-auto test-wings test-faults fuzz check format bench gpu docs reference clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ NOT_AUTO := $(addprefix tests/unit/cli/test_,main.py output.py pretrain.py proce
 test-auto: $(VENV)/.installed $(VENV)/.dev ## test what loads models, as on another processor (PROCESSOR=zen4|amx|plain)
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile -m "not exhaustive" --processor $(PROCESSOR) \
 	  --rounding-error $(ROUNDING_ERROR) $(addprefix --ignore=,$(NOT_AUTO)) $(AUTO_TESTS)
+
+test-wings: $(VENV)/.installed $(VENV)/.dev ## delete each wing in turn from a copy, and test what is left (WHOLE=1)
+	$(BIN)/python tools/test_wings.py $(if $(WHOLE),--whole)
 
 test-faults: SEED ?= $(shell date +%s)
 test-faults: $(VENV)/.installed $(VENV)/.dev ## kill a run at 200 places, and other faults (SEED=N)

@@ -1,9 +1,10 @@
-"""What all tests share: checked tensor shapes, fixed threads, the real text."""
+"""What all tests share: checked tensor shapes, fixed threads, the real text, deleted wings."""
 
 import gc
 import os
 import signal
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import hypothesis
@@ -16,6 +17,8 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SHARED_DATA = Path(__file__).resolve().parents[1] / "shared" / "data"
 PROCESSORS = Path(__file__).parent / "tests" / "processors"
 CHOSEN = "BERTKIT_TEST_PROCESSOR"
+WINGS = {wing: find_spec(f"bertkit.{wing}") for wing in ("decoders", "interpret", "serving")}
+DELETED_WINGS = {wing for wing, spec in WINGS.items() if spec is None}
 
 
 # Shapes and types in annotations are checked in tests only: as decorators they would break
@@ -56,6 +59,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="plant an error into what encoders compute, of a share of each token's largest value,"
         " since kernels differ from processor to processor: tests pass with 1e-6",
     )
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out the tests of a wing whose folder is deleted; they are in folders of its name."""
+    return True if collection_path.name in DELETED_WINGS else None
 
 
 def pytest_configure(config: pytest.Config) -> None:

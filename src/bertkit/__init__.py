@@ -4,10 +4,10 @@ The public names are loaded when they are first used, so that `import bertkit` (
 `bertkit --help`) doesn't load torch.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from bertkit._version import __version__
+from bertkit.base.wings import list_installed, load_object
 
 if TYPE_CHECKING:
     from bertkit.api.language import fill_mask as fill_mask
@@ -117,17 +117,17 @@ _INSTEAD = {
     "nearest": "bertkit.WordVectors.load(model).nearest(word)",
     **{name: f"the command `bertkit {name}`" for name in ("convert", "devices", "replay", "serve")},
 }
-_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
+_HOMES = {name: f"{home}:{name}" for home, names in _NAMES.items() for name in names.split()}
 
-__all__ = ["__version__", *_HOMES]  # noqa: PLE0604 - the table is the list
+__all__ = ["__version__", *list_installed(_HOMES)]  # noqa: PLE0604 - the table is the list
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name from its home (PEP 562)."""
+    """Load a public name from its home (PEP 562); a deleted wing raises MissingExtraError."""
     if name not in _HOMES:
         hint = f"; use {_INSTEAD[name]}" if name in _INSTEAD else ""
         raise AttributeError(f"module 'bertkit' has no attribute {name!r}{hint}")
-    return getattr(import_module(_HOMES[name]), name)
+    return load_object(_HOMES[name])
 
 
 def __dir__() -> list[str]:

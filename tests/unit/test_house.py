@@ -16,10 +16,11 @@ import pytest
 import bertkit
 import bertkit_demo
 import bertkit_studies
+from bertkit.base.errors import MissingExtraError
+from bertkit.base.wings import has_wing, list_installed, load_object
 from bertkit.checkpoints.formats import FORMATS
-from bertkit.cli.main import COMMANDS, build_app, list_commands
+from bertkit.cli.main import COMMANDS, build_app, list_commands, main
 from bertkit.data.tables.formats import FORMATS as FILE_FORMATS
-from bertkit.decoders.seq2seq.settings import KINDS
 from bertkit.recipes.pretrain.corpus import CURVES
 from bertkit.tasks.objectives.settings import ObjectiveName
 from bertkit.tasks.objectives.table import OBJECTIVES
@@ -86,6 +87,10 @@ PUBLIC_NAMES = [
     "translate",
     "view",
 ]
+INSTALLED_NAMES = sorted({*PUBLIC_NAMES} & {*bertkit.__all__})  # all, unless a wing is deleted
+WINGS = ("decoders", "interpret", "serving")
+DELETED_WINGS = {wing for wing in WINGS if not has_wing(f"bertkit.{wing}")}
+KINDS = "bertkit.decoders.seq2seq.settings:KINDS"
 MAX_ROOMS = 18
 PACKAGES = (bertkit, bertkit_demo, bertkit_studies)
 IN_A_MODULE = ("BertkitError", "__version__")  # the page has the whole module of errors
@@ -116,6 +121,7 @@ def list_sources():
 def test_each_command_is_a_function_of_its_name():
     functions = {name: target.partition(":")[2] for name, target in COMMANDS.items()}
     assert functions == {name: re.sub("[- ]", "_", name) for name in COMMANDS}
+    assert [name for name, home in list_installed(COMMANDS).items() if not load_object(home)] == []
     homes = {target.partition(":")[0] for target in COMMANDS.values()}
     files = {home.rpartition(".")[2] for home in homes if home.startswith("bertkit.cli.")}
     others = {"main", "next_step", "output", "predict", "texts", "usage"}
@@ -144,8 +150,9 @@ def test_each_task_is_a_folder_with_two_commands():
         assert kind.__module__ == f"bertkit.tasks.{name.replace('-', '_')}.task"
     commands = list_commands(build_app())
     of_packages = {"demo", "next-word", *(f"study {name}" for name in (*STUDIES, *VECTORS))}
-    of_tasks = {*TASKS, *(f"finetune {name}" for name in (*TASKS, *KINDS))}
-    assert commands.keys() == {*COMMANDS, *of_tasks, *of_packages}
+    pairs = load_object(KINDS) if has_wing(KINDS) else ()
+    of_tasks = {*TASKS, *(f"finetune {name}" for name in (*TASKS, *pairs))}
+    assert commands.keys() == {*list_installed(COMMANDS), *of_tasks, *of_packages}
 
 
 def test_each_objective_has_its_setting_and_its_curves():
@@ -167,11 +174,22 @@ def test_each_checkpoint_format_is_a_file_or_folder_of_its_name():
 
 
 def test_public_names_are_these():
-    assert sorted(bertkit.__all__) == PUBLIC_NAMES
-    assert dir(bertkit) == PUBLIC_NAMES
+    assert sorted(bertkit.__all__) == INSTALLED_NAMES == dir(bertkit)
+    assert DELETED_WINGS or INSTALLED_NAMES == PUBLIC_NAMES
 
 
-@pytest.mark.parametrize("name", PUBLIC_NAMES)
+@pytest.mark.skipif(not DELETED_WINGS, reason="each wing is there")
+def test_what_a_deleted_wing_had_is_refused_by_its_name(capsys):
+    names = {*PUBLIC_NAMES} - {*INSTALLED_NAMES}
+    for name in names:
+        with pytest.raises(MissingExtraError, match=r"needs bertkit\.\w+, which isn't installed"):
+            getattr(bertkit, name)
+    for name in COMMANDS.keys() - list_installed(COMMANDS).keys():
+        assert main(name.split()) == MissingExtraError.exit_code
+        assert "which isn't installed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", INSTALLED_NAMES)
 def test_a_public_name_can_be_had(name):
     value = getattr(bertkit, name)
     assert isinstance(value, str) or value.__name__ == name
@@ -273,7 +291,7 @@ def test_the_tree_on_the_page_has_all_rooms(page):
     text = (Path(__file__).parents[2] / page).read_text("utf-8")
     tree = text.partition("src/bertkit/\n")[2].partition("```")[0]
     rooms = {path.parent.name for path in Path(bertkit.__file__).parent.glob("*/__init__.py")}
-    assert set(re.findall(r"^  (\w+)/", tree, re.MULTILINE)) == rooms
+    assert set(re.findall(r"^  (\w+)/", tree, re.MULTILINE)) == rooms | DELETED_WINGS
     assert len(rooms) <= MAX_ROOMS
 
 

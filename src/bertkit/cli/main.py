@@ -19,6 +19,7 @@ from bertkit.base.progress import Launch, announce
 from bertkit.base.remote import hide_secrets
 from bertkit.base.settings import describe_validation
 from bertkit.base.signals import interruptible
+from bertkit.base.wings import list_installed, load_object
 from bertkit.cli.output import (
     ReaderGoneError,
     announced_log,
@@ -123,7 +124,7 @@ def build_app() -> App:
         version_flags=["--version", "-V"],
         suppress_keyboard_interrupt=False,
     )
-    for order, (name, target) in enumerate(COMMANDS.items()):
+    for order, (name, target) in enumerate(list_installed(COMMANDS).items()):
         first, _, word = name.rpartition(" ")
         if first:
             if first not in app:
@@ -253,11 +254,13 @@ def check_import(entry: EntryPoint) -> None:
 
 
 def check_installed(names: Collection[str], app: App) -> None:
-    """Raise MissingExtraError for a command whose package isn't installed, or is broken."""
+    """Raise MissingExtraError for a command whose package or wing isn't installed, or is broken."""
     for entry in entry_points(group=ENTRY_POINTS):
         if entry.name in names:
             check_import(entry)
     for name in names:
+        if name in COMMANDS and name not in app:
+            load_object(COMMANDS[name])
         if (package := PACKAGES.get(name)) is not None and name not in app:
             raise MissingExtraError(
                 f"`bertkit {name}` is a package of its own; install it from bertkit's source"

@@ -1,0 +1,96 @@
+"""Test what is left without a wing: in a copy of the project, for each wing in turn.
+
+    python tools/test_wings.py [--whole] [WING ...]
+
+In the copy, where the wing's folder is deleted, the floors hold, each module can be imported, each
+test module can be collected, and the tests of the core and of the other wings pass: with `--whole`
+all that `make test` runs, otherwise the quick ones of `QUICK`.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[1]
+WINGS = ("decoders", "interpret", "serving")
+NOT_COPIED = shutil.ignore_patterns(".*", "__pycache__", "_build", "build", "dist", "results")
+QUICK = (
+    "unit/api",
+    "unit/cli",
+    "unit/interpret",
+    "unit/serving",
+    "unit/decoders",
+    "unit/test_house.py",
+)
+COLLECTED = re.compile(r"tests/\S+: \d+")  # a file and its number of tests
+IMPORT_ALL = """
+import importlib, pkgutil, bertkit
+for module in pkgutil.walk_packages(bertkit.__path__, "bertkit."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+"""
+
+
+def main() -> int:
+    """Test each wing's absence; return 1 if anything fails."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("wings", nargs="*", choices=[*WINGS, []], metavar="WING")
+    parser.add_argument("--whole", action="store_true", help="run all tests of `make test`")
+    arguments = parser.parse_args()
+    failed = []
+    for wing in arguments.wings or WINGS:
+        with tempfile.TemporaryDirectory() as folder:
+            copy = copy_without(wing, Path(folder) / "bertkit")
+            for name, words in list_steps(copy, wing, is_whole=arguments.whole):
+                print(f"== without {wing}: {name}", flush=True)
+                if run(words, copy):
+                    failed.append(f"without {wing}: {name}")
+    print("\n".join(["failed:", *failed] if failed else ["passed without any one wing"]))
+    return 1 if failed else 0
+
+
+def copy_without(wing: str, copy: Path) -> Path:
+    """Copy the project without a wing's folder."""
+    shutil.copytree(TOP, copy, ignore=NOT_COPIED)
+    shutil.rmtree(copy / "src" / "bertkit" / wing)
+    return copy
+
+
+def list_steps(copy: Path, wing: str, *, is_whole: bool) -> Iterator[tuple[str, list[str]]]:
+    """Yield the names and command lines of what must pass in the copy."""
+    python = sys.executable
+    yield "floors", [str(Path(python).with_name("lint-imports"))]
+    yield "imports", [python, "-c", IMPORT_ALL]
+    pytest = [python, "-m", "pytest", "--quiet", "-p", "no:cacheprovider"]
+    yield "collection", [*pytest, "--collect-only", "-qq", "tests"]
+    quick = [f"tests/{path}" for path in QUICK if Path(path).name != wing]
+    flags = ["-m", "not exhaustive", "--numprocesses", "2", "--dist", "loadfile"]
+    yield "tests", [*pytest, *flags, *(["tests"] if is_whole else quick)]
+
+
+def run(words: list[str], copy: Path) -> int:
+    """Run a command on the copy's own code; print its output if it fails."""
+    packages = [copy / "src", copy / "studies", copy / "examples" / "demo"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, packages))}
+    done = subprocess.run(
+        words,
+        cwd=copy,
+        check=False,
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    lines = [line for line in done.stdout.splitlines() if not COLLECTED.fullmatch(line)]
+    print("\n".join(lines[-80 if done.returncode else -1 :]), flush=True)
+    return done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from bertkit.api.vectors import predict as predict
     from bertkit.api.vectors import search as search
     from bertkit.api.vectors import similarity as similarity
-    from bertkit.api.vectors import view as view
     from bertkit.base.errors import BertkitError as BertkitError
     from bertkit.decoders.config import EncoderDecoderConfig as EncoderDecoderConfig
     from bertkit.decoders.generation.extractive import CentralSummarizer as CentralSummarizer
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from bertkit.inference.predictor import Tagger as Tagger
     from bertkit.inference.text_scorer import TextScorer as TextScorer
     from bertkit.interpret.attention_view import AttentionView as AttentionView
+    from bertkit.interpret.functions import view as view
     from bertkit.interpret.settings import ViewSettings as ViewSettings
     from bertkit.models.bert.config import BertConfig as BertConfig
     from bertkit.models.bert.encoder import BertModel as BertModel
@@ -78,7 +78,7 @@ _NAMES = {
     "bertkit.api.language": "fill_mask generate next_sentence score summarize translate",
     "bertkit.api.models": "export inspect report",
     "bertkit.api.training": "benchmark_pretrain finetune prepare pretrain train_tokenizer",
-    "bertkit.api.vectors": "embed evaluate predict search similarity view",
+    "bertkit.api.vectors": "embed evaluate predict search similarity",
     "bertkit.base.errors": "BertkitError",
     "bertkit.inference.embeddings.embedder": "Embedder",
     "bertkit.inference.embeddings.features": "FeatureExtractor",
@@ -93,6 +93,7 @@ _NAMES = {
     "bertkit.inference.predictor": "Answerer Chooser Classifier Predictor Regressor Tagger",
     "bertkit.inference.text_scorer": "TextScorer",
     "bertkit.interpret.attention_view": "AttentionView",
+    "bertkit.interpret.functions": "view",
     "bertkit.interpret.settings": "ViewSettings",
     "bertkit.models.bert.config": "BertConfig",
     "bertkit.models.bert.encoder": "BertModel",

@@ -1,4 +1,4 @@
-"""Functions of encoders: embed, compare, search, predict, evaluate, and view attention."""
+"""Functions of encoders: embed, compare, search, predict and evaluate."""
 
 from dataclasses import replace
 from functools import partial
@@ -21,7 +21,6 @@ from bertkit.api.settings import Call, TextsCall, check_names, takes, takes_any
 from bertkit.base.errors import InputError, SettingsError, pluralize
 from bertkit.base.progress import announce, show_progress
 from bertkit.base.settings import Settings, select
-from bertkit.checkpoints.hub import find_bundled
 from bertkit.data.problems import announce_unknown
 from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import RecordSettings, TableSettings
@@ -31,11 +30,9 @@ from bertkit.inference.embeddings.settings import EmbedderSettings, Similarity
 from bertkit.inference.embeddings.similarity import Rows, compare_all
 from bertkit.inference.embeddings.transformer import Vectors
 from bertkit.inference.predictor import Predictor
-from bertkit.inference.settings import EngineSettings, LoadingSettings
+from bertkit.inference.settings import EngineSettings
 from bertkit.inference.stream import TextCounts
 from bertkit.inference.text_scorer import PairsResult, TextScorer, judge_pairs
-from bertkit.interpret.attention_view import AttentionView
-from bertkit.interpret.settings import ViewSettings
 from bertkit.jobs.predict import answer_file, answer_values
 from bertkit.jobs.settings import PredictSettings
 from bertkit.recipes.evaluate.held_out import HeldOutResult, evaluate_held_out
@@ -440,39 +437,3 @@ def _refuse_others(call: AnyEvaluateCall, kind: type[Call], what: str) -> None:
     ]
     if others:
         raise SettingsError(f"{what}: no {', '.join(others)}")
-
-
-class ViewCall(ViewSettings, LoadingSettings, Call):
-    """The keyword arguments of `view`."""
-
-    model: SkipValidation[str | Path | None] = None
-
-
-@overload
-@takes(ViewCall)
-def view(call: ViewCall, text: str) -> AttentionView: ...
-
-
-@overload
-@takes(ViewCall)
-def view(call: ViewCall, text: str, pair: str | None) -> AttentionView: ...
-
-
-@takes_any(ViewCall)
-def view(call: ViewCall, text: str, pair: str | None = None) -> AttentionView:
-    """Show a model's attention for a text: a page in a notebook; `.write(path)` makes a file.
-
-    Args:
-        text: the text.
-        pair: a second text; for an encoder-decoder, the target text.
-        model: a model folder, a run, or the id of a model of the Hub; by default the model that
-            comes with bertkit.
-
-    Further keyword arguments: fields of `ViewSettings` and `LoadingSettings`.
-
-    Raises:
-        BertkitError: as in `AttentionView.of`.
-    """
-    chosen, loading = select(ViewSettings, call), select(LoadingSettings, call)
-    place = call.model if call.model is not None else find_bundled(chosen.bundled_part)
-    return AttentionView.of(place, text, pair, chosen, **dict(loading))

@@ -14,6 +14,11 @@ from bertkit.base.errors import MissingExtraError
 
 Table = Mapping[str, str]  # addresses, `module:name`, by the name under which the core looks
 
+# By wing: the server's routes of it, as a tuple of `Endpoint`.
+SERVER_ROUTES: Table = {"decoders": "bertkit.decoders.routes:ENDPOINTS"}
+# By wing: how the server answers the Hub's requests of its tasks, as a mapping of functions.
+SERVER_HUB_FORMS: Table = {"decoders": "bertkit.decoders.routes:HUB_FORMS"}
+
 
 def has_wing(address: str) -> bool:
     """Return whether the room of an address is installed."""

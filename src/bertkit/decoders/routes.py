@@ -1,90 +1,91 @@
-"""Routes that continue a text: bertkit's own, OpenAI's completions, and the Hub's."""
+"""The server's routes of what writes texts.
+
+They are bertkit's own, OpenAI's completions, and the Hub's forms. It is the one file of this wing
+that imports the server, which loads it through `SERVER_ROUTES` and `SERVER_HUB_FORMS`.
+"""
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from typing import Any
+from functools import partial
+from typing import Annotated, Any, Literal
 
+from pydantic import Field, JsonValue
 from starlette.responses import Response, StreamingResponse
 
 from bertkit.base.errors import BertkitError
+from bertkit.decoders.decoding.option_names import DRAWING, translate_names
 from bertkit.decoders.generation.generator import ContinuedText, Generator, WordStream
+from bertkit.decoders.generation.stopped_text import StoppedText
 from bertkit.serving.errors import Reason, describe_refusal, write_error
 from bertkit.serving.routes.answers import EVENTS, JSON, Endpoint, TaskResults, write_events
+from bertkit.serving.routes.hub import HubForm, read
 from bertkit.serving.routes.openai import Usage
-from bertkit.serving.routes.requests import CompletionsBody, ContinueRequest, GenerateBody
+from bertkit.serving.routes.requests import Body, HubRequest, OwnBody, Text, TextsBody
 from bertkit.serving.routes.tasks import OF_MODEL, compute_task
 from bertkit.serving.service import RequestContext
 
-# Names that transformers and OpenAI have for options of decoding, and ours.
-NAMES = {
-    "max_new_tokens": "max_tokens",
-    "min_new_tokens": "min_tokens",
-    "num_beams": "beams",
-    "num_return_sequences": "num_answers",
-    "n": "num_answers",
-    "no_repeat_ngram_size": "no_repeat_ngram",
-    "do_sample": "sample",
-}
-# Values of options that aren't there, at which they change nothing; clients send them unasked.
-NEUTRAL = {
-    "best_of": 1,
-    "frequency_penalty": 0,
-    "logit_bias": {},
-    "presence_penalty": 0,
-    "repetition_penalty": 1,
-}
-DRAWING = {"temperature", "top_k", "top_p"}
+WORD_COST = 32  # of a word that is streamed: tokens that are read in about that time
 
 
-def translate_names(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options of decoding under our names; whoever says how to draw wants to draw."""
-    found = {
-        NAMES.get(key, key): value
-        for key, value in given.items()
-        if value is not None and not (key in NEUTRAL and value == NEUTRAL[key])
-    }
-    if not DRAWING.isdisjoint(found):
-        found.setdefault("sample", True)
-    if not found.get("sample"):
-        found.pop("seed", None)  # nothing is drawn
-    return found
+class WriteParameters(OwnBody):
+    """How a text is written, under transformers' names or ours."""
+
+    generate_parameters: dict[str, JsonValue] = Field(default_factory=dict)
 
 
-@dataclass
-class StoppedText:
-    """What is written, up to the stop sequence that ends first.
+WriteRequest = HubRequest[Text, WriteParameters]
+Stop = Annotated[str, Field(strict=True, min_length=1, max_length=200)]
+Stops = Annotated[list[Stop], Field(max_length=16, fail_fast=True)]
 
-    Attributes:
-        stops: the sequences, none of them empty.
-        keeps_stop: whether the sequence itself stays.
+
+class ContinueParameters(Body, extra="allow"):
+    """What is wanted of a continued text; further keys say how its tokens are chosen."""
+
+    stop: Stops | None = None
+    return_full_text: bool | None = None
+    details: Literal[False] | None = None
+
+
+class ContinueRequest(HubRequest[Text, ContinueParameters]):
+    """A request of the Hub's clients to continue a text."""
+
+    stream: bool = False  # type: ignore[assignment]
+
+
+class CompletionsBody(Body, extra="allow"):
+    """A request of `/v1/completions`, as OpenAI defines it.
+
+    Further keys say how tokens are chosen, under OpenAI's names, transformers' or ours.
     """
 
-    stops: Sequence[str] = ()
-    keeps_stop: bool = False
-    text: str = ""
-    is_stopped: bool = False
-    _num_given: int = 0
+    prompt: Text | Annotated[list[Text], Field(min_length=1, fail_fast=True)]
+    model: Text | None = None
+    stop: Stop | Stops | None = None
+    echo: bool | None = None
+    return_full_text: bool | None = None
+    stream: bool | None = None
+    stream_options: dict[str, JsonValue] | None = None
+    user: Text | None = None
 
-    def add(self, part: str | None) -> str:
-        """Add what is written next, or None at the end; return what no later part can change."""
-        self.text += part or ""
-        settled = len(self.text)
-        starts = [(self.text.find(one), one) for one in self.stops if one in self.text]
-        if starts:  # the one that ends first, which a stream meets first
-            end, start = min((start + len(one), start) for start, one in starts)
-            self.text = self.text[: end if self.keeps_stop else start]
-            self.is_stopped, settled = True, len(self.text)
-        elif part is not None:
-            settled -= max((len(one) for one in self._begun if self.text.endswith(one)), default=0)
-        given = self.text[self._num_given : settled]
-        self._num_given += len(given)
-        return given
+    @property
+    def stops(self) -> list[str]:
+        """The stop sequences."""
+        return [self.stop] if isinstance(self.stop, str) else self.stop or []
 
-    @cached_property
-    def _begun(self) -> set[str]:
-        """What may become a stop sequence."""
-        return {one[:size] for one in self.stops for size in range(1, len(one))}
+    @property
+    def keeps_prompt(self) -> bool:
+        """Whether answers begin with the prompt."""
+        return bool(self.echo or self.return_full_text)
+
+    def list_prompts(self) -> list[str]:
+        """Return one prompt, or several, as a list."""
+        return [self.prompt] if isinstance(self.prompt, str) else self.prompt
+
+
+class GenerateBody(TextsBody):
+    """A request with texts to continue."""
+
+    stream: bool = False
 
 
 @dataclass
@@ -123,7 +124,13 @@ async def open_stream(
     generator: Generator = loaded.choose("generate", options)
     stream = WordStream(generator.loaded, generator.spacing, generator.options)
     try:
-        first = await call.run(stream, [text], truncate=truncate, most_tokens=loaded.max_length)
+        first = await call.run(
+            stream,
+            [text],
+            truncate=truncate,
+            most_tokens=loaded.max_length,
+            written_tokens=WORD_COST,
+        )
     except BaseException:
         stream.end()
         raise
@@ -141,7 +148,7 @@ async def send_words(
                 yield event
             if form.text.is_stopped:
                 break
-            found = await call.go_on(call.work)
+            found = await call.resume(call.work)
         for event in form.list_events(None):
             yield event
         call.failure = ""
@@ -263,8 +270,9 @@ def cut_answers(
         yield kept.text, "stop" if kept.is_stopped or answer.is_finished else "length"
 
 
-async def continue_texts(call: RequestContext, body: ContinueRequest) -> Any:
+async def continue_texts(call: RequestContext, _: str, given: Mapping[str, Any]) -> Any:
     """Return texts as the Hub's clients expect them: all answers to a text, or the best of each."""
+    body: ContinueRequest = read(ContinueRequest, given)
     parameters = body.parameters
     options, stops = translate_names(parameters.model_extra or {}), parameters.stop or []
     if body.stream:
@@ -310,4 +318,29 @@ ENDPOINTS = (
         Endpoint(path, complete, "openai", answer=Completions, media_types=(JSON, EVENTS))
         for path in (COMPLETIONS, OF_MODEL.rstrip("/") + COMPLETIONS)
     ),
+    Endpoint(OF_MODEL + "translate", compute_task, "openai", TextsBody, summary="Translate texts."),
+    Endpoint(
+        OF_MODEL + "summarize",
+        compute_task,
+        "openai",
+        TextsBody,
+        summary="Write or extract summaries.",
+    ),
 )
+
+
+def write_form(key: str) -> HubForm:
+    """Return the Hub's form of a task that writes a text, under its key."""
+    return HubForm(
+        WriteRequest,
+        lambda written, _: {key: written.text},
+        lambda parameters: translate_names(parameters.generate_parameters),
+        is_listed=True,
+    )
+
+
+HUB_FORMS = {
+    "generate": continue_texts,
+    "translate": write_form("translation_text").answer,
+    "summarize": write_form("summary_text").answer,
+}

@@ -6,6 +6,7 @@ import re
 import uuid
 from collections.abc import Iterable
 from contextlib import suppress
+from itertools import chain
 from typing import Any
 
 import orjson
@@ -19,7 +20,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Match, Route
 
 from bertkit.base.errors import BertkitError, locate_failure
-from bertkit.decoders import routes as decoder_routes
+from bertkit.base.wings import SERVER_ROUTES, list_installed, load_object
 from bertkit.serving.bodies import check_content, parse_body
 from bertkit.serving.errors import Reason, ServingError, describe_refusal, find_style, write_error
 from bertkit.serving.keys import Keys
@@ -30,13 +31,6 @@ from bertkit.serving.service import RequestContext, Service
 
 logger = logging.getLogger(__name__)
 
-ENDPOINTS = (
-    *tasks.ENDPOINTS,
-    *decoder_routes.ENDPOINTS,
-    *tei.ENDPOINTS,
-    *openai.ENDPOINTS,
-    *hub.ENDPOINTS,
-)
 MODEL_PATH = "/v1/models/{model}"  # before the path of a route that names no model itself
 MAX_NAME_CHARS = 80  # of a request
 # Each value of JSON takes far more memory and time than its text, and meanwhile nobody is answered.
@@ -59,7 +53,7 @@ def build_app(service: Service, keys: Keys, admin_keys: Keys) -> Starlette:
         """Describe the routes."""
         return api
 
-    paths = list_paths([*ENDPOINTS, Endpoint("/openapi.json", show, "tei", is_open=True)])
+    paths = list_paths([*list_endpoints(), Endpoint("/openapi.json", show, "tei", is_open=True)])
     api = describe_api(paths, has_keys=bool(keys))
     ends = [path.removeprefix(MODEL_PATH) for path, _ in paths if path.startswith(MODEL_PATH)]
     register_url_convertor("name", make_convertor(filter(None, ends)))
@@ -81,6 +75,13 @@ def build_app(service: Service, keys: Keys, admin_keys: Keys) -> Starlette:
             expose_headers=["retry-after", "x-request-id"],
         )
     return app
+
+
+def list_endpoints() -> list[Endpoint]:
+    """Return all endpoints, those of other wings included."""
+    others = map(load_object, list_installed(SERVER_ROUTES).values())
+    tables = tasks.ENDPOINTS, *others, tei.ENDPOINTS, openai.ENDPOINTS, hub.ENDPOINTS
+    return list(chain.from_iterable(tables))
 
 
 def make_convertor(ends: Iterable[str]) -> Convertor[str]:

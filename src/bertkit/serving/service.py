@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from bertkit.decoders.generation.generator import WordStream
 from bertkit.inference.fill_mask import MASK, FillMask
 from bertkit.inference.pipeline import Pipeline
 from bertkit.retrieval.search_pipeline import Searcher
@@ -18,7 +17,7 @@ from bertkit.serving.metrics import ServerMetrics
 from bertkit.serving.models import ReadyModel, ServedModel
 from bertkit.serving.settings import ServeSettings
 from bertkit.serving.sharing.errors import FailedError
-from bertkit.serving.sharing.work import MOST_TOKENS, Work, find_texts
+from bertkit.serving.sharing.work import MOST_TOKENS, Work, WritingOptions, find_texts
 
 logger = logging.getLogger(__name__)
 
@@ -27,8 +26,6 @@ MAX_FAILURES = 3  # batches in a row of which nothing could be computed
 LEAST_SECONDS_BETWEEN_LOADS = 60.0  # of a model that fails
 MAX_RELOADS = 2  # one that runs, and one that waits
 MAX_FOUND, MAX_CANDIDATES = 10_000, 100_000  # of all queries, and of all [MASK]s, of a request
-USUAL_TOKENS = 64  # that are written for a text where nothing limits them
-WORD_COST = 32  # of a word that is streamed: tokens that are read in about that time
 MAX_ROWS = 16  # sequences that are written at a time for a text
 
 
@@ -180,7 +177,7 @@ class RequestContext:
         self,
         task: str,
         inputs: Sequence[Any],
-        options: Mapping[str, Any] | None = None,
+        changes: Mapping[str, Any] | None = None,
         *,
         truncate: bool | None = None,
     ) -> list[Any]:
@@ -189,14 +186,18 @@ class RequestContext:
         Args:
             task: the name of the pipeline.
             inputs: one or more.
-            options: of the pipeline, that differ from its own.
+            changes: options that differ from the pipeline's own.
             truncate: whether inputs may be cut off; by default as the server's settings say.
         """
         loaded = self.find(task)
         most = MOST_TOKENS + 1 if task in WINDOWED else loaded.max_length
-        compute = loaded.choose(task, options or {})
+        compute = loaded.choose(task, changes or {})
         check_size(compute, inputs)
-        return await self.run(compute, inputs, truncate=truncate, most_tokens=most)
+        options = compute.options
+        written = options.written_tokens if isinstance(options, WritingOptions) else 0
+        return await self.run(
+            compute, inputs, truncate=truncate, most_tokens=most, written_tokens=written
+        )
 
     async def run(
         self,
@@ -205,6 +206,7 @@ class RequestContext:
         *,
         truncate: bool | None = None,
         most_tokens: int = MOST_TOKENS + 1,
+        written_tokens: int = 0,
     ) -> list[Any]:
         """Return what a pipeline, or a function of one input, gives in the model's thread."""
         settings = self.service.settings
@@ -220,12 +222,12 @@ class RequestContext:
             identity=self.identity,
             truncates=settings.auto_truncate if truncate is None else truncate,
             most_tokens=most_tokens,
-            written_tokens=count_written(compute),
+            written_tokens=written_tokens,
         )
-        return await self.go_on(self.work)
+        return await self.resume(self.work)
 
-    async def go_on(self, work: Work) -> list[Any]:
-        """Return what a work gives, or gives next."""
+    async def resume(self, work: Work) -> list[Any]:
+        """Return the next results."""
         settings = self.service.settings
         try:
             async with asyncio.timeout(self.begun + settings.timeout - time.monotonic()):
@@ -279,25 +281,13 @@ class RequestContext:
         REQUESTS.info("request", extra={"request": line})
 
 
-def count_written(compute: Any) -> int:
-    """Return how many tokens are written for an input, at most; 0 by what doesn't write."""
-    if isinstance(compute, WordStream):
-        return WORD_COST
-    options: Any = getattr(compute, "options", None)
-    if not hasattr(options, "max_tokens"):
-        return 0
-    num_rows: int = max(options.beams, options.num_answers)
-    return num_rows * int(options.max_tokens or USUAL_TOKENS)
-
-
 def check_size(pipeline: Pipeline[Any, Any], inputs: Sequence[Any]) -> None:
     """Refuse a request whose answer would take too much memory."""
     options: Any = pipeline.options
-    num_rows = max(getattr(options, "beams", 1), getattr(options, "num_answers", 1))
-    if num_rows > MAX_ROWS:
+    if isinstance(options, WritingOptions) and options.num_rows > MAX_ROWS:
         raise Reason.UNREADABLE.error(
             f"a server takes at most {MAX_ROWS} beams and answers, and the request asks for"
-            f" {num_rows:,}"
+            f" {options.num_rows:,}"
         )
     if isinstance(pipeline, FillMask):
         num_masks = sum(text.count(MASK) for text in inputs)

@@ -11,7 +11,7 @@ from schemathesis.checks import ignored_auth, positive_data_acceptance
 from tests.unit.serving.running import running
 
 from bertkit.checkpoints.hub import find_bundled
-from bertkit.serving.app import ENDPOINTS, list_paths
+from bertkit.serving.app import list_endpoints, list_paths
 from bertkit.serving.openapi import describe_api
 
 LEAST_ANSWERED = 42  # of 48 operations
@@ -52,7 +52,7 @@ MODELS = {  # which of them do a task, by the end of its path; the encoder does 
 
 def describe():
     """The API, with models and requests of the server below."""
-    description = describe_api(list_paths(ENDPOINTS), has_keys=False)
+    description = describe_api(list_paths(list_endpoints()), has_keys=False)
     for path, operations in description["paths"].items():
         for operation in operations.values():
             for parameter in operation.get("parameters", ()):

@@ -11,10 +11,10 @@ import tomllib
 import pytest
 import yaml
 
-from bertkit.serving.app import ENDPOINTS
+from bertkit.serving.app import list_endpoints
 from bertkit.serving.settings import ServeSettings
 
-OPEN_PATHS = {one.path for one in ENDPOINTS if one.is_open}
+OPEN_PATHS = {one.path for one in list_endpoints() if one.is_open}
 CACHE = "/cache"
 
 

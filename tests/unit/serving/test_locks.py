@@ -10,7 +10,7 @@ from starlette.routing import Route
 from tests.unit.serving.running import running
 
 from bertkit.base.errors import DamagedFileError, MissingFileError, SettingsError
-from bertkit.serving.app import ENDPOINTS, MAX_VALUES, build_app
+from bertkit.serving.app import MAX_VALUES, build_app, list_endpoints
 from bertkit.serving.keys import KEYS_VARIABLE, Keys
 from bertkit.serving.server import check_certificate
 from bertkit.serving.settings import ServeSettings
@@ -216,7 +216,7 @@ def list_lists(schema):
     return [schema] * is_one + [one for part in schema.values() for one in list_lists(part)]
 
 
-BODIES = dict.fromkeys(one.body for one in ENDPOINTS if one.body is not None)
+BODIES = dict.fromkeys(one.body for one in list_endpoints() if one.body is not None)
 
 
 @pytest.mark.parametrize("body", BODIES)

@@ -6,7 +6,7 @@ import jsonschema
 import pytest
 from openapi_spec_validator import validate
 
-from bertkit.serving.app import ENDPOINTS, build_app, list_paths
+from bertkit.serving.app import build_app, list_endpoints, list_paths
 from bertkit.serving.keys import Keys
 from bertkit.serving.openapi import describe_api
 from bertkit.serving.routes.answers import JSON, TaskResults
@@ -32,7 +32,7 @@ def test_the_description_is_valid_and_has_each_route(client, api):
 def test_keys_are_described_where_there_are_any(api):
     secured = [path for path, one in api["paths"].items() if "security" in str(one)]
     assert secured == ["/v1/models/{model}/reload", "/v1/reload"]
-    paths = list_paths(ENDPOINTS)
+    paths = list_paths(list_endpoints())
     described = describe_api(paths, has_keys=True)
     for path, endpoint in paths:
         operation = described["paths"][path][endpoint.method.lower()]
@@ -107,5 +107,5 @@ def test_an_empty_list_is_refused_as_the_description_says(client, api, path, bod
 
 
 def test_each_typed_answer_is_tried():
-    json = [one for one in ENDPOINTS if JSON in one.media_types]
+    json = [one for one in list_endpoints() if JSON in one.media_types]
     assert {one.path for one in json if one.answer is not TaskResults} <= REQUESTS.keys()

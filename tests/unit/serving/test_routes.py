@@ -21,7 +21,7 @@ from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.predictor import Predictor
 from bertkit.nn.packing import PackedBatch
 from bertkit.retrieval.search_index import SearchIndex
-from bertkit.serving.app import ENDPOINTS
+from bertkit.serving.app import list_endpoints
 from bertkit.serving.errors import ServingError
 from bertkit.serving.routes.answers import write_json
 from bertkit.serving.server import name_corpora
@@ -488,7 +488,7 @@ def test_a_request_that_is_refused_before_it_waits_ends_quietly(client, caplog):
 
 
 def test_paths_are_unique():
-    paths = [(one.method, one.path) for one in ENDPOINTS]
+    paths = [(one.method, one.path) for one in list_endpoints()]
     assert len(paths) == len(set(paths))
 
 

@@ -8,6 +8,8 @@ from pydantic import Field, create_model, model_validator
 from bertkit.base.errors import SettingsError
 from bertkit.base.settings import Settings, validate
 
+USUAL_TOKENS = 64  # that are written for a text where nothing limits them
+
 
 class DecodingSettings(Settings):
     """How the next tokens are chosen: the likeliest, by beam search, or drawn."""
@@ -65,6 +67,16 @@ class DecodingSettings(Settings):
         default=1, ge=1, le=1024, description="Answers to each text, the best first."
     )
     seed: int = Field(default=0, ge=0, description="What is drawn follows from this.")
+
+    @property
+    def num_rows(self) -> int:
+        """The number of sequences that are decoded in parallel for each text."""
+        return max(self.beams, self.num_answers)
+
+    @property
+    def written_tokens(self) -> int:
+        """The tokens that are written for a text in all its rows, at most or usually."""
+        return self.num_rows * (self.max_tokens or USUAL_TOKENS)
 
     @model_validator(mode="after")
     def _fit_together(self) -> Self:

@@ -237,9 +237,8 @@ class Generator(Pipeline[str, ContinuedText]):
     def compute_window(self, encoded: Sequence[Prompt]) -> list[list[Hypothesis]]:
         """Continue a window of texts, in batches of similar length."""
         options, limit = self.options, self.loaded.max_length
-        num_rows = max(options.beams, options.num_answers)
         most = limit if options.max_tokens is None else options.max_tokens
-        sizes = [min(limit, len(prompt.ids) + most) * num_rows for prompt in encoded]
+        sizes = [min(limit, len(prompt.ids) + most) * options.num_rows for prompt in encoded]
         return compute_in_batches(encoded, sizes, TOKENS_AT_A_TIME, self._continue)
 
     def decode_window(

@@ -196,7 +196,7 @@ class Seq2SeqGenerator(Pipeline[str, GeneratedText]):
         if self._device.type == "cpu":
             return cost
         most = limit_written(num_read, settings, self.saved.max_target_length)
-        return max(cost, count_rows(settings) * count_room(most) // KEPT_PER_TOKEN)
+        return max(cost, settings.num_rows * count_room(most) // KEPT_PER_TOKEN)
 
     def _decode(self, window: SourceWindow, chosen: Sequence[int]) -> list[list[Hypothesis]]:
         """Return the hypotheses of some texts of a window."""
@@ -242,12 +242,7 @@ class Seq2SeqGenerator(Pipeline[str, GeneratedText]):
 
 def count_written(settings: DecodingSettings) -> int:
     """Return the part of a text's batch cost that its output adds; it grows with its rows."""
-    return WRITTEN_TOKENS * max(1, count_rows(settings) // USUAL_ROWS)
-
-
-def count_rows(settings: DecodingSettings) -> int:
-    """Return the number of sequences decoded in parallel for each text."""
-    return max(settings.beams, settings.num_answers)
+    return WRITTEN_TOKENS * max(1, settings.num_rows // USUAL_ROWS)
 
 
 def limit_written(num_read: int, settings: DecodingSettings, most: int) -> int:

@@ -4,14 +4,16 @@ So it is with huggingface_hub's InferenceClient, whose requests have `parameters
 text-embeddings-inference. Answers have the Hub's forms.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from pydantic import ValidationError
 
 from bertkit.base.settings import describe_validation
-from bertkit.decoders.routes import continue_texts, translate_names
+from bertkit.base.wings import SERVER_HUB_FORMS, list_installed, load_object
 from bertkit.inference.fill_mask import MASK, FilledText
 from bertkit.serving.errors import Reason
 from bertkit.serving.routes.answers import Endpoint
@@ -20,14 +22,12 @@ from bertkit.serving.routes.requests import (
     AnyBody,
     Body,
     ClassifyRequest,
-    ContinueRequest,
     EmbedBody,
     OptionsRequest,
     PredictBody,
     RerankBody,
     SimilarityBody,
     TagRequest,
-    WriteRequest,
 )
 from bertkit.serving.routes.tei import compare, embed_inputs, predict, rerank, score_labels
 from bertkit.serving.service import RequestContext
@@ -57,13 +57,11 @@ async def infer(call: RequestContext, body: AnyBody) -> Any:
         if is_of_tei and "parameters" not in given:
             return await predict(call, read(PredictBody, given))
         return await classify(call, read(ClassifyRequest, given))
-    if task == "generate":
-        return await continue_texts(call, read(ContinueRequest, given))
-    if task not in FORMS:
+    if task not in load_forms():
         raise Reason.UNREADABLE.error(
             f"{call.model} is for the task {task}; POST to /v1/models/{call.model}/{task}"
         )
-    return await FORMS[task].answer(call, task, given)
+    return await load_forms()[task](call, task, given)
 
 
 def read(kind: type[Body], given: Mapping[str, Any]) -> Any:
@@ -170,23 +168,21 @@ def shape_answer(answer: Answer, parameters: Any) -> Any:
     return best[: parameters.top_k] if parameters.top_k > 1 else best[0]
 
 
-FORMS = {
-    "fill-mask": HubForm(OptionsRequest, shape_blanks, lambda given: given),
-    "tag": HubForm(TagRequest, shape_tags),
-    "answer": HubForm(AnswerRequest, shape_answer),
-    "translate": HubForm(
-        WriteRequest,
-        lambda written, _: {"translation_text": written.text},
-        lambda given: translate_names(given.generate_parameters),
-        is_listed=True,
-    ),
-    "summarize": HubForm(
-        WriteRequest,
-        lambda written, _: {"summary_text": written.text},
-        lambda given: translate_names(given.generate_parameters),
-        is_listed=True,
-    ),
+FORMS: dict[str, Callable[[RequestContext, str, Mapping[str, Any]], Awaitable[Any]]] = {
+    "fill-mask": HubForm(OptionsRequest, shape_blanks, lambda given: given).answer,
+    "tag": HubForm(TagRequest, shape_tags).answer,
+    "answer": HubForm(AnswerRequest, shape_answer).answer,
 }
+
+
+@cache
+def load_forms() -> Mapping[
+    str, Callable[[RequestContext, str, Mapping[str, Any]], Awaitable[Any]]
+]:
+    """Return how requests of each task are answered, those of other wings included."""
+    others = map(load_object, list_installed(SERVER_HUB_FORMS).values())
+    return dict(ChainMap(FORMS, *others))
+
 
 ENDPOINTS = tuple(
     Endpoint(path, infer, "tei")

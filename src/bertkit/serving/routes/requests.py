@@ -233,60 +233,6 @@ class AnswerParameters(OwnBody):
     handle_impossible_answer: bool | None = None
 
 
-class WriteParameters(OwnBody):
-    """How a text is written, under transformers' names or ours."""
-
-    generate_parameters: dict[str, JsonValue] = {}
-
-
-Stop = Annotated[str, Field(strict=True, min_length=1, max_length=200)]
-Stops = Annotated[list[Stop], Field(max_length=16, fail_fast=True)]
-
-
-class ContinueParameters(Body, extra="allow"):
-    """What is wanted of a continued text; further keys say how its tokens are chosen."""
-
-    stop: Stops | None = None
-    return_full_text: bool | None = None
-    details: Literal[False] | None = None
-
-
-class ContinueRequest(HubRequest[Text, ContinueParameters]):
-    """A request of the Hub's clients to continue a text."""
-
-    stream: bool = False  # type: ignore[assignment]
-
-
-class CompletionsBody(Body, extra="allow"):
-    """A request of `/v1/completions`, as OpenAI defines it.
-
-    Further keys say how tokens are chosen, under OpenAI's names, transformers' or ours.
-    """
-
-    prompt: Text | Annotated[list[Text], Field(min_length=1, fail_fast=True)]
-    model: Text | None = None
-    stop: Stop | Stops | None = None
-    echo: bool | None = None
-    return_full_text: bool | None = None
-    stream: bool | None = None
-    stream_options: dict[str, JsonValue] | None = None
-    user: Text | None = None
-
-    @property
-    def stops(self) -> list[str]:
-        """The stop sequences."""
-        return [self.stop] if isinstance(self.stop, str) else self.stop or []
-
-    @property
-    def keeps_prompt(self) -> bool:
-        """Whether answers begin with the prompt."""
-        return bool(self.echo or self.return_full_text)
-
-    def list_prompts(self) -> list[str]:
-        """Return one prompt, or several, as a list."""
-        return [self.prompt] if isinstance(self.prompt, str) else self.prompt
-
-
 class PairedText(Body):
     """A text, and perhaps a second one, as transformers' pipelines take them."""
 
@@ -311,7 +257,6 @@ def take_pair(text: str, pair: str | None = None) -> str | tuple[str, str]:
 OptionsRequest = HubRequest[Text, dict[str, JsonValue]]
 TagRequest = HubRequest[Text, TagParameters]
 AnswerRequest = HubRequest[Question, AnswerParameters]
-WriteRequest = HubRequest[Text, WriteParameters]
 
 
 class TaskBody(InputsBody[One], Generic[One], extra="forbid"):
@@ -343,12 +288,6 @@ class QuestionsBody(TaskBody[Question | Pair]):
 
 class ChoicesBody(TaskBody[Choices]):
     """A request with beginnings, each with its endings."""
-
-
-class GenerateBody(TextsBody):
-    """A request with texts to continue."""
-
-    stream: bool = False
 
 
 class AttentionOptions(OwnBody):

@@ -41,8 +41,6 @@ TASKS: Mapping[str, tuple[type[TaskBody[Any]], str]] = {
     "tag": (WordsBody, "Find entities, or other tags of words."),
     "answer": (QuestionsBody, "Answer questions with a part of a text."),
     "choose": (ChoicesBody, "Choose among endings."),
-    "translate": (TextsBody, "Translate texts."),
-    "summarize": (TextsBody, "Write or extract summaries."),
 }
 
 

@@ -4,12 +4,25 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from bertkit.base.errors import BertkitError
 
 MOST_TOKENS = 1 << 16  # of an input, by its characters
 CHARS_PER_TOKEN = 4
+
+
+@runtime_checkable
+class WritingOptions(Protocol):
+    """Options of a pipeline that writes texts."""
+
+    @property
+    def num_rows(self) -> int:
+        """The number of sequences that are written at a time for an input."""
+
+    @property
+    def written_tokens(self) -> int:
+        """The tokens of all of them, at most, or usually where nothing limits them."""
 
 
 @dataclass(eq=False)

@@ -112,7 +112,6 @@ _OF_TASKS = "bertkit.predict(model, rows), or call what bertkit.finetune or Pred
 # What to write instead of a command's name that is no function.
 _INSTEAD = {
     **dict.fromkeys(("answer", "choose", "classify", "extract", "regress", "tag"), _OF_TASKS),
-    "analogy": "bertkit.WordVectors.load(model).nearest(plus, minus)",
     "attention": "bertkit.view(text)",
     "features": "bertkit.FeatureExtractor.load(model)(texts)",
     "nearest": "bertkit.WordVectors.load(model).nearest(word)",

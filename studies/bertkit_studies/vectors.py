@@ -35,7 +35,7 @@ def skip_gram(
 ) -> None:
     """Train skip-gram word vectors (word2vec), for comparison with those of a BERT.
 
-    `bertkit nearest` and `bertkit analogy` read the folder. Each entry of the vocabulary has one
+    `bertkit nearest` reads the folder. Each entry of the vocabulary has one
     vector, whatever the sentence; a word that the vocabulary splits is the mean of its pieces.
 
     Training takes minutes and starts over if it is interrupted; a finished folder is left as it is.
@@ -46,7 +46,7 @@ def skip_gram(
 
         bertkit nearest skip-gram/ river
 
-        bertkit analogy skip-gram/ king woman --minus man
+        bertkit nearest skip-gram/ "king - man + woman"
 
     Args:
         data: Folder that `bertkit prepare` wrote, to train on.

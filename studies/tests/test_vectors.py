@@ -82,7 +82,7 @@ def test_nearest_compares_skip_gram_vectors(word_vectors, units, capsys):
 
 def test_analogy_adds_and_subtracts_skip_gram_vectors(word_vectors, units, capsys):
     words = one, other, minus = list(units)[:3]
-    found = list_neighbors(capsys, "analogy", word_vectors, one, other, "--minus", minus)
+    found = list_neighbors(capsys, "nearest", word_vectors, f"{one} + {other} - {minus}")
     assert found == rank(units, units[one] + units[other] - units[minus], set(words))
 
 

@@ -1,4 +1,4 @@
-"""`bertkit features`, `nearest` and `analogy` as a user runs them."""
+"""`bertkit features` and `nearest` as a user runs them."""
 
 import io
 import json
@@ -105,13 +105,24 @@ def test_flags_may_stand_in_a_file(model, texts, tmp_path, capsys):
     assert "[8] of layer 2, 0 (sum)" in err
 
 
-def test_an_analogy_is_answered(model, capsys):
-    out, _ = run(capsys, "analogy", model, "cat", "dog", "--minus", "hat", "--top-k", 2)
-    lines = out.splitlines()
-    assert lines[0] == "cat + dog - hat"
-    assert len(lines) == 3
-    found = json.loads(
-        run(capsys, "analogy", model, "cat", "--minus", "hat", "--minus=-", "--json")[0]
-    )
-    assert [word["word"] for word in found["minus"]] == ["hat", "-"]
-    assert not {"cat", "hat", "-"} & {each["token"] for each in found["neighbors"]}
+@pytest.mark.parametrize(
+    ("expression", "plus", "minus"),
+    [
+        ("cat + dog - hat", ["cat", "dog"], ["hat"]),
+        ("cat - hat - -", ["cat"], ["hat", "-"]),
+        ("- hat +  cat", ["cat"], ["hat"]),
+        ("-", ["-"], []),
+        ("cat-hat", ["cat-hat"], []),
+    ],
+)
+def test_words_are_added_and_subtracted(model, capsys, expression, plus, minus):
+    found = json.loads(run(capsys, "nearest", model, expression, "--json")[0])
+    assert [word["word"] for word in found["plus"]] == plus
+    assert [word["word"] for word in found["minus"]] == minus
+    assert not {*plus, *minus} & {each["token"] for each in found["neighbors"]}
+
+
+def test_a_sum_stands_above_its_neighbors(model, capsys):
+    out, _ = run(capsys, "nearest", model, "cat + dog - hat", "--top-k", 2)
+    assert out.splitlines()[0] == "cat + dog - hat"
+    assert len(out.splitlines()) == 3

@@ -60,10 +60,9 @@ REFUSED = {
         ("", "there is no word; give at least one"),
         ("zebra", "the word 'zebra' isn't covered by the vocabulary"),
         ("cat --layer 3", "there is no layer 3"),
-    ],
-    "analogy model": [
-        ("", "there is no word; give at least one to add"),
-        ("cat --minus cat", "cat - cat has length 0 at layer 0"),
+        ("'cat - cat'", "cat - cat has length 0 at layer 0"),
+        ("'cat + '", "'cat + ' has no word after +"),
+        ("'- cat'", "'- cat' has no word to add"),
     ],
     "evaluate model": [
         ("", "give one of: labeled data, --minimal-pairs, --held-out"),

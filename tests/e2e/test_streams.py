@@ -47,7 +47,6 @@ PRINTING = {
     "summarize": "summarize none none.txt",
     "features": "features none none.txt",
     "nearest": "nearest none a",
-    "analogy": "analogy none a",
     "attention": "attention --model none a",
     "view": "view --model none a --json",
     "inspect": "inspect none",

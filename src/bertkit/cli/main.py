@@ -49,7 +49,6 @@ COMMANDS = {
     "summarize": "bertkit.decoders.commands:summarize",
     "features": "bertkit.cli.vectors:features",
     "nearest": "bertkit.cli.vectors:nearest",
-    "analogy": "bertkit.cli.vectors:analogy",
     "attention": "bertkit.interpret.commands:attention",
     "view": "bertkit.interpret.commands:view",
     "inspect": "bertkit.cli.model_files:inspect",

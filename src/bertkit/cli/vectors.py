@@ -1,5 +1,6 @@
-"""Commands of vectors: embed, features, similarity; search, nearest, analogy."""
+"""Commands of vectors: embed, features, similarity, search, nearest."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -36,7 +37,7 @@ from bertkit.reports.text import format_number
 from bertkit.retrieval.settings import EmbedSettings, FeaturesSettings, SearchSettings
 
 if TYPE_CHECKING:
-    from bertkit.inference.embeddings.word_vectors import Neighbors, WordVectors
+    from bertkit.inference.embeddings.word_vectors import Neighbors
     from bertkit.retrieval.embed import EmbedResult
     from bertkit.retrieval.features import FeaturesResult
     from bertkit.retrieval.search_index import Hit
@@ -377,6 +378,9 @@ def describe_hits(query: str, hits: "list[Hit]") -> str:
     return "\n".join(lines)
 
 
+OPERATOR = re.compile(r"(?:^|\s+)([+-])(?:\s+|$)")
+
+
 def nearest(
     *words: Words,
     model: NamedModel = None,
@@ -384,7 +388,10 @@ def nearest(
     settings: WordVectorSettings = WordVectorSettings(),
     json: bool = False,
 ) -> None:
-    """List the entries of a vocabulary that are nearest to a word by cosine similarity.
+    """List the entries of a vocabulary that are nearest to a word, or to a sum of words, by cosine.
+
+    An argument such as "king - man + woman" adds and subtracts the vectors of its words, each
+    normalized to length 1 (3CosAdd); + and - stand between blanks.
 
     At layer 0, vectors are the word embeddings. At a higher layer, each entry goes through the
     model alone, as [CLS] entry [SEP], which takes far longer; this is done once per call, for all
@@ -393,8 +400,9 @@ def nearest(
     The model may also be a folder of `bertkit study skip-gram` or another network of the studies,
     which has word embeddings alone.
 
-    A word of several pieces gets the mean of their vectors; the pieces are printed. The word itself
-    and its pieces are excluded from the answer.
+    A word of several pieces gets the mean of their vectors; the pieces are printed. The words
+    themselves and their pieces are excluded from the answer, as is usual; without that, the answer
+    to a sum is often one of them.
 
     **Examples**
 
@@ -402,33 +410,51 @@ def nearest(
 
         bertkit nearest run/ bank --top-k 5
 
+        bertkit nearest "king - man + woman"
+
         bertkit nearest google-bert/bert-base-uncased bank river --layer -1
 
         bertkit nearest bert-base/ run --all-entries --json
 
     Args:
-        words: Words or entries of the vocabulary; each gets its own list. The first may be the
-            model.
+        words: Words or entries of the vocabulary, or sums of them; each gets its own list. The
+            first may be the model.
         top_k: Number of neighbors per word.
-        json: Print one JSON object per word.
+        json: Print one JSON object per list.
     """
-    vectors, words = _load_vectors(words, model, settings, "give at least one")
-    found = [vectors.nearest(word, top_k=top_k) for word in words]
-    for neighborhood in found:
-        print_result(neighborhood, describe_neighbors, json=json)
-
-
-def _load_vectors(
-    words: tuple[str, ...], model: str | None, settings: WordVectorSettings, advice: str
-) -> "tuple[WordVectors, tuple[str, ...]]":
-    """Return the vectors of a vocabulary, and the arguments that are words."""
     check_standard_output()
     model, words = take_model(words, model, "vectors")
     if not words:
-        raise InputError(f"there is no word; {advice}")
+        raise InputError("there is no word; give at least one")
     from bertkit.inference.embeddings.word_vectors import WordVectors
 
-    return WordVectors.load(model, settings), replace_surrogates(words)
+    sums = [read_sum(word) for word in replace_surrogates(words)]
+    vectors = WordVectors.load(model, settings)
+    for found in [vectors.nearest(plus, minus, top_k=top_k) for plus, minus in sums]:
+        print_result(found, describe_neighbors, json=json)
+
+
+def read_sum(expression: str) -> tuple[list[str], list[str]]:
+    """Return the words to add and to subtract in an expression such as `king - man + woman`.
+
+    An operator stands between blanks, so a hyphen within a word isn't one. A word may have blanks.
+
+    Raises:
+        InputError: an operator has no word after it, or there is no word to add.
+    """
+    if expression in ("+", "-"):  # an entry of the vocabulary
+        return [expression], []
+    first, *others = OPERATOR.split(expression)
+    terms = [("+", first)] if first or not others else []
+    terms += zip(others[::2], others[1::2], strict=True)
+    sums: dict[str, list[str]] = {"+": [], "-": []}
+    for sign, word in terms:
+        if others and not word.strip():
+            raise InputError(f"{expression!r} has no word after {sign}")
+        sums[sign].append(word.strip() if others else word)
+    if not sums["+"]:
+        raise InputError(f"{expression!r} has no word to add")
+    return sums["+"], sums["-"]
 
 
 def describe_neighbors(found: "Neighbors") -> str:
@@ -445,39 +471,3 @@ def describe_neighbors(found: "Neighbors") -> str:
         for neighbor in found.neighbors
     ]
     return "\n".join(lines)
-
-
-def analogy(
-    *words: Words,
-    model: NamedModel = None,
-    minus: list[str] | None = None,
-    top_k: int = 10,
-    settings: WordVectorSettings = WordVectorSettings(),
-    json: bool = False,
-) -> None:
-    """Solve a word analogy: kitten + dog - puppy.
-
-    Normalizes the vectors to length 1, adds those of the words, subtracts those of --minus, and
-    lists the entries of the vocabulary with the highest cosine to the sum (3CosAdd). The given
-    words and their pieces are excluded from the answer, as is usual; without that, the answer is
-    often one of them.
-
-    Layers, and words of several pieces, are handled as by `bertkit nearest`.
-
-    **Examples**
-
-        bertkit analogy kitten dog --minus puppy
-
-        bertkit analogy run/ kitten dog --minus puppy
-
-        bertkit analogy google-bert/bert-base-uncased king woman --minus man --top-k 5 --json
-
-    Args:
-        words: Words to add; the first argument may be the model.
-        minus: A word to subtract; repeat the flag for more.
-        top_k: Number of entries.
-        json: Print one JSON object.
-    """
-    vectors, words = _load_vectors(words, model, settings, "give at least one to add")
-    without = replace_surrogates(minus or ())
-    print_result(vectors.nearest(words, without, top_k=top_k), describe_neighbors, json=json)

@@ -10,7 +10,7 @@ from bertkit.base.output import open_output
 from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.checkpoints.sentence_modules import Pooling
 from bertkit.checkpoints.sentence_transformers import SentenceModel
-from bertkit.inference.onnx.export import EXPORTERS
+from bertkit.inference.onnx.export import write_onnx
 from bertkit.inference.onnx.models import find_kind
 from bertkit.jobs.convert import WrittenFolder, check_output, write_companions
 from bertkit.jobs.settings import ExportSettings
@@ -23,7 +23,7 @@ from bertkit.models.open_model import ARCHITECTURES, OpenModel
 class ExportResult(WrittenFolder):
     """The result of an export."""
 
-    target: str  # a key of `EXPORTERS`
+    target: str  # onnx
     outputs: tuple[str, ...]  # of the exported model
 
 
@@ -53,8 +53,7 @@ def _export(opened: OpenModel, output: Path, settings: ExportSettings) -> Export
     model = ARCHITECTURES[architecture].kind.from_pretrained(opened)
     modules, notes = choose_modules(opened.sentences)
     with durable_folder(output) as folder:
-        write = EXPORTERS[settings.to]
-        files, outputs = write(folder, model, kind, modules, settings.precision)
+        files, outputs = write_onnx(folder, model, kind, modules, settings.precision)
         content = describe_config(model.config.to_dict(), architecture, torch.float32)
         files[CONFIG_FILE] = write_json(folder / CONFIG_FILE, content)
         companions, remarks = write_companions(opened, folder, opened.sentences)
@@ -64,7 +63,7 @@ def _export(opened: OpenModel, output: Path, settings: ExportSettings) -> Export
         notes += (f"{architecture} was exported, without {' and '.join(unused)}",)
     return ExportResult(
         folder=output,
-        target=settings.to,
+        target="onnx",
         outputs=outputs,
         notes=notes + remarks,
         files=files | companions,

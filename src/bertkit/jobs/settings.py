@@ -59,7 +59,6 @@ def parse_size(text: str) -> int:
 class ExportSettings(Settings):
     """Settings of `bertkit export`."""
 
-    to: Literal["onnx"] = Field(default="onnx", description="Target format.")
     precision: Literal["fp32", "int8"] = Field(
         default="fp32",
         description="int8: the matrices of the linear layers as integers, for processors that"

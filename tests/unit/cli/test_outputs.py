@@ -61,7 +61,6 @@ CASES = [
 ]
 PRINTING = {
     "devices",
-    "analogy",
     "attention",
     "benchmark pretrain",
     "fill-mask",

@@ -281,7 +281,6 @@ def test_every_command_that_can_do_without_a_name_does(bundled, tmp_path, capsys
         ["view", "the cat saw a dog"],
         ["attention", "the cat saw a dog", "--token", "cat"],
         ["nearest", "cat"],
-        ["analogy", "cat", "dog", "--minus", "saw"],
         ["features", "texts.txt", "--output", "features.jsonl"],
     ):
         assert main(line) == 0, capsys.readouterr().err
@@ -321,7 +320,6 @@ def test_a_view_is_of_the_words_only_if_it_needs_them(bundled, capsys, words, pa
         ["view", "the cat saw a dog", "--json"],
         ["attention", "the cat saw a dog"],
         ["nearest", "cat", "--layer", "1"],
-        ["analogy", "cat", "dog", "--minus", "saw", "--layer", "1"],
     ],
     ids=lambda line: line[0],
 )

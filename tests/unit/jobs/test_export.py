@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from pydantic import ValidationError
 from tests.unit.inference.small import build_model, build_sentence_model, save_run
 
 from bertkit import Tokenizer
@@ -88,7 +87,7 @@ def test_a_file_in_the_wrong_place_is_named(source, output):
 
 def test_a_model_of_sentences_keeps_what_it_says(source, output):
     save_sentences(source)
-    result = export(source, output, ExportSettings(to="onnx"))
+    result = export(source, output, ExportSettings())
     assert result.outputs == ("last_hidden_state", "pooler_output", "sentence_embedding")
     files = {"modules.json", "sentence_bert_config.json", "1_Pooling/config.json"}
     assert files <= result.files.keys()
@@ -156,8 +155,3 @@ def test_something_that_comes_meanwhile_is_not_lost(source, output, monkeypatch)
     with pytest.raises(SettingsError, match="isn't empty"):
         export(source, output)
     assert [path.name for path in output.iterdir()] == ["thesis.txt"]
-
-
-def test_another_target_is_refused():
-    with pytest.raises(ValidationError, match="onnx"):
-        ExportSettings(to="tflite")

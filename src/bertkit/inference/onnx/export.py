@@ -1,13 +1,12 @@
-"""The export target onnx: `onnx/model.onnx`, which ONNX Runtime, transformers.js and others load.
+"""A model as ONNX: `onnx/model.onnx`, which ONNX Runtime, transformers.js and others load.
 
 With matrices of integers it is `onnx/model_quantized.onnx`. The weights of a large model are in a
 file beside it, `….onnx_data`, because a protocol buffer file holds at most two gigabytes and is
 read into memory whole. `bertkit.checkpoints.onnx_file` reads both files back.
 """
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from torch import Tensor
 
@@ -86,13 +85,3 @@ def _as_bytes(weight: Tensor) -> memoryview:
     """Return a weight as bytes: float32 or int8, little-endian, row-major."""
     values = weight.contiguous().numpy()
     return values.astype(values.dtype.newbyteorder("<"), copy=False).data.cast("B")
-
-
-# Writes a model and its sentence-embedding modules to a folder in a precision; returns file name →
-# record, and the names of the outputs.
-Exporter: TypeAlias = Callable[
-    [Path, PretrainedBert, ExportedKind, SentenceModel | None, Literal["fp32", "int8"]],
-    tuple[dict[str, FileRecord], tuple[str, ...]],
-]
-
-EXPORTERS: dict[str, Exporter] = {"onnx": write_onnx}

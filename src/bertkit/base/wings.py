@@ -18,6 +18,13 @@ Table = Mapping[str, str]  # addresses, `module:name`, by the name under which t
 SERVER_ROUTES: Table = {"decoders": "bertkit.decoders.routes:ENDPOINTS"}
 # By wing: how the server answers the Hub's requests of its tasks, as a mapping of functions.
 SERVER_HUB_FORMS: Table = {"decoders": "bertkit.decoders.routes:HUB_FORMS"}
+# Models other than BERT: the class of their config, by `model_type` of config.json.
+CONFIGS: Table = {
+    "encoder-decoder": "bertkit.decoders.config:EncoderDecoderConfig",
+    "bertkit-encoder-decoder": "bertkit.decoders.config:EncoderDecoderConfig",
+}
+# Files with which wings describe a model; they are fetched and listed with it.
+DESCRIPTIONS = ("bertkit_seq2seq.json",)
 
 
 def has_wing(address: str) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bertkit.base.errors import CheckpointError
+from bertkit.base.wings import CONFIGS
 
 ENGLISH = (
     "google-bert/bert-base-uncased is a BERT to fine-tune instead, and"
@@ -14,8 +15,8 @@ MULTILINGUAL = (
     " sentence-transformers/LaBSE one that embeds texts"
 )
 WRITING = (
-    "`bertkit finetune translate` and `summarize` train encoder-decoders, and `bertkit pretrain"
-    " --objective causal` a small model that continues texts"
+    "`bertkit finetune translate` and `summarize` train models that rewrite texts, and `bertkit"
+    " pretrain` a small model that continues texts (see --objective)"
 )
 # Name and advice by `model_type`.
 FAMILIES = {
@@ -42,6 +43,11 @@ FAMILIES = {
     "t5": ("T5", WRITING),
     "xlm-roberta": ("XLM-RoBERTa", MULTILINGUAL),
 }
+
+
+def is_bert(config: Mapping[str, Any]) -> bool:
+    """Whether the model isn't one that a wing adds, with tensor names of its own."""
+    return str(config.get("model_type")) not in CONFIGS
 
 
 def check_family(config: Mapping[str, Any], source: object) -> None:

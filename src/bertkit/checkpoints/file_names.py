@@ -1,11 +1,9 @@
-"""File names and size limits of model folders, for downloading and for reading.
+"""File names and size limits of model folders, for downloading and for reading; without torch."""
 
-This module imports nothing, so that a model can be fetched without torch.
-"""
+from bertkit.base import wings
 
 CONFIG_FILE = "config.json"
 TASK_FILE = "task.json"  # of a fine-tuned model: its task's inputs and outputs
-REWRITER_FILE = "bertkit_seq2seq.json"  # the same for a sequence-to-sequence model
 MODULES_FILE = "modules.json"  # of sentence-transformers
 MAX_MODULES = 16  # published models have two to five
 MODULES_LIMIT_BYTES = 1 << 20
@@ -25,7 +23,7 @@ DESCRIPTIONS = (
     CONFIG_FILE,
     *("vocab.txt", "tokenizer.json", "tokenizer_config.json"),
     *("special_tokens_map.json", "added_tokens.json"),
-    *(TASK_FILE, REWRITER_FILE),
+    *(TASK_FILE, *wings.DESCRIPTIONS),
     *(MODULES_FILE, "sentence_bert_config.json", "config_sentence_transformers.json"),
 )
 WEIGHTS = (

@@ -21,6 +21,7 @@ from bertkit.base.errors import (
 from bertkit.base.files import make_folder, read_json, write_json
 from bertkit.base.members import find_member, has_member
 from bertkit.checkpoints.checkpoint import Checkpoint, LazyTensor
+from bertkit.checkpoints.families import is_bert
 from bertkit.checkpoints.file_names import (
     CONFIG_FILE,
     CONFIG_LIMIT_BYTES,
@@ -33,17 +34,11 @@ from bertkit.checkpoints.file_names import (
     QUANTIZED_FILE,
     SAFETENSORS_FILE,
 )
-from bertkit.checkpoints.names import (
-    MODEL_TYPE,
-    OWN_MODEL_TYPE,
-    remove_wrappers,
-    rename_tensors,
-    show,
-)
+from bertkit.checkpoints.names import remove_wrappers, rename_tensors, show
 from bertkit.checkpoints.onnx_file import open_onnx
 from bertkit.checkpoints.pytorch_file import open_pytorch
 from bertkit.checkpoints.safetensors_file import MAX_TENSORS, open_safetensors, write_safetensors
-from bertkit.checkpoints.transfer import mark_own_head, unmark_own_head
+from bertkit.checkpoints.transfer import unmark_own_head
 
 MAX_SHARDS = 100  # BERT-Large needs one
 SHARD_BYTES = 5_000_000_000  # the size at which transformers splits
@@ -75,7 +70,7 @@ def open_huggingface(folder: Path) -> Checkpoint:
     """Read the config and the headers of the weights."""
     config = read_config(folder)
     tensors, files = open_weights(folder)
-    if is_encoder_decoder(config):
+    if not is_bert(config):
         tensors = dict(remove_wrappers(tensors))
     elif not is_own_network(config):
         tensors = unmark_own_head(rename_tensors(tensors))
@@ -86,11 +81,6 @@ def open_huggingface(folder: Path) -> Checkpoint:
         tensors=tensors,
         files=(folder / CONFIG_FILE, *files),
     )
-
-
-def is_encoder_decoder(config: Mapping[str, Any]) -> bool:
-    """Whether the model is an encoder-decoder, whose tensor names begin with their side's name."""
-    return config.get("model_type") in (MODEL_TYPE, OWN_MODEL_TYPE)
 
 
 def is_own_network(config: Mapping[str, Any]) -> bool:
@@ -179,8 +169,7 @@ def write_huggingface(
 ) -> dict[str, FileRecord]:
     """Write config and tensors under current names, sharded if they are large.
 
-    A bare encoder is written without the `bert.` prefix, as transformers does. A head that
-    transformers would compute differently is written in a shape that it refuses.
+    A bare encoder is written without the `bert.` prefix, as transformers does.
 
     Returns:
         Size and checksums of each file, by name.
@@ -188,7 +177,6 @@ def write_huggingface(
     make_folder(folder)
     if all(name.startswith("bert.") for name in tensors):
         tensors = {name.removeprefix("bert."): tensor for name, tensor in tensors.items()}
-    tensors = mark_own_head(config, tensors)
     shards = _cut_shards(tensors, shard_bytes)
     if len(shards) > MAX_SHARDS:
         raise SettingsError(

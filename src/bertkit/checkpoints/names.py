@@ -19,7 +19,7 @@ LAYER = "encoder.layers.{layer}"
 THEIR_LAYER = "bert.encoder.layer.{layer}"
 
 
-def _with_parameters(layers: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+def with_parameters(layers: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
     """Return the names of the weight and the bias of each layer."""
     return {
         f"{ours}.{kind}": tuple(f"{their}.{kind}" for their in theirs)
@@ -33,7 +33,7 @@ BERT_NAMES: dict[str, tuple[str, ...]] = {
     WORD_EMBEDDINGS: ("bert.embeddings.word_embeddings.weight",),
     f"{EMBEDDINGS}.position.weight": ("bert.embeddings.position_embeddings.weight",),
     f"{EMBEDDINGS}.token_type.weight": ("bert.embeddings.token_type_embeddings.weight",),
-    **_with_parameters(
+    **with_parameters(
         {
             f"{EMBEDDINGS}.norm": ["bert.embeddings.LayerNorm"],
             f"{LAYER}.attention.query_key_value": [
@@ -166,77 +166,3 @@ def count_parameters(
         if name not in names.dropped and names.copies.get(name) not in shapes:
             parts[names.find_part(name)] += math.prod(shape)
     return dict(parts)
-
-
-MODEL_TYPE = "encoder-decoder"
-# bertkit only, for what BERT's format lacks, such as the final norm of pre-norm layers.
-OWN_MODEL_TYPE = "bertkit-encoder-decoder"
-
-CROSS = f"{THEIR_LAYER}.crossattention"
-# Cross-attention of the decoder: our name: transformers' names, as in `BERT_NAMES`.
-CROSS_NAMES = _with_parameters(
-    {
-        f"{LAYER}.cross_attention.query": [f"{CROSS}.self.query"],
-        f"{LAYER}.cross_attention.key_value": [f"{CROSS}.self.key", f"{CROSS}.self.value"],
-        f"{LAYER}.cross_attention.output": [f"{CROSS}.output.dense"],
-        f"{LAYER}.cross_attention_norm": [f"{CROSS}.output.LayerNorm"],
-    }
-)
-FINAL_NORMS = _with_parameters(
-    {f"{side}.final_norm": [f"{side}.final_norm"] for side in ("encoder", "decoder")}
-)
-DECODER_NAMES = {**BERT_NAMES, **CROSS_NAMES}
-# Prefix of a foreign name: the part of the model, for counting parameters.
-SEQ2SEQ_PARTS = {
-    "encoder.embeddings": "encoder.embeddings",
-    "encoder.encoder": "encoder.layers",
-    "encoder.pooler": "encoder.pooler",
-    "decoder.bert.embeddings": "decoder.embeddings",
-    "decoder.bert.encoder": "decoder.layers",
-    "decoder.cls.predictions": "masked_lm",
-}
-HEAD = "masked_lm"
-LAYERS = "layers"
-
-
-def their_seq2seq_names(name: str) -> tuple[str, ...]:
-    """Return the foreign names for one of our names."""
-    if name in FINAL_NORMS:
-        return FINAL_NORMS[name]
-    side, _, rest = name.partition(".")
-    if side == HEAD:
-        return tuple(f"decoder.{their}" for their in BERT_NAMES[name])
-    layer = ""
-    key = f"encoder.{rest}"
-    if rest.startswith(f"{LAYERS}."):
-        _, layer, rest = rest.split(".", maxsplit=2)
-        key = f"{LAYER}.{rest}"
-    theirs = (their.format(layer=layer) for their in DECODER_NAMES[key])
-    if side == "encoder":
-        return tuple(f"encoder.{their.removeprefix('bert.')}" for their in theirs)
-    return tuple(f"decoder.{their}" for their in theirs)
-
-
-def find_seq2seq_part(name: str) -> str:
-    """Return the part of the model that a foreign tensor belongs to, or its name's beginning."""
-    words = name.split(".")
-    beginning = ".".join(words[:2])
-    return SEQ2SEQ_PARTS.get(beginning, SEQ2SEQ_PARTS.get(".".join(words[:3]), beginning))
-
-
-ENCODER_DECODER = NameTable(
-    their_seq2seq_names,
-    find_seq2seq_part,
-    copies={f"decoder.{copy}": f"decoder.{original}" for copy, original in COPIES.items()},
-    dropped=[
-        name
-        for their in DROPPED
-        for name in (f"encoder.{their.removeprefix('bert.')}", f"decoder.{their}")
-    ],
-)
-UNUSED_PARTS = ("encoder.pooler",)
-# Equal if encoder and decoder share their word embeddings.
-SHARED = (
-    "encoder.embeddings.word_embeddings.weight",
-    "decoder.bert.embeddings.word_embeddings.weight",
-)

@@ -26,8 +26,6 @@ FEATURE_BASED = "BertFeatureBased"
 CLASSIFIER = "classifier.weight"
 MARK = "qa_outputs.weight"
 MARK_SHAPE = (1,)
-# Left to right, these read the last token of a text in bertkit, and the first in transformers.
-READ_ONE_TOKEN = (["BertForSequenceClassification"], ["BertForMultipleChoice"])
 
 AnyTensor = Tensor | LazyTensor
 
@@ -166,17 +164,12 @@ def is_own_head(config: Mapping[str, Any]) -> bool:
     return config.get("architectures") == [FEATURE_BASED]
 
 
-def mark_own_head(
-    config: Mapping[str, Any], tensors: Mapping[str, AnyTensor]
-) -> dict[str, AnyTensor]:
-    """Return the tensors to store: of a head that transformers computes otherwise, none fits it."""
-    reads_last = config.get("is_decoder") and config.get("architectures") in READ_ONE_TOKEN
-    if CLASSIFIER not in tensors or not (reads_last or is_own_head(config)):
-        return dict(tensors)
+def mark_own_head(tensors: Mapping[str, AnyTensor], *, scores_tokens: bool) -> dict[str, AnyTensor]:
+    """Return the tensors with a classifier in a shape that other tools refuse."""
     weight = tensors[CLASSIFIER]
     num_scores, num_features = weight.shape
     marked = {**tensors, CLASSIFIER: _reshape(weight, (num_scores, 1, num_features))}
-    if is_own_head(config) and config["feature_head"]["scores"] == "token":
+    if scores_tokens:
         marked[MARK] = torch.zeros(MARK_SHAPE, dtype=weight.dtype)
     return marked
 

@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints.families import check_family
-from bertkit.checkpoints.names import MODEL_TYPE, OWN_MODEL_TYPE
+from bertkit.decoders.names import MODEL_TYPE, OWN_MODEL_TYPE
 from bertkit.models.bert.config import BertConfig, ModelConfig
 
 Id = Annotated[int, Field(ge=0, strict=True)]
@@ -109,6 +109,11 @@ class EncoderDecoderConfig(ModelConfig):
             if isinstance(half, dict):
                 check_family(half, source)
         return super().from_dict(values, source)
+
+    @property
+    def halves(self) -> tuple[BertConfig, BertConfig]:
+        """The configs of the encoder and of the decoder."""
+        return self.encoder, self.decoder
 
     @property
     def is_transformers_own(self) -> bool:

@@ -6,7 +6,6 @@ from typing import Self
 import torch
 
 from bertkit.base.errors import CheckpointError, InputError, pluralize
-from bertkit.checkpoints.file_names import REWRITER_FILE
 from bertkit.decoders.cross_attention import Memory
 from bertkit.decoders.decoding.beam import DecodingLimits
 from bertkit.decoders.decoding.search import decode
@@ -15,6 +14,7 @@ from bertkit.decoders.detokenization import Spacing
 from bertkit.decoders.generation.generator import SourceSequences, find_suppressed_tokens
 from bertkit.decoders.generation.seq2seq_generator import limit_written
 from bertkit.decoders.generation.settings import (
+    REWRITER_FILE,
     Seq2SeqSettingsFile,
     is_seq2seq_model,
     read_seq2seq_file,

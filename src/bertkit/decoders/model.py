@@ -16,10 +16,11 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.base.own_thread import in_own_thread
 from bertkit.checkpoints.checkpoint import Checkpoint
-from bertkit.checkpoints.names import ENCODER_DECODER, SHARED, UNUSED_PARTS
 from bertkit.checkpoints.transfer import import_tensors
+from bertkit.decoders.block import DecoderBlock, PreNormDecoderBlock
 from bertkit.decoders.config import EncoderDecoderConfig
 from bertkit.decoders.cross_attention import CrossAttentionCache, Memory
+from bertkit.decoders.names import ENCODER_DECODER, SHARED, UNUSED_PARTS
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertEncoder, build_embeddings, build_layers
 from bertkit.models.bert.heads import MaskedLMHead
@@ -27,7 +28,7 @@ from bertkit.models.bert.pretrained import PretrainedBert, pack_padded
 from bertkit.models.bert.weights import initialize, save_weights, without_memory
 from bertkit.models.open_model import OpenModel
 from bertkit.nn.attention import TokenBatch
-from bertkit.nn.block import DecoderBlock, PreNormDecoderBlock, PreNormEncoderBlock
+from bertkit.nn.block import PreNormEncoderBlock
 from bertkit.nn.embeddings import Embeddings, sinusoids
 from bertkit.nn.packing import PackedBatch, pad
 

@@ -32,7 +32,7 @@ from bertkit.checkpoints.sentence_transformers import SentenceModel, write_sente
 from bertkit.checkpoints.transfer import is_finite, list_problems, list_unequal_copies, report
 from bertkit.jobs.settings import ConvertSettings
 from bertkit.models.bert.feature_based import describe_modules
-from bertkit.models.bert.weights import describe_config
+from bertkit.models.bert.weights import describe_config, store_head
 from bertkit.models.open_model import OpenModel, expected_shapes
 from bertkit.tasks.saved import requires_pairs
 from bertkit.tokenization.folder import (
@@ -240,9 +240,9 @@ def _convert(opened: OpenModel, output: Path, settings: ConvertSettings) -> Conv
             pairs = requires_pairs(opened.folder)
             modules = describe_modules(opened.config, weights, length, reads_pairs=pairs)
         with durable_folder(output) as folder:
-            files = write_huggingface(
-                folder, describe_weights(opened, weights), weights, shard_bytes=settings.shard_bytes
-            )
+            config = describe_weights(opened, weights)
+            stored = store_head(config, weights)
+            files = write_huggingface(folder, config, stored, shard_bytes=settings.shard_bytes)
             companions, notes = write_companions(opened, folder, modules)
             check_output(output)  # again, because files may have appeared meanwhile
     shapes = {name: tensor.shape for name, tensor in weights.items()}

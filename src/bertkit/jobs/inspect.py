@@ -14,20 +14,13 @@ from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.checkpoints.formats import FORMATS, FileDescription
 from bertkit.checkpoints.huggingface import read_config
-from bertkit.checkpoints.names import (
-    BERT,
-    ENCODER_DECODER,
-    HEADS,
-    SHARED,
-    UNUSED_PARTS,
-    NameTable,
-    count_parameters,
-)
+from bertkit.checkpoints.names import BERT, HEADS, NameTable, count_parameters
 from bertkit.checkpoints.run_folder import find_checkpoint
 from bertkit.checkpoints.sentence_modules import Dense, Module, Normalize, Pooling
 from bertkit.checkpoints.transfer import list_problems, list_unequal_copies
 from bertkit.decoders.config import EncoderDecoderConfig
 from bertkit.decoders.model import ARCHITECTURE, EncoderDecoderModel
+from bertkit.decoders.names import ENCODER_DECODER, SHARED, UNUSED_PARTS
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.weights import without_memory
 from bertkit.models.open_model import ARCHITECTURES, OpenModel, expected_shapes

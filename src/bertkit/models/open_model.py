@@ -13,7 +13,9 @@ from torch import nn
 
 from bertkit.base.errors import CheckpointError, SettingsError
 from bertkit.base.members import has_member
+from bertkit.base.wings import CONFIGS, load_object
 from bertkit.checkpoints.checkpoint import Checkpoint
+from bertkit.checkpoints.families import is_bert
 from bertkit.checkpoints.formats import (
     SNAPSHOTS,
     FileDescription,
@@ -25,11 +27,9 @@ from bertkit.checkpoints.formats import (
     open_checkpoint,
 )
 from bertkit.checkpoints.hub import Part, find_bundled, resolve_model
-from bertkit.checkpoints.huggingface import is_encoder_decoder
 from bertkit.checkpoints.names import find_part, list_heads
 from bertkit.checkpoints.run_folder import find_checkpoint
 from bertkit.checkpoints.sentence_transformers import SentenceModel, read_sentence_model
-from bertkit.decoders.config import EncoderDecoderConfig
 from bertkit.models.bert.config import BertConfig, without_replaced_labels
 from bertkit.models.bert.encoder import BertEncoder, BertModel, Pooler
 from bertkit.models.bert.feature_based import BertFeatureBased
@@ -184,9 +184,19 @@ class OpenModel:
         return self.checkpoint.format == "sentence_transformers"
 
     @property
+    def is_bert(self) -> bool:
+        """Whether it is a BERT, and not one of the models that wings add (`CONFIGS`)."""
+        return is_bert(self.checkpoint.config)
+
+    @property
     def is_encoder_decoder(self) -> bool:
         """Whether it is an encoder-decoder."""
-        return is_encoder_decoder(self.checkpoint.config)
+        return not self.is_bert
+
+    @property
+    def is_bidirectional(self) -> bool:
+        """Whether its tokens attend to both sides, which its config says."""
+        return not self.is_causal
 
     @property
     def is_causal(self) -> bool:
@@ -201,11 +211,12 @@ class OpenModel:
 
     @cached_property
     def halves(self) -> tuple[BertConfig, ...]:
-        """The configs of an encoder-decoder's halves; of another model, its own alone."""
-        if not self.is_encoder_decoder:
+        """The configs of its parts, such as an encoder and a decoder; of a BERT, its own alone."""
+        if self.is_bert:
             return (self.config,)
-        config = EncoderDecoderConfig.from_dict(self.checkpoint.config, self.folder)
-        return config.encoder, config.decoder
+        kind = load_object(CONFIGS[self.checkpoint.config["model_type"]])
+        halves: tuple[BertConfig, ...] = kind.from_dict(self.checkpoint.config, self.folder).halves
+        return halves
 
     @cached_property
     def heads(self) -> tuple[str, ...]:

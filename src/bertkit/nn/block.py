@@ -1,4 +1,4 @@
-"""Encoder and decoder layers: attention and feed-forward, each with residual and layer norm.
+"""The layers of an encoder: attention and feed-forward, each with residual and layer norm.
 
 Source: Vaswani et al. 2017, section 3.1; Devlin et al. 2018, section 3.
 """
@@ -11,7 +11,6 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from bertkit.decoders.cross_attention import CrossAttention, CrossAttentionCache, Memory
 from bertkit.nn.attention import Dropout, SelfAttention, TokenBatch
 
 
@@ -57,28 +56,30 @@ class FeedForward(nn.Module):
 
 
 class Block(nn.Module):
-    """Sub-layers, each with dropout and residual, and layer normalization after it or before."""
+    """Sub-layers, each with dropout and residual, and layer normalization after it or before.
+
+    Args:
+        sub_layers: the sub-layers by name, in order; each gets a layer norm, `<name>_norm`.
+    """
 
     normalizes_first: ClassVar[bool] = False
+    attention: SelfAttention
+    attention_norm: nn.LayerNorm
+    feed_forward: FeedForward
+    feed_forward_norm: nn.LayerNorm
 
     def __init__(
         self,
-        attention: SelfAttention,
-        feed_forward: FeedForward,
-        cross_attention: CrossAttention | None = None,
         *,
         hidden_size: int,
         layer_norm_epsilon: float,
         dropout_rate: float,
+        **sub_layers: nn.Module,
     ) -> None:
         super().__init__()
-        self.attention = attention
-        self.attention_norm = nn.LayerNorm(hidden_size, eps=layer_norm_epsilon)
-        if cross_attention is not None:
-            self.cross_attention = cross_attention
-            self.cross_attention_norm = nn.LayerNorm(hidden_size, eps=layer_norm_epsilon)
-        self.feed_forward = feed_forward
-        self.feed_forward_norm = nn.LayerNorm(hidden_size, eps=layer_norm_epsilon)
+        for name, sub_layer in sub_layers.items():
+            self.add_module(name, sub_layer)
+            self.add_module(f"{name}_norm", nn.LayerNorm(hidden_size, eps=layer_norm_epsilon))
         self.dropout = Dropout(dropout_rate)
 
     def add(
@@ -115,28 +116,7 @@ class EncoderBlock(Block):
         return self.add(self.feed_forward_norm, self.feed_forward, tokens)
 
 
-class DecoderBlock(Block):
-    """Causal self-attention, cross-attention to the encoder's output, then feed-forward."""
-
-    def forward(
-        self,
-        tokens: Float[Tensor, "tokens hidden"],
-        batch: TokenBatch,
-        memory: Memory | CrossAttentionCache,
-    ) -> Float[Tensor, "tokens hidden"]:
-        """Return the layer's output for each target token."""
-        tokens = self.add(self.attention_norm, self.attention, tokens, batch)
-        tokens = self.add(self.cross_attention_norm, self.cross_attention, tokens, memory)
-        return self.add(self.feed_forward_norm, self.feed_forward, tokens)
-
-
 class PreNormEncoderBlock(EncoderBlock):
     """An `EncoderBlock` with layer norm before each sub-layer."""
-
-    normalizes_first = True
-
-
-class PreNormDecoderBlock(DecoderBlock):
-    """A `DecoderBlock` with layer norm before each sub-layer."""
 
     normalizes_first = True

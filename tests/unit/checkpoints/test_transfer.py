@@ -9,15 +9,7 @@ from torch import Tensor
 
 from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints.checkpoint import LazyTensor
-from bertkit.checkpoints.transfer import (
-    MARK,
-    export_tensors,
-    import_tensors,
-    is_finite,
-    mark_own_head,
-    unmark_own_head,
-)
-from bertkit.models.bert.feature_based import BertFeatureBased
+from bertkit.checkpoints.transfer import export_tensors, import_tensors, is_finite, unmark_own_head
 
 SELF = "bert.encoder.layer.0.attention.self"
 QKV = "encoder.layers.0.attention.query_key_value.bias"
@@ -25,12 +17,6 @@ WORDS = "encoder.embeddings.word.weight"
 TENSORS = {QKV: torch.arange(6.0), WORDS: torch.ones(3, 2)}
 SHAPES = {name: tuple(tensor.shape) for name, tensor in TENSORS.items()}
 SOURCE = Path("model")
-WEIGHT = torch.arange(6.0).reshape(2, 3)
-OWN = {"architectures": [BertFeatureBased.__name__], "feature_head": {"scores": "sequence"}}
-TAGGER = {**OWN, "feature_head": {"scores": "token"}}
-CAUSAL = {"architectures": ["BertForSequenceClassification"], "is_decoder": True}
-CAUSAL_TAGGER = {"architectures": ["BertForTokenClassification"], "is_decoder": True}
-PLAIN = {"architectures": ["BertForSequenceClassification"]}
 
 
 def lazy(tensors: dict[str, Tensor]) -> dict[str, LazyTensor]:
@@ -113,29 +99,6 @@ def test_a_copy_that_differs_is_refused(copy):
 def test_an_equal_copy_is_taken():
     foreign = export_tensors(TENSORS) | {"cls.predictions.decoder.weight": TENSORS[WORDS]}
     assert import_tensors(lazy(foreign), SHAPES, SOURCE)
-
-
-@pytest.mark.parametrize("config", [OWN, TAGGER, CAUSAL])
-@pytest.mark.parametrize("is_lazy", [True, False])
-def test_what_is_marked_is_read_as_it_was(config, is_lazy):
-    weight = as_lazy(WEIGHT) if is_lazy else WEIGHT
-    stored = mark_own_head(config, {"classifier.weight": weight, "classifier.bias": weight})
-    assert tuple(stored["classifier.weight"].shape) == (2, 1, 3)
-    assert (MARK in stored) == (config is TAGGER)
-    lazy = {
-        name: as_lazy(tensor) if isinstance(tensor, torch.Tensor) else tensor
-        for name, tensor in stored.items()
-    }
-    read = unmark_own_head(lazy)
-    assert read.keys() == {"classifier.weight", "classifier.bias"}
-    assert read["classifier.weight"].shape == (2, 3)
-    assert torch.equal(read["classifier.weight"].read(), WEIGHT)
-
-
-@pytest.mark.parametrize("config", [PLAIN, CAUSAL_TAGGER, {}])
-def test_heads_that_transformers_computes_alike_are_stored_as_they_are(config):
-    tensors = {"classifier.weight": WEIGHT}
-    assert mark_own_head(config, tensors) == tensors
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (2, 2, 3), (6,)])

@@ -1,10 +1,21 @@
 """Models without memory, and what is drawn for them."""
 
+import pytest
 import torch
+from tests.unit.inference.small import as_lazy
 
+from bertkit.checkpoints.transfer import MARK, unmark_own_head
 from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.feature_based import BertFeatureBased
 from bertkit.models.bert.heads import BertForPreTraining
-from bertkit.models.bert.weights import initialize, without_memory
+from bertkit.models.bert.weights import initialize, store_head, without_memory
+
+WEIGHT = torch.arange(6.0).reshape(2, 3)
+OWN = {"architectures": [BertFeatureBased.__name__], "feature_head": {"scores": "sequence"}}
+TAGGER = {**OWN, "feature_head": {"scores": "token"}}
+CAUSAL = {"architectures": ["BertForSequenceClassification"], "is_decoder": True}
+CAUSAL_TAGGER = {"architectures": ["BertForTokenClassification"], "is_decoder": True}
+PLAIN = {"architectures": ["BertForSequenceClassification"]}
 
 
 def test_a_model_without_memory_has_shapes_and_draws_nothing():
@@ -29,3 +40,26 @@ def test_what_is_drawn_is_cut_at_two_deviations_and_the_rest_is_plain():
         else:
             assert 0.4 < parameter.abs().max() <= 1.0, name
             assert abs(parameter.mean()) < 0.1, name
+
+
+@pytest.mark.parametrize("config", [OWN, TAGGER, CAUSAL])
+@pytest.mark.parametrize("is_lazy", [True, False])
+def test_what_is_marked_is_read_as_it_was(config, is_lazy):
+    weight = as_lazy(WEIGHT) if is_lazy else WEIGHT
+    stored = store_head(config, {"classifier.weight": weight, "classifier.bias": weight})
+    assert tuple(stored["classifier.weight"].shape) == (2, 1, 3)
+    assert (MARK in stored) == (config is TAGGER)
+    lazy = {
+        name: as_lazy(tensor) if isinstance(tensor, torch.Tensor) else tensor
+        for name, tensor in stored.items()
+    }
+    read = unmark_own_head(lazy)
+    assert read.keys() == {"classifier.weight", "classifier.bias"}
+    assert read["classifier.weight"].shape == (2, 3)
+    assert torch.equal(read["classifier.weight"].read(), WEIGHT)
+
+
+@pytest.mark.parametrize("config", [PLAIN, CAUSAL_TAGGER, {}])
+def test_heads_that_transformers_computes_alike_are_stored_as_they_are(config):
+    tensors = {"classifier.weight": WEIGHT}
+    assert store_head(config, tensors) == tensors

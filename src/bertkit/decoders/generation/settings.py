@@ -10,7 +10,6 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import BertkitError, CheckpointError
 from bertkit.base.members import find_member, has_member
 from bertkit.base.settings import Settings
-from bertkit.checkpoints.file_names import REWRITER_FILE
 from bertkit.decoders.decoding.settings import DecodingSettings
 
 
@@ -66,6 +65,7 @@ class SummarySettings(Settings):
 
 
 LIMIT_BYTES = 4 << 20
+REWRITER_FILE = "bertkit_seq2seq.json"
 KindName = Literal["translate", "summarize"]
 
 

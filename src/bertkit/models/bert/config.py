@@ -10,9 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from bertkit.base.errors import CheckpointError, InputError, SettingsError
 from bertkit.base.settings import describe_validation
-from bertkit.checkpoints.families import check_family
+from bertkit.checkpoints.families import check_family, is_bert
 from bertkit.checkpoints.file_names import CONFIG_LIMIT_BYTES
-from bertkit.checkpoints.names import MODEL_TYPE, OWN_MODEL_TYPE
 
 
 class ModelConfig(BaseModel):
@@ -269,7 +268,7 @@ class BertConfig(ModelConfig):
         Raises:
             CheckpointError: it isn't a BERT, is invalid, or asks for something unsupported.
         """
-        if values.get("model_type") in (MODEL_TYPE, OWN_MODEL_TYPE):
+        if not is_bert(values):
             raise CheckpointError(
                 f"{source} is an encoder-decoder, for `bertkit translate` or `bertkit summarize`; a"
                 " single BERT is needed here"

@@ -11,12 +11,11 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from bertkit.decoders.cross_attention import CrossAttention
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.pretrained import PaddingMask, PretrainedBert
 from bertkit.models.bert.weights import initialize
 from bertkit.nn.attention import SelfAttention, TokenBatch
-from bertkit.nn.block import Block, DecoderBlock, EncoderBlock, FeedForward
+from bertkit.nn.block import Block, EncoderBlock, FeedForward
 from bertkit.nn.embeddings import Embeddings
 from bertkit.nn.packing import PackedBatch, pad
 
@@ -108,12 +107,15 @@ def build_embeddings(config: BertConfig) -> Embeddings:
 def build_layers(config: BertConfig, block: type[Block]) -> nn.ModuleList:
     """Build the blocks of a config's sizes; attention is causal if it says so."""
     size = config.hidden_size
-    sizes = (size, config.num_attention_heads, config.attention_probs_dropout_prob)
     return nn.ModuleList(
         block(
-            SelfAttention(*sizes, is_causal=config.is_decoder),
-            FeedForward(size, config.intermediate_size, config.hidden_act),
-            CrossAttention(*sizes) if issubclass(block, DecoderBlock) else None,
+            attention=SelfAttention(
+                size,
+                config.num_attention_heads,
+                config.attention_probs_dropout_prob,
+                is_causal=config.is_decoder,
+            ),
+            feed_forward=FeedForward(size, config.intermediate_size, config.hidden_act),
             hidden_size=size,
             layer_norm_epsilon=config.layer_norm_eps,
             dropout_rate=config.hidden_dropout_prob,

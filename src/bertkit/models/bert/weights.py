@@ -15,7 +15,18 @@ from bertkit.base.own_thread import in_own_thread
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.huggingface import write_huggingface
 from bertkit.checkpoints.names import BERT, HEADS, NameTable, list_heads, their_names
-from bertkit.checkpoints.transfer import check_finite, export_tensors, import_tensors
+from bertkit.checkpoints.transfer import (
+    CLASSIFIER,
+    AnyTensor,
+    check_finite,
+    export_tensors,
+    import_tensors,
+    is_own_head,
+    mark_own_head,
+)
+
+# Left to right, these read the last token of a text in bertkit, and the first in transformers.
+READ_ONE_TOKEN = (["BertForSequenceClassification"], ["BertForMultipleChoice"])
 
 
 def initialize(model: nn.Module, standard_deviation: float) -> None:
@@ -143,7 +154,17 @@ def save_weights(
     check_finite(tensors)
     dtype = next(iter(tensors.values())).dtype
     content = describe_config(config, type(model).__name__, dtype)
-    return write_huggingface(folder, content, export_tensors(tensors, names))
+    return write_huggingface(folder, content, store_head(content, export_tensors(tensors, names)))
+
+
+def store_head(config: Mapping[str, Any], tensors: Mapping[str, AnyTensor]) -> dict[str, AnyTensor]:
+    """Return the tensors to store: a head that transformers computes otherwise is marked."""
+    is_own = is_own_head(config)
+    reads_last = config.get("is_decoder") and config.get("architectures") in READ_ONE_TOKEN
+    if CLASSIFIER not in tensors or not (is_own or reads_last):
+        return dict(tensors)
+    scores_tokens = is_own and config["feature_head"]["scores"] == "token"
+    return mark_own_head(tensors, scores_tokens=scores_tokens)
 
 
 def describe_config(

@@ -10,7 +10,6 @@ from tests.unit.inference.small_rewriter import build_rewriter, save_rewriter
 
 from bertkit.base.checksummed_json import write_checksummed_json
 from bertkit.base.errors import CheckpointError, DamagedFileError, InputError, SettingsError
-from bertkit.checkpoints.file_names import REWRITER_FILE
 from bertkit.decoders.decoding.beam import Hypothesis
 from bertkit.decoders.decoding.settings import DecodingOverrides, DecodingSettings
 from bertkit.decoders.generation import seq2seq_generator as module
@@ -20,7 +19,7 @@ from bertkit.decoders.generation.seq2seq_generator import (
     Seq2SeqGenerator,
     Translator,
 )
-from bertkit.decoders.generation.settings import is_seq2seq_model
+from bertkit.decoders.generation.settings import REWRITER_FILE, is_seq2seq_model
 from bertkit.inference import stream
 
 NOTHING = Hypothesis((), 0.0, 0.0, is_finished=True)

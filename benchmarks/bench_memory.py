@@ -16,11 +16,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench_step import build_batches, write_batches
+from bench_step import build_batches
 from generated_corpus import write_generated_corpus
 from peaks import check_system, watch_bertkit
 from pretraining_sides import SIDES, prepare_documentation
 from program import build_parser, write_figures
+from saved_batches import write_batches
 from sides import Sides
 
 BATCH_SIZE = 32

@@ -29,7 +29,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 
 from bertkit.data.order import ExampleKey, ExampleOrder, PlannedExample
 from bertkit.data.shards import ShardSet
@@ -39,11 +38,11 @@ from bertkit.models.bert.weights import without_memory
 from bertkit.recipes.pretrain.job import build_objective
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.tasks.objectives.bert import PreTrainingBatch
-from bertkit.tasks.objectives.objective import batch_tensors
 from bertkit.training.device import measure_peak
 from devices import Place, show_memory
 from pretraining_sides import prepare_documentation
 from program import Answer, build_parser, write_figures
+from saved_batches import write_batches
 from sides import Sides
 from turns import begin_table, format_row, show_ratio, spread
 
@@ -149,11 +148,6 @@ def first_of_each_length(batches: list[PreTrainingBatch]) -> list[int]:
     """Numbers of batches whose longest sequence is as long as none before."""
     longest = [max(batch.packed.lengths) for batch in batches]
     return [number for number, length in enumerate(longest) if longest.index(length) == number]
-
-
-def write_batches(folder: Path, batches: Sequence[PreTrainingBatch]) -> None:
-    for number, batch in enumerate(batches):
-        save_file(batch_tensors(batch), folder / f"{number:03d}.safetensors")
 
 
 def summarize(

@@ -12,18 +12,17 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from bertkit.models.bert.config import BertConfig
 from bertkit.tasks.objectives.bert import PreTrainingBatch
-from bertkit.tasks.objectives.objective import batch_from_tensors
 from bertkit.training.budget import peak_memory_bytes
 from bertkit.training.device import prepare_memory
 from devices import Place
 from minilm import read_config
 from pretraining_sides import Side, import_side
 from program import answer, obey
+from saved_batches import read_batches
 from sides import Stepper
 
 CPU = torch.device("cpu")
@@ -35,17 +34,13 @@ def main() -> None:
     if name in ("bertkit", "kept"):
         prepare_memory(CPU)  # as `bertkit pretrain` does
     side = import_side("bertkit" if name == "bertkit" else "transformers")
-    paths = sorted(Path(folder).glob("*.safetensors"))
     if Path(model_name).is_dir():
         config = read_config(Path(model_name))
         build = partial(side.load, Path(model_name))
     else:
         config = BertConfig.preset(model_name)
         build = partial(side.build, config)
-    given = [
-        side.give(batch_from_tensors(load_file(path), PreTrainingBatch, config, path))
-        for path in paths
-    ]
+    given = [side.give(batch) for batch in read_batches(Path(folder))]
     libraries_bytes = peak_memory_bytes(CPU)
     model = build().to(place.device)
     if name == "compiled":

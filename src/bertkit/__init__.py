@@ -115,7 +115,7 @@ _INSTEAD = {
     "attention": "bertkit.view(text)",
     "features": "bertkit.FeatureExtractor.load(model)(texts)",
     "nearest": "bertkit.WordVectors.load(model).nearest(word)",
-    **{name: f"the command `bertkit {name}`" for name in ("convert", "devices", "replay", "serve")},
+    **{name: f"the command `bertkit {name}`" for name in ("convert", "devices", "serve")},
 }
 _HOMES = {name: f"{home}:{name}" for home, names in _NAMES.items() for name in names.split()}
 

@@ -20,8 +20,10 @@ from bertkit.cli.main import main
 from bertkit.data.shards import ShardSet
 from bertkit.recipes.pretrain.job import held_out_batches
 from bertkit.recipes.pretrain.settings import PretrainSettings
+from bertkit.tasks.objectives.bert import BertObjective
 from bertkit.training import budget as training_budget
 from bertkit.training.budget import StepPace
+from bertkit.training.job import Scores
 from bertkit.training.log import CLOCK_FIELDS, read_log
 
 
@@ -303,6 +305,35 @@ def test_other_budgets_become_steps_and_stay(
     assert least <= num_steps <= most
     assert main(words) == 0
     assert json.loads(capsys.readouterr().out)["num_steps"] == num_steps
+
+
+def test_a_loss_that_is_not_finite_names_step_shard_and_examples(
+    workshop, tmp_path, monkeypatch, capsys
+):
+    keys, loss = [], BertObjective.loss
+
+    def spoil(model, batch):
+        scores = loss(model, batch)
+        if model.training:
+            keys.append(batch.keys)
+        if len(keys) > 2:
+            return Scores({name: torch.nan * sums for name, sums in scores.losses.items()}, {})
+        return scores
+
+    monkeypatch.setattr(BertObjective, "loss", staticmethod(spoil))
+    run = tmp_path / "run"
+    assert main(pretrain_words(workshop, run, "--max-skipped-steps", "2")) == 2
+    error = capsys.readouterr().err
+    (shard,) = ShardSet.open(workshop / "shards").train
+    for step, examples in enumerate(keys[2:], 3):
+        numbers = ", ".join(str(key.index) for key in examples)
+        named = f"{numbers} of shard {shard.name} in epoch 0"
+        assert f"step {step}: loss or gradient is not finite; the step was" in error
+        assert f"skipped (examples: {named}" in error
+    assert "that was 2 steps in a row: lower --learning-rate" in error
+    skipped = [row for row in rows(run) if row["event"] == "not-finite"]
+    assert [row["step"] for row in skipped] == [3, 4]
+    assert skipped[-1]["examples"] == named
 
 
 def test_dry_run_writes_nothing(workshop, tmp_path, capsys):

@@ -14,7 +14,6 @@ from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.cli.main import main
 from bertkit.tokenization.folder import read_max_length
 from bertkit.training.log import read_log
-from bertkit.training.step import list_dumps
 
 STEPS = 80
 
@@ -191,19 +190,6 @@ def test_what_contradicts_the_objective(workshop, trained, tmp_path, capsys):
     capsys.readouterr()
     assert begin(workshop, trained, "causal", steps=200) == 2
     assert "--objective bert → causal" in read_error(capsys)
-
-
-def test_a_step_left_to_right_is_shown_again(workshop, tmp_path, capsys):
-    run = tmp_path / "run"
-    words = pretrain_words(workshop, run, "--objective", "causal", steps=40)
-    words[words.index("--learning-rate") + 1] = "1e30"
-    assert main(words) == 2
-    capsys.readouterr()
-    assert main(["replay", str(list_dumps(run)[0]), "--json"]) == 0
-    facts = json.loads(capsys.readouterr().out)
-    assert facts["is_same"]
-    assert "clm_loss" in facts["metrics"]
-    assert all(example["text"].endswith("[SEP]") for example in facts["examples"])
 
 
 def test_it_is_fine_tuned_by_its_last_token(causal, tmp_path, capsys):

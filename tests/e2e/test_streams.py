@@ -36,7 +36,6 @@ PRINTING = {
     "benchmark serve": "benchmark serve none",
     "next-word": "next-word none a",
     "study skip-thought": "study skip-thought none a --file none.txt",
-    "replay": "replay none",
     "fill-mask": "fill-mask --model none a[MASK]",
     "next-sentence": "next-sentence --model none a b",
     "generate": "generate none a",

@@ -17,8 +17,6 @@ from typing import Any
 import pytest
 from tests.e2e.small import write_corpus
 from tests.faults.children import SEED
-from tests.unit.inference.small import save_small
-from tests.unit.training.jobs import build_job, vary
 
 from bertkit.base import checksummed_json
 from bertkit.base.checksummed_json import read_checksummed_json
@@ -40,8 +38,6 @@ from bertkit.tokenization.folder import TOKENIZER_FILES
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.log import read_log
 from bertkit.training.run import Run
-from bertkit.training.settings import TrainingSettings
-from bertkit.training.step import DumpRecord, read_dump, write_dump
 
 NUM_FLIPS = int(os.environ.get("BERTKIT_NUM_FLIPS", "10000"))
 HEADER_BYTES = 512
@@ -76,7 +72,6 @@ def targets(workshop, undisturbed, tmp_path_factory):
         *find_in_shards(folder / "shards"),
         *find_in_unit(folder / "unfinished"),
         *find_in_run(folder / "run"),
-        *find_in_dump(folder / "run"),
         *find_in_tokenizer(folder / "tokenizer"),
     ]
 
@@ -130,22 +125,6 @@ def find_in_run(folder: Path) -> list[Target]:
         *(Target(newest / name, partial(FillMask.load, folder, device="cpu")) for name in LOADED),
         *(Target(path, partial(verify_checkpoint, older)) for path in sorted(older.iterdir())),
     ]
-
-
-def find_in_dump(folder: Path) -> list[Target]:
-    settings = TrainingSettings(batch_size=6, accumulate=2)
-    job = vary(build_job(settings), save_architecture=save_small)
-    record = DumpRecord(
-        step=1,
-        num_micro_batches=2,
-        metrics={"loss": "nan"},
-        device="cpu",
-        precision="fp32",
-        settings=settings.model_dump(mode="json"),
-        versions={},
-    )
-    dump = write_dump(folder, record, job, job.batches_at(0))
-    return [Target(path, partial(read_dump, dump)) for path in sorted(dump.iterdir())]
 
 
 def find_in_tokenizer(folder: Path) -> list[Target]:
@@ -227,7 +206,6 @@ def read_unsealed(path: Path, **_: Any) -> Any:
         (MappedArray, "verify", lambda *_: None, ".tokens.npy"),
         (MappedArray, "verify_head", lambda *_: None, ".sentences.npy"),
         (run_folder, "verify_file", lambda *_: None, "model.safetensors"),
-        (run_folder, "verify_file", lambda *_: None, "batches.safetensors"),
         (tokenizer_folder, "verify_files", lambda *_: None, "tokenizer_config.json"),
         (checksummed_json, "is_intact_row", lambda _: True, "log.jsonl"),
     ],

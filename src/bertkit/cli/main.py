@@ -37,7 +37,6 @@ COMMANDS = {
     "prepare": "bertkit.cli.pretrain:prepare",
     "pretrain": "bertkit.cli.pretrain:pretrain",
     "benchmark pretrain": "bertkit.cli.pretrain:benchmark_pretrain",
-    "replay": "bertkit.cli.pretrain:replay",
     "report": "bertkit.cli.pretrain:report",
     "fill-mask": "bertkit.cli.language:fill_mask",
     "next-sentence": "bertkit.cli.language:next_sentence",
@@ -73,7 +72,7 @@ OPTIONS = Group("Options", sort_key=7)
 ARGUMENTS = Group("Arguments", sort_key=0)
 PARAMETERS = Group("Parameters", sort_key=1)
 GROUPS = {
-    **dict.fromkeys(("train-tokenizer", "prepare", "pretrain", "replay", "report"), PRETRAINING),
+    **dict.fromkeys(("train-tokenizer", "prepare", "pretrain", "report"), PRETRAINING),
     "benchmark": PRETRAINING,
     **dict.fromkeys(("evaluate", "translate"), FINE_TUNING),
     **dict.fromkeys(("inspect", "convert", "export", "devices"), FILES),

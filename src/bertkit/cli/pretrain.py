@@ -1,6 +1,5 @@
-"""Commands that pre-train: train-tokenizer, prepare, pretrain, replay, report, benchmark."""
+"""Commands that pre-train: train-tokenizer, prepare, pretrain, report, benchmark."""
 
-import math
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
@@ -16,7 +15,7 @@ from bertkit.base.remote import is_remote, show
 from bertkit.base.signals import stop_at_once
 from bertkit.cli.next_step import find_free, repeat_flags, suggest
 from bertkit.cli.output import check_share, describe_missing, print_result
-from bertkit.cli.texts import Words, describe_metrics, legible, open_in_browser, shorten
+from bertkit.cli.texts import Words, describe_metrics, legible, open_in_browser
 from bertkit.data.input_files import find_files
 from bertkit.data.problems import WARNING, name_problem
 from bertkit.data.sources import ReaderSettings
@@ -28,7 +27,6 @@ from bertkit.reports.text import format_percent
 if TYPE_CHECKING:
     from bertkit.recipes.prepare.run import PrepareResult
     from bertkit.recipes.pretrain.benchmark import LengthBenchmark, PretrainBenchmark
-    from bertkit.recipes.pretrain.replay import Replay
     from bertkit.recipes.pretrain.run import DryRun, PretrainResult
     from bertkit.recipes.report.run import ReportResult
     from bertkit.recipes.train_tokenizer import TrainTokenizerResult
@@ -299,71 +297,6 @@ def describe_estimate(name: str | None, estimate: "DryRun") -> str:
         f"the run: {pluralize(estimate.num_steps, 'step')}, about {estimate.seconds / 60:,.1f}"
         " minutes"
     )
-
-
-MOST_NAMES = 8
-MOST_CHARACTERS = 100
-
-
-def replay(dump: Path, /, *, fp64: bool = False, json: bool = False) -> None:
-    """Recompute a training step whose loss or gradient wasn't finite.
-
-    `bertkit pretrain` dumps the first few such steps of a run. The step is recomputed with the same
-    weights, batch and dropout, and not applied: prints its loss, the first module whose output
-    isn't finite, the parameters whose gradient isn't, and the texts.
-
-    **Examples**
-
-        bertkit replay run/dumps/step-00001234
-
-        bertkit replay run/dumps/step-00001234 --fp64
-
-    Args:
-        dump: Folder of the dump.
-        fp64: Compute in 64 bits; values that become finite were too large for the run's precision.
-        json: Print the result as one JSON object; numbers that aren't finite are null.
-    """
-    check_standard_output()
-    from bertkit.recipes.pretrain.replay import replay as run
-
-    print_result(run(dump, fp64=fp64), partial(describe_replay, fp64), json=json)
-
-
-def describe_replay(fp64: bool, result: "Replay") -> str:
-    """Describe the step, what isn't finite in it, and its texts."""
-    metrics = ", ".join(f"{name} {value:g}" for name, value in result.metrics.items())
-    lines = [f"step {result.step:,}{' in 64 bits' * fp64}: {metrics}"]
-    if not fp64:
-        lines.append(_compare(result))
-    elif result.is_finite:
-        lines.append(
-            "The result is finite in float64, so a value overflowed in the run's precision."
-        )
-    if result.first_module is not None:
-        name, micro_batch = result.first_module
-        lines.append(
-            f"first module with an output that isn't finite: {name} (micro-batch {micro_batch})"
-        )
-    elif not result.is_finite:
-        broken = [name for name, value in result.metrics.items() if not math.isfinite(value)]
-        lines.append(f"the output of every module is finite; not finite: {', '.join(broken)}")
-    for what, names in (("weights", result.broken_weights), ("gradients", result.broken_gradients)):
-        more = f", and {len(names) - MOST_NAMES} more" * (len(names) > MOST_NAMES)
-        lines.append(f"{what} that aren't finite: {', '.join(names[:MOST_NAMES]) or 'none'}{more}")
-    lines.append("examples, as epoch/shard/index and masked text:")
-    lines += [
-        f"  {example.name}  {shorten(example.text, MOST_CHARACTERS)}" for example in result.examples
-    ]
-    return "\n".join(lines)
-
-
-def _compare(result: "Replay") -> str:
-    if result.is_same:
-        return "Identical to the run, bit for bit."
-    recorded = ", ".join(f"{name} {value:g}" for name, value in result.recorded.items())
-    if not result.differences:
-        return f"In the run it was {recorded}, although software and machine are the same."
-    return f"In the run it was {recorded}. Differences: {'; '.join(result.differences)}."
 
 
 def report(

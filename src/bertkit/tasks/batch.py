@@ -121,19 +121,6 @@ def pack_sequences(sequences: Sequence[TokenSequence]) -> PackedBatch:
     )
 
 
-def batch_tensors(batch: TaskBatch) -> dict[str, Tensor]:
-    """Return the whole batch as named tensors, to be saved."""
-    return {
-        "input_ids": batch.packed.input_ids,
-        "token_type_ids": batch.packed.token_type_ids,
-        "position_ids": batch.packed.position_ids,
-        "lengths": torch.tensor(batch.packed.lengths),
-        "labels": batch.labels,
-        "num_sequences": torch.tensor(batch.num_sequences),
-        "numbers": torch.tensor(batch.numbers),
-    }
-
-
 class EncodedTable(Sequence[Encoded]):
     """A sequence of encoded examples with labels, stored compactly and rebuilt on access."""
 

@@ -12,8 +12,6 @@ import torch
 from torch import Tensor
 
 from bertkit.base.checksums import FileRecord
-from bertkit.base.files import write_json
-from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.training.device import (
     choose_device,
     choose_precision,
@@ -174,7 +172,6 @@ class Job(ABC, Generic[AnyBatch]):
         muon_learning_rate: peak learning rate of Muon for the matrices of Transformer blocks; None
             if AdamW updates everything.
         lookahead: makes micro-batches ahead, while the loop runs on a GPU.
-        can_replay: whether `bertkit replay` computes a dumped step again.
         source: what identifies the checkpoint of the first weights; empty if they are random, or
             the run's.
     """
@@ -188,7 +185,6 @@ class Job(ABC, Generic[AnyBatch]):
     watched: Watched | None = None
     lookahead: Lookahead | None = None
     example_names: str = "examples"
-    can_replay: bool = False
     source: dict[str, Any]
 
     @abstractmethod
@@ -218,21 +214,12 @@ class Job(ABC, Generic[AnyBatch]):
         """Return the floating-point operations of a training step on a micro-batch."""
 
     @abstractmethod
-    def batch_tensors(self, batch: AnyBatch) -> dict[str, Tensor]:
-        """Return a micro-batch as named tensors, for a dump."""
-
-    @abstractmethod
     def save_rest(self, folder: Path) -> dict[str, FileRecord]:
         """Write the files beside weights and config, such as the tokenizer's."""
 
     def save_model(self, folder: Path) -> dict[str, FileRecord]:
         """Write the model's files; return their records by file name."""
         return {**self.model.save_pretrained(folder), **self.save_rest(folder)}
-
-    def save_architecture(self, folder: Path) -> dict[str, FileRecord]:
-        """Write the same files, but the weights."""
-        config = write_json(folder / CONFIG_FILE, self.model.config.to_dict())
-        return {CONFIG_FILE: config, **self.save_rest(folder)}
 
     def learning_rate_scale(self, name: str) -> float:
         """Return the factor of a parameter's learning rate.
@@ -254,6 +241,10 @@ class Job(ABC, Generic[AnyBatch]):
         """Keep in a run's folder what the steps read again and again, within the block."""
         del folder
         return nullcontext()
+
+    def name_examples(self, step: int) -> str:
+        """Return the names of all examples of a step, for messages and the log."""
+        return ", ".join(batch.describe() for batch in self.batches_at(step))
 
     def batches_at(self, step: int) -> list[AnyBatch]:
         """Return all micro-batches of a step."""

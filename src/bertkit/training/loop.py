@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from typing import Any, Generic
 
-from bertkit.base.errors import NonFiniteError, StoppedError, StorageError, pluralize
+from bertkit.base.errors import NonFiniteError, StoppedError, pluralize
 from bertkit.base.signals import StopRequest, catch_stop_signals
 from bertkit.reports.text import format_metric
 from bertkit.training.budget import plan_steps
@@ -21,15 +21,8 @@ from bertkit.training.job import AnyBatch, Job, Watched, open_lookahead
 from bertkit.training.log import RunLog, SilentLog, current_observers, read_log
 from bertkit.training.ranks import Ranks
 from bertkit.training.replica import Replica
-from bertkit.training.run import Run, RunState, describe_versions
-from bertkit.training.step import (
-    DumpRecord,
-    StepResult,
-    align_weights,
-    has_room,
-    take_step,
-    write_dump,
-)
+from bertkit.training.run import Run, RunState
+from bertkit.training.step import StepResult, align_weights, take_step
 
 
 def follow(
@@ -226,7 +219,7 @@ class _Loop(Generic[AnyBatch]):
             current_observers().step(state.step, values)
             self._watch_loss(state.step, result)
         else:
-            self._report_skipped(state, result)
+            self._report_skipped(state)
         return state
 
     def _watch_loss(self, step: int, result: StepResult) -> None:
@@ -234,7 +227,7 @@ class _Loop(Generic[AnyBatch]):
         spike = self.spikes.see(step, result.metrics["loss"])
         if spike is None:
             return
-        examples = self._name_examples(step)
+        examples = self.job.name_examples(step - 1)
         self.log.write("spike", step, **asdict(spike), examples=examples)
         self.display.say(
             f"step {step:,}: the loss, {spike.loss:.3f}, is far above recent losses,"
@@ -242,47 +235,20 @@ class _Loop(Generic[AnyBatch]):
             f" ({self.job.example_names}: {examples})"
         )
 
-    def _name_examples(self, step: int) -> str:
-        """Return the names of all examples of a step, which is counted from 1."""
-        return ", ".join(batch.describe() for batch in self.job.batches_at(step - 1))
-
-    def _report_skipped(self, state: RunState, result: StepResult) -> None:
-        """Report and dump a step that was not applied; raise after too many of them in a row."""
-        examples = self._name_examples(state.step)
+    def _report_skipped(self, state: RunState) -> None:
+        """Report a step that was not applied; raise after too many of them in a row."""
+        examples = self.job.name_examples(state.step - 1)
         text = (
             f"step {state.step:,}: loss or gradient is not finite; the step was skipped"
             f" ({self.job.example_names}: {examples})"
         )
         self.display.say(text)  # before writing may fail
         self.log.write("not-finite", state.step, examples=examples)
-        self.replica.update(self.job.model)
-        if self.replica.ranks.is_first and has_room(self.run.folder, state.step):
-            self.display.say(self._dump(state.step, result))
         if state.num_skipped >= self.job.settings.max_skipped_steps:
             raise NonFiniteError(
                 f"{text}; that was {pluralize(state.num_skipped, 'step')} in a row:"
                 f" {AFTER_DIVERGENCE}"
             )
-
-    def _dump(self, step: int, result: StepResult) -> str:
-        """Dump the step, with the weights from before it, and return a message about the dump."""
-        batches = self.job.batches_at(step - 1)
-        record = DumpRecord(
-            step=step,
-            num_micro_batches=len(batches),
-            metrics={name: repr(value) for name, value in result.metrics.items()},
-            device=self.job.machine.device.type,
-            precision=self.job.machine.precision,
-            settings=self.job.settings.model_dump(mode="json"),
-            versions=describe_versions(self.job.machine.device, self.job.machine.precision),
-        )
-        try:
-            path = write_dump(self.run.folder, record, self.job, batches)
-        except StorageError as error:
-            return f"step {step:,} can't be replayed, because its dump wasn't written: {error}"
-        if self.job.can_replay:
-            return f"`bertkit replay {path}` replays step {step:,}"
-        return f"step {step:,} is saved with its weights and batches in {path}"
 
     def _evaluate(self, state: RunState) -> RunState:
         """Evaluate on held-out data and log it; return the same state if a signal interrupts it."""

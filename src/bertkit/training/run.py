@@ -38,7 +38,6 @@ from bertkit.training.settings import (
     OptimizationSettings,
     TrainingPrecision,
 )
-from bertkit.training.step import DUMPS
 
 
 def describe_versions(device: torch.device, precision: str) -> dict[str, str]:
@@ -161,8 +160,7 @@ class Run:
 
     def remove_unfinished(self) -> None:
         """Remove what a crash left unfinished; the caller holds the run's lock."""
-        for name in (CHECKPOINTS, DUMPS):
-            remove_litter(self.folder / name)
+        remove_litter(self.folder / CHECKPOINTS)
 
     def read_record(self) -> RunRecord | None:
         """Read the run's record; None for a new run."""

@@ -184,7 +184,6 @@ def plan_classifier(
         score=score,
         judge=score,
         count_operations=lambda net, batch: net.count_operations(batch.packed),
-        batch_tensors=batch_tensors,
         progress_metrics={"label_accuracy": "accuracy"},
         source={} if parent is None else describe_parent(parent),
     )
@@ -216,13 +215,3 @@ def score(model: RecurrentClassifier, batch: LabeledBatch) -> Scores:
     """Return the summed loss of a batch and the number of correct predictions."""
     loss, num_hits = model.loss(batch.packed, batch.labels)
     return Scores({"label": loss}, {"label": num_hits})
-
-
-def batch_tensors(batch: LabeledBatch) -> dict[str, Tensor]:
-    """Return a batch as named tensors."""
-    return {
-        "input_ids": batch.packed.input_ids,
-        "lengths": torch.tensor(batch.packed.lengths),
-        "labels": batch.labels,
-        "numbers": torch.from_numpy(batch.numbers),
-    }

@@ -7,7 +7,7 @@ from pathlib import Path
 from bertkit.data.order import PlannedExample
 from bertkit.data.shards import Shard, ShardSet
 from bertkit.decoders.causal_objective import CausalObjective
-from bertkit.tasks.objectives.objective import Examples, WordBatch, batch_tensors
+from bertkit.tasks.objectives.objective import Examples, WordBatch
 from bertkit.training.job import Scores
 from bertkit_studies.baselines.plan import BaselinePlan
 from bertkit_studies.baselines.run import RecurrentResult, train
@@ -109,7 +109,6 @@ def plan_language_model(data: Path, settings: LanguageModelSettings) -> Baseline
         score=score,
         judge=score,
         count_operations=count_operations,
-        batch_tensors=batch_tensors,
         progress_metrics={f"{NEXT}_accuracy": "next-word acc."},
     )
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from torch import Tensor
 
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Scores
@@ -33,7 +32,6 @@ class BaselinePlan:
         score: the training loss, as in `Job`.
         judge: the loss of held-out batches.
         count_operations: net and micro-batch → floating-point operations of a training step.
-        batch_tensors: as in `Job`.
         progress_metrics: as in `Job`.
         source: where the initial weights come from; empty if they are random.
     """
@@ -49,7 +47,6 @@ class BaselinePlan:
     score: Callable[[Any, Any], Scores]
     judge: Callable[[Any, Any], Scores]
     count_operations: Callable[[Any, Any], float]
-    batch_tensors: Callable[[Any], dict[str, Tensor]]
     progress_metrics: Mapping[str, str]
     num_micro_batches: int = 1
     source: Mapping[str, str] = field(default_factory=dict)

@@ -6,11 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from bertkit.base.checksums import FileRecord
-from bertkit.base.files import write_json
-from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.training import lifecycle
 from bertkit.training.budget import count_steps
@@ -81,18 +78,9 @@ class BaselineJob(Job[Any]):
         """Return the plan's count."""
         return self.plan.count_operations(self.model, batch)
 
-    def batch_tensors(self, batch: Any) -> dict[str, Tensor]:
-        """Return the plan's tensors."""
-        return self.plan.batch_tensors(batch)
-
     def save_rest(self, folder: Path) -> dict[str, FileRecord]:
         """Write the tokenizer."""
         return self.plan.tokenizer.save(folder)
-
-    def save_architecture(self, folder: Path) -> dict[str, FileRecord]:
-        """Write config and tokenizer."""
-        config = write_json(folder / CONFIG_FILE, self.model.config.model_dump(mode="json"))
-        return {CONFIG_FILE: config, **self.save_rest(folder)}
 
 
 class Baseline(Recipe[BaselineJob, RecurrentResult]):

@@ -171,7 +171,6 @@ def plan_skip_thought(data: Path, settings: SkipThoughtSettings) -> BaselinePlan
         score=score,
         judge=score,
         count_operations=count_operations,
-        batch_tensors=batch_tensors,
         progress_metrics={"before_accuracy": "word before", "after_accuracy": "word after"},
     )
 
@@ -193,16 +192,3 @@ def count_operations(model: SkipThought, batch: NeighborSentences) -> float:
     """Return the floating-point operations of a training step on a batch."""
     written = (one.packed for one in batch.neighbors.values())
     return model.count_operations(batch.middle, *written)
-
-
-def batch_tensors(batch: NeighborSentences) -> dict[str, Tensor]:
-    """Return a batch as named tensors."""
-    tensors = {
-        "middle_ids": batch.middle.input_ids,
-        "middle_lengths": torch.tensor(batch.middle.lengths),
-    }
-    for side, written in batch.neighbors.items():
-        tensors[f"{side}_ids"] = written.packed.input_ids
-        tensors[f"{side}_lengths"] = torch.tensor(written.packed.lengths)
-        tensors[f"{side}_labels"] = written.labels
-    return tensors

@@ -7,7 +7,7 @@ import numpy as np
 
 from bertkit.base.errors import InputError
 from bertkit.data.order import TokenBatchOrder
-from bertkit.decoders.seq2seq.token_pairs import PairBatch, TokenPairs, batch_tensors
+from bertkit.decoders.seq2seq.token_pairs import PairBatch, TokenPairs
 from bertkit.nn.packing import plan_batches
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Scores
@@ -72,7 +72,6 @@ def plan_translator(
         score=partial(score, smoothing=settings.label_smoothing),
         judge=score,
         count_operations=lambda net, batch: net.count_operations(batch.source, batch.target),
-        batch_tensors=batch_tensors,
         progress_metrics={"word_accuracy": "next word"},
     )
 

@@ -70,7 +70,6 @@ PRINTING = {
     "next-sentence",
     "score",
     "serve",
-    "replay",
     "similarity",
     "summarize",
 }

@@ -106,15 +106,9 @@ class LineJob(Job[Points]):
     def count_operations(self, batch: Points) -> float:
         return 2.0 * batch.num_tokens
 
-    def batch_tensors(self, batch: Points) -> dict[str, Tensor]:
-        return {"inputs": batch.inputs, "targets": batch.targets}
-
     def save_model(self, folder: Path) -> dict[str, FileRecord]:
         name = "model.safetensors"
         return {name: write_safetensors(folder / name, self.model.state_dict())}
-
-    def save_architecture(self, folder: Path) -> dict[str, FileRecord]:
-        return {}
 
     def save_rest(self, folder: Path) -> dict[str, FileRecord]:
         return {}
@@ -140,7 +134,7 @@ def load_weights(job: Job[Points], run: Run, state: RunState) -> None:
 
 
 def seal_again(checkpoint: Path, step: int) -> None:
-    """Seal a checkpoint or a dump that was changed, as if it had been written so."""
+    """Seal a checkpoint that was changed, as if it had been written so."""
     (checkpoint / "manifest.json").unlink()
     files = {path.name: record_file(path) for path in checkpoint.iterdir()}
     seal_checkpoint(checkpoint, step, files)

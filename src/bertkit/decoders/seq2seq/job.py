@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.progress import announce
@@ -18,7 +17,7 @@ from bertkit.decoders.generation.settings import Seq2SeqSettingsFile, write_seq2
 from bertkit.decoders.model import EncoderDecoderModel
 from bertkit.decoders.seq2seq.examples import PairData, encode_held_out, encode_training
 from bertkit.decoders.seq2seq.settings import DEFAULT_MINUTES, MOST_EPOCHS, Seq2SeqSettings
-from bertkit.decoders.seq2seq.token_pairs import PairBatch, batch_tensors
+from bertkit.decoders.seq2seq.token_pairs import PairBatch
 from bertkit.nn.packing import plan_batches
 from bertkit.reports.text import format_percent
 from bertkit.tasks.metrics.texts import WRITING_METRICS, WritingMetrics, find_perplexity
@@ -210,10 +209,6 @@ class Seq2SeqJob(Job[PairBatch]):
     def count_operations(self, batch: PairBatch) -> float:
         """Return the operations of encoder and decoder."""
         return float(self.model.count_operations(batch.source, batch.target))
-
-    def batch_tensors(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Return the token ids of both sides."""
-        return batch_tensors(batch)
 
     def save_rest(self, folder: Path) -> dict[str, FileRecord]:
         """Write the tokenizer, with the maximum source length, and settings of generation."""

@@ -156,15 +156,3 @@ def cut_lots(texts: Sequence[str]) -> Iterator[Sequence[str]]:
             yield texts[start:stop]
             start, num_chars = stop, 0
     yield texts[start:]
-
-
-def batch_tensors(batch: PairBatch) -> dict[str, Tensor]:
-    """Return a batch as named tensors, from which it can be rebuilt."""
-    return {
-        "source_ids": batch.source.input_ids,
-        "source_lengths": torch.tensor(batch.source.lengths),
-        "target_ids": batch.target.input_ids,
-        "target_lengths": torch.tensor(batch.target.lengths),
-        "labels": batch.labels,
-        "numbers": torch.from_numpy(batch.numbers),
-    }

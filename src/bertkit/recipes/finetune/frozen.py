@@ -27,14 +27,7 @@ from bertkit.base.progress import announce, show_progress
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.nn.packing import PackedBatch, plan_batches
 from bertkit.recipes.finetune.job import FineTuningJob
-from bertkit.tasks.batch import (
-    Encoded,
-    Logits,
-    TaskBatch,
-    TokenSequence,
-    batch_tensors,
-    pack_sequences,
-)
+from bertkit.tasks.batch import Encoded, Logits, TaskBatch, TokenSequence, pack_sequences
 from bertkit.training.job import Scores
 
 TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}
@@ -227,10 +220,6 @@ class FeatureJob(FineTuningJob):
             each.numel() for each in self.model.parameters() if each.requires_grad
         )
         return 6.0 * num_trained * len(batch.states)
-
-    def batch_tensors(self, batch: StateBatch) -> dict[str, Tensor]:  # type: ignore[override]
-        """Return token ids and labels."""
-        return batch_tensors(batch.examples)
 
 
 SUMMARIES_FOLDER = "summaries"

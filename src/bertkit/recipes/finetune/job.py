@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import SettingsError, pluralize
@@ -22,14 +22,7 @@ from bertkit.recipes.finetune.settings import (
     TOO_FEW_STEPS,
     FineTuneSettings,
 )
-from bertkit.tasks.batch import (
-    Encoded,
-    Logits,
-    TaskBatch,
-    batch_tensors,
-    compute_logits,
-    cut_by_scores,
-)
+from bertkit.tasks.batch import Encoded, Logits, TaskBatch, compute_logits, cut_by_scores
 from bertkit.tasks.saved import save_task
 from bertkit.tasks.task import Task
 from bertkit.training.job import Job, Machine, Scores, Watched
@@ -186,10 +179,6 @@ class FineTuningJob(Job[TaskBatch]):
     def count_operations(self, batch: TaskBatch) -> float:
         """Return the operations of encoder and head."""
         return float(self.model.count_operations(batch.packed))
-
-    def batch_tensors(self, batch: TaskBatch) -> dict[str, Tensor]:
-        """Return token ids and labels."""
-        return batch_tensors(batch)
 
     def save_tokenizer(self, folder: Path) -> dict[str, FileRecord]:
         """Write the tokenizer's files, with the maximum length at which transformers truncates."""

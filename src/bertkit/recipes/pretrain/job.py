@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import InputError, pluralize
@@ -31,7 +30,7 @@ from bertkit.tasks.metrics.texts import find_bits_per_character, find_perplexity
 from bertkit.tasks.objectives.bert import BertObjective
 from bertkit.tasks.objectives.masked_pairs import IS_RANDOM
 from bertkit.tasks.objectives.masking import MaskingSettings
-from bertkit.tasks.objectives.objective import Objective, WordBatch, batch_tensors
+from bertkit.tasks.objectives.objective import Objective, WordBatch
 from bertkit.tasks.objectives.settings import ObjectiveName
 from bertkit.tasks.objectives.table import OBJECTIVES
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -246,8 +245,6 @@ class PretrainingJob(Job[WordBatch]):
     """Training on the shards; in a second phase, if there is one, with longer examples."""
 
     settings: PretrainSettings
-    example_names = "examples epoch/shard/index"
-    can_replay = True
 
     def __init__(
         self,
@@ -340,6 +337,17 @@ class PretrainingJob(Job[WordBatch]):
             return job.cut(step - first, rank, num_ranks)
         return super().cut(step, rank, num_ranks)
 
+    def name_examples(self, step: int) -> str:
+        """Return the number of each example in its shard, with the names of the shards."""
+        numbers: dict[tuple[int, int], list[str]] = {}
+        for batch in self.batches_at(step):
+            for key in batch.keys:
+                numbers.setdefault((key.epoch, key.shard), []).append(str(key.index))
+        return "; ".join(
+            f"{', '.join(found)} of shard {self.shards.train[shard].name} in epoch {epoch}"
+            for (epoch, shard), found in numbers.items()
+        )
+
     def loss(self, model: WordScoringBert, batch: WordBatch) -> Scores:
         """Return the objective's losses."""
         return self.kind.loss(model, batch)
@@ -352,10 +360,6 @@ class PretrainingJob(Job[WordBatch]):
     def count_operations(self, batch: WordBatch) -> float:
         """Return the operations of encoder and heads."""
         return float(self.model.count_operations(batch.packed, len(batch.labels)))
-
-    def batch_tensors(self, batch: WordBatch) -> dict[str, Tensor]:
-        """Return the tensors that `bertkit replay` reads."""
-        return batch_tensors(batch)
 
     def save_rest(self, folder: Path) -> dict[str, FileRecord]:
         """Write the tokenizer, with the length that the positions were trained on."""

@@ -44,7 +44,6 @@ from bertkit.training.sections import (
     tabulate_settings,
     tabulate_speed,
 )
-from bertkit.training.step import list_dumps
 
 NUM_EXAMPLES, NUM_CANDIDATES = 6, 4
 MAX_BYTES = 2 << 30  # weights up to this size load and compute in seconds
@@ -371,19 +370,17 @@ def list_sizes(facts: RunFacts) -> dict[str, str | float]:
 def list_commands(facts: RunFacts) -> list[str]:
     """Return commands for the next steps with the run."""
     run, output = quote(str(facts.run.folder)), quote(str(facts.run.folder.parent))
-    dumps = [f"bertkit replay {quote(str(path))}" for path in list_dumps(facts.run.folder)[:1]]
     if facts.is_encoder_decoder and facts.is_finished:
-        return [f"bertkit {facts.task} {output} --help", *dumps]
+        return [f"bertkit {facts.task} {output} --help"]
     if facts.task is not None and facts.result is None:
-        return ["bertkit finetune --help", *dumps]
+        return ["bertkit finetune --help"]
     if facts.task is not None:
-        return [f"bertkit {facts.task} --help", f"bertkit evaluate {output} TEST-FILE", *dumps]
+        return [f"bertkit {facts.task} --help", f"bertkit evaluate {output} TEST-FILE"]
     if facts.checkpoint is None:
-        return ["bertkit pretrain --help", *dumps]
+        return ["bertkit pretrain --help"]
     command, text = choose_trial(facts.shards, facts.objective)
     return [
         f"bertkit {command} {run} {quote(text)}",
         f"bertkit inspect {run}",
         f"bertkit finetune classify --model {run} --train TRAIN-FILE --output OUTPUT",
-        *dumps,
     ]

@@ -25,8 +25,6 @@ from bertkit.training.job import Scores
 class PreTrainingBatch(MaskedBatch):
     """A masked batch of sentence pairs with its targets."""
 
-    label_limits = MappingProxyType({"next_sentence_labels": 2})
-
     next_sentence_labels: Int[Tensor, " sequences"]  # 0 where B follows A, 1 where it doesn't
 
     @property

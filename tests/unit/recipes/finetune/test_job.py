@@ -212,15 +212,10 @@ def test_a_frozen_layer_stays_frozen_when_a_run_is_taken_up(sources, tmp_path, m
         load_checkpoint(job, run, 3)
 
 
-def test_checkpoints_and_dumps_say_which_task_they_are_for(job, tmp_path):
-    for name, save in (("model", job.save_model), ("architecture", job.save_architecture)):
-        folder = tmp_path / name
-        folder.mkdir()
-        files = save(folder)
-        assert {"task.json", "config.json", "vocab.txt"} <= files.keys()
-        assert set(files) == {path.name for path in folder.iterdir()}
-    tensors = job.batch_tensors(job.batches_at(0)[0])
-    assert all(isinstance(tensor, torch.Tensor) for tensor in tensors.values())
+def test_checkpoints_say_which_task_they_are_for(job, tmp_path):
+    files = job.save_model(tmp_path)
+    assert {"task.json", "config.json", "vocab.txt"} <= files.keys()
+    assert set(files) == {path.name for path in tmp_path.iterdir()}
 
 
 def test_the_baseline_says_the_most_frequent_label(job):

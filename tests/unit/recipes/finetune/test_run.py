@@ -10,7 +10,6 @@ from tests.unit.recipes.stopping import flip_last_bit, interrupt, read_files, re
 
 from bertkit.base.checksummed_json import write_checksummed_json
 from bertkit.base.errors import (
-    CheckpointError,
     DamagedFileError,
     InputError,
     MissingFileError,
@@ -26,7 +25,6 @@ from bertkit.inference.predictor import Classifier
 from bertkit.recipes.finetune import result as result_module
 from bertkit.recipes.finetune import run as recipe
 from bertkit.recipes.finetune.run import finetune
-from bertkit.recipes.pretrain.replay import replay
 from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.regress import RegressSettings
 from bertkit.training import lifecycle, loop
@@ -410,14 +408,8 @@ def test_a_model_that_learns_nothing_is_told(sources, tmp_path):
 
 def test_a_loss_that_goes_to_infinity_ends_the_run(sources, tmp_path, capsys):
     settings = QUICK.model_copy(update={"learning_rate": 1e30, "max_skipped_steps": 2})
-    with pytest.raises(NonFiniteError):
+    with pytest.raises(NonFiniteError, match=r"examples: [0-9].* 2 steps in a row: lower"):
         finetune(sources, tmp_path / "out", TASK, settings)
-    dumps = sorted((tmp_path / "out" / "run" / "dumps").iterdir())
-    assert str(dumps[0]) in capsys.readouterr().err
-    with pytest.raises(
-        CheckpointError, match="is of `bertkit finetune`, whose steps can't be replayed"
-    ):
-        replay(dumps[0])
 
 
 def test_a_regression_that_diverges_ends_as_such(made, tmp_path):

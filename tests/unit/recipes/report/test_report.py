@@ -33,7 +33,6 @@ from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.report.run import report, summarize_run
 from bertkit.recipes.settings import ReportSettings
 from bertkit.training.run import LOG_FILE, RECORD_FILE
-from bertkit.training.step import dump_path
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 
@@ -180,11 +179,10 @@ def test_a_run_that_grew_after_it_was_finished_is_not_finished(tmp_path):
     assert "It isn’t finished" in render(write_run(tmp_path / "run", num_steps=NUM_STEPS + 1))
 
 
-def test_spikes_and_skipped_steps_are_listed_with_the_way_to_see_them_again(tmp_path):
+def test_spikes_and_skipped_steps_are_listed(tmp_path):
     spike = {"event": "spike", "step": 7, "loss": 11.5, "expected": 8.25, "examples": "0/1/2"}
     skipped = [{"event": "not-finite", "step": step, "examples": "0/3/4"} for step in range(8, 38)]
     run = write_run(tmp_path / "run", [train_row(7), spike, *skipped])
-    dump_path(run, 8).mkdir(parents=True)
     html = render(run)
     row = "<td>7</td><td>loss far above recent losses</td><td>11.500</td><td>8.250</td>"
     assert f"{row}<td>0/1/2</td>" in html
@@ -192,7 +190,6 @@ def test_spikes_and_skipped_steps_are_listed_with_the_way_to_see_them_again(tmp_
     assert "30 × loss or gradient not finite: step skipped" in html
     assert html.count("<td>loss or gradient not finite") == 19
     assert "37 of 40 steps" in html
-    assert f"bertkit replay {dump_path(run, 8)}" in html
 
 
 def test_a_fine_tuned_model_is_shown_by_epochs_with_its_worth(tmp_path):

@@ -23,6 +23,8 @@ CONFIGS: Table = {
     "encoder-decoder": "bertkit.decoders.config:EncoderDecoderConfig",
     "bertkit-encoder-decoder": "bertkit.decoders.config:EncoderDecoderConfig",
 }
+# Likewise, what `bertkit inspect` says of them: a subclass of `Anatomy`.
+ANATOMIES: Table = dict.fromkeys(CONFIGS, "bertkit.decoders.anatomy:EncoderDecoder")
 # Files with which wings describe a model; they are fetched and listed with it.
 DESCRIPTIONS = ("bertkit_seq2seq.json",)
 

@@ -21,7 +21,7 @@ from bertkit.tasks.objectives.settings import ObjectiveSettings
 if TYPE_CHECKING:
     from bertkit.jobs.convert import WrittenFolder
     from bertkit.jobs.inspect import ModelDescription
-    from bertkit.jobs.training_examples import ExampleCounts, ShownExamples
+    from bertkit.tasks.objectives.shown_examples import ExampleCounts, ShownExamples
     from bertkit.training.device import DeviceReport
 
 EXAMPLES = Group("Training examples", sort_key=2)
@@ -71,7 +71,7 @@ def inspect(
     """
     check_standard_output()
     if examples is not None:
-        from bertkit.jobs.training_examples import show_examples
+        from bertkit.tasks.objectives.shown_examples import show_examples
 
         shown = show_examples(Path(source), examples, settings, seed or 0)
         print_result(shown, lambda shown: "\n".join(_list_examples(shown)), json=json)
@@ -94,8 +94,7 @@ def describe_model(description: "ModelDescription") -> str:
 def _list_examples(shown: "ShownExamples") -> Iterator[str]:
     """Yield training examples, and counts of all that were looked at."""
     for number, example in enumerate(shown.examples, start=1):
-        relation = {None: "", True: ": IsNext", False: ": NotNext"}[example.is_next]
-        yield f"example {number}{relation}"
+        yield f"example {number}{f': {example.relation}' if example.relation else ''}"
         for name, segment in zip("AB", example.segments, strict=True):
             words = [text if label is None else f"{text}→{label}" for text, label in segment]
             text = printable(" ".join(words))
@@ -111,16 +110,15 @@ def _list_counts(counts: "ExampleCounts") -> Iterator[str]:
     chosen = {"[MASK]": counts.masked, "random word": counts.random, "unchanged": counts.kept}
     for name, number in chosen.items():
         yield f"  {name:<12}{number:>7,}  {format_percent(number / max(1, counts.chosen)):>7}"
-    if counts.is_next is not None and counts.not_next is not None:
-        for name, number in (("IsNext", counts.is_next), ("NotNext", counts.not_next)):
-            yield f"  {name:<12}{number:>7,}  {format_percent(number / counts.examples):>7}"
+    for name, number in counts.relations.items():
+        yield f"  {name:<12}{number:>7,}  {format_percent(number / counts.examples):>7}"
 
 
 def _list_rows(description: "ModelDescription") -> Iterator[tuple[str, str]]:
     """Yield the rows of the table."""
     yield "model", f"{description.architecture}, in {description.folder}"
     yield "format", description.format
-    yield from _list_sizes(description)
+    yield from description.list_sizes()
     yield "heads", ", ".join(description.heads) or "none"
     if labels := description.labels:
         more = f" and {len(labels) - SHOWN_LABELS:,} more" if len(labels) > SHOWN_LABELS else ""
@@ -147,40 +145,6 @@ def _list_rows(description: "ModelDescription") -> Iterator[tuple[str, str]]:
         yield "" if number else "problems", problem
     if len(problems) > SHOWN_PROBLEMS:
         yield "", f"and {len(problems) - SHOWN_PROBLEMS:,} more; --json has all"
-
-
-def _list_sizes(description: "ModelDescription") -> Iterator[tuple[str, str]]:
-    if description.num_attention_heads is None:
-        return
-    config, num_heads = description.config, description.num_attention_heads
-    if "encoder" in config:
-        yield "encoder", _describe_sizes(config["encoder"])
-        yield "decoder", _describe_sizes(config["decoder"])
-        words = (
-            "shared word embeddings" if config["shares_embeddings"] else "separate word embeddings"
-        )
-        norms = "before" if config["normalizes_first"] else "after"
-        yield "joined", f"{words}, {config['positions']} positions, norms {norms} each part"
-        yield (
-            "attention",
-            f"{pluralize(num_heads, 'head')}, including the decoder's self- and cross-attention",
-        )
-        return
-    yield "sizes", _describe_sizes(config)
-    yield (
-        "attention",
-        f"{pluralize(num_heads, 'head')} ({config['num_attention_heads']} in each layer)",
-    )
-    if config.get("is_decoder"):
-        yield "reads", "left to right"
-
-
-def _describe_sizes(config: dict[str, Any]) -> str:
-    return (
-        f"{pluralize(config['num_hidden_layers'], 'layer')}, hidden {config['hidden_size']},"
-        f" feed-forward {config['intermediate_size']}, vocabulary {config['vocab_size']:,},"
-        f" up to {pluralize(config['max_position_embeddings'], 'token')}"
-    )
 
 
 def _list_sentences(sentences: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -2,13 +2,14 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, final
+from typing import Any, ClassVar, TypeVar
 
-from bertkit.base.errors import BertkitError
+from bertkit.base.errors import BertkitError, pluralize
 from bertkit.base.files import read_json
+from bertkit.base.wings import ANATOMIES, load_object
 from bertkit.checkpoints import tensorflow
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.file_names import CONFIG_FILE
@@ -18,11 +19,7 @@ from bertkit.checkpoints.names import BERT, HEADS, NameTable, count_parameters
 from bertkit.checkpoints.run_folder import find_checkpoint
 from bertkit.checkpoints.sentence_modules import Dense, Module, Normalize, Pooling
 from bertkit.checkpoints.transfer import list_problems, list_unequal_copies
-from bertkit.decoders.config import EncoderDecoderConfig
-from bertkit.decoders.model import ARCHITECTURE, EncoderDecoderModel
-from bertkit.decoders.names import ENCODER_DECODER, SHARED, UNUSED_PARTS
-from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.weights import without_memory
+from bertkit.models.bert.config import BertConfig, ModelConfig, describe_direction
 from bertkit.models.open_model import ARCHITECTURES, OpenModel, expected_shapes
 from bertkit.tokenization.folder import read_folder
 from bertkit.training.log import read_log
@@ -32,8 +29,11 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class SingleEncoder:
-    """A BERT with heads, maybe without tensors, to compare with what its config requires."""
+class Anatomy:
+    """A BERT with heads, maybe without tensors, to compare with what its config requires.
+
+    A wing's model is a subclass of its own, in `ANATOMIES`.
+    """
 
     opened: OpenModel
     names: ClassVar[NameTable] = BERT  # of its tensors
@@ -54,7 +54,7 @@ class SingleEncoder:
         """The class that the config names if the heads fit it, else the first that fits."""
         return self.opened.architecture
 
-    def read_config(self) -> BertConfig | EncoderDecoderConfig:
+    def read_config(self) -> ModelConfig:
         """Read the config; errors as in `BertConfig.from_dict`."""
         return self.opened.config
 
@@ -81,42 +81,37 @@ class SingleEncoder:
             parts[part] += math.prod(shape)
         return dict(parts)
 
+    @staticmethod
+    def count_attention_heads(config: Any) -> int:
+        """Count the attention heads of all layers."""
+        return int(config.num_hidden_layers * config.num_attention_heads)
 
-@final
-class EncoderDecoder(SingleEncoder):
-    """An encoder-decoder, of whose encoder the pooler is unused."""
-
-    names = ENCODER_DECODER
-    unused_parts = UNUSED_PARTS
-    heads = ()
-    architecture = ARCHITECTURE
-
-    def read_config(self) -> EncoderDecoderConfig:
-        """Read the config; errors as in `EncoderDecoderConfig.from_dict`."""
-        return EncoderDecoderConfig.from_dict(self.checkpoint.config, self.checkpoint.folder)
-
-    def expected(self, config: EncoderDecoderConfig, architecture: str) -> Shapes:
-        """Return names and shapes of both halves and the head."""
-        del architecture
-        with without_memory():
-            states = EncoderDecoderModel(config).state_dict()
-        return {name: tuple(tensor.shape) for name, tensor in states.items()}
-
-    def count_tensors(self) -> dict[str, int]:
-        """Count parameters by part; shared embeddings count once."""
-        tensors = dict(self.checkpoint.tensors)
-        if self.checkpoint.config.get("shares_embeddings") is True:
-            tensors.pop(SHARED[1], None)
-        return count_parameters({name: t.shape for name, t in tensors.items()}, self.names)
+    @staticmethod
+    def list_sizes(config: Mapping[str, Any], num_heads: int) -> Iterator[tuple[str, str]]:
+        """Yield titles and descriptions of the sizes in a valid config."""
+        yield "sizes", describe_sizes(config)
+        heads = f"{pluralize(num_heads, 'head')} ({config['num_attention_heads']} in each layer)"
+        yield "attention", heads
+        if direction := describe_direction(config):
+            yield "reads", direction
 
 
-def choose_anatomy(opened: OpenModel) -> SingleEncoder:
-    """Return the architecture that a model's config names."""
-    return (EncoderDecoder if opened.is_encoder_decoder else SingleEncoder)(opened)
+def find_anatomy(config: Mapping[str, Any]) -> type[Anatomy]:
+    """Return the class of models that a config names."""
+    address = ANATOMIES.get(str(config.get("model_type")))
+    return load_object(address) if address else Anatomy
+
+
+def describe_sizes(config: Mapping[str, Any]) -> str:
+    """Describe the sizes of a BERT in words."""
+    return (
+        f"{pluralize(config['num_hidden_layers'], 'layer')}, hidden {config['hidden_size']},"
+        f" feed-forward {config['intermediate_size']}, vocabulary {config['vocab_size']:,},"
+        f" up to {pluralize(config['max_position_embeddings'], 'token')}"
+    )
 
 
 Found = TypeVar("Found")
-Config = BertConfig | EncoderDecoderConfig
 
 
 @dataclass(frozen=True)
@@ -124,15 +119,14 @@ class ModelDescription:
     """Everything known about a checkpoint without running it.
 
     Attributes:
-        num_attention_heads: total over all layers, counting both attentions of a decoder layer;
-            None if the config can't be read.
+        num_attention_heads: total over all layers; None if the config can't be read.
     """
 
     folder: Path  # of its files
     format: str  # a key of `FORMATS`
     architecture: str  # named in `config.json` or inferred from its heads
     config: dict[str, Any]  # completed with defaults if bertkit supports it
-    heads: tuple[str, ...]  # present, pooler included; none for an encoder-decoder
+    heads: tuple[str, ...]  # present, pooler included; none for the model of a wing
     labels: tuple[str, ...]  # of a classifier, by id
     num_attention_heads: int | None
     parameters: dict[str, int]  # by part; without weights, those that the config requires
@@ -148,6 +142,12 @@ class ModelDescription:
     def num_parameters(self) -> int:
         """Total number of parameters; tied ones count once."""
         return sum(self.parameters.values())
+
+    def list_sizes(self) -> Iterator[tuple[str, str]]:
+        """Yield titles and descriptions of the sizes in its config, if that can be read."""
+        if self.num_attention_heads is not None:
+            anatomy = find_anatomy(self.config)
+            yield from anatomy.list_sizes(self.config, self.num_attention_heads)
 
 
 @dataclass
@@ -172,9 +172,9 @@ def describe(
     problems = _Problems()
     opened = _open(OpenModel.open(path, revision=revision), problems)
     checkpoint, tensors = opened.checkpoint, opened.checkpoint.tensors
-    anatomy = choose_anatomy(opened)
+    anatomy = find_anatomy(checkpoint.config)(opened)
     names = anatomy.names
-    config: Config | None = problems.attempt(anatomy.read_config, None)
+    config: ModelConfig | None = problems.attempt(anatomy.read_config, None)
     architecture = _find_architecture(anatomy, problems)
     if config is not None and tensors:
         problems.found += problems.attempt(
@@ -193,7 +193,7 @@ def describe(
         labels=config.labels
         if isinstance(config, BertConfig) and "classifier" in anatomy.heads
         else (),
-        num_attention_heads=_count_attention_heads(config),
+        num_attention_heads=None if config is None else anatomy.count_attention_heads(config),
         parameters=problems.attempt(lambda: _count_parameters(anatomy, config, architecture), {}),
         dtypes=dict(Counter(str(t.dtype).removeprefix("torch.") for t in tensors.values())),
         tokenizer=problems.attempt(lambda: _describe_tokenizer(opened), None),
@@ -225,10 +225,10 @@ def _open(opened: OpenModel, problems: _Problems) -> OpenModel:
         return replace(opened, opened=lacking)
 
 
-def _find_architecture(anatomy: SingleEncoder, problems: _Problems) -> str:
+def _find_architecture(anatomy: Anatomy, problems: _Problems) -> str:
     """Return the model's class; for a folder without weights, the one that its config names."""
     checkpoint = anatomy.checkpoint
-    nameless = choose_anatomy(replace(anatomy.opened, opened=replace(checkpoint, config={})))
+    nameless = Anatomy(replace(anatomy.opened, opened=replace(checkpoint, config={})))
     found = problems.attempt(lambda: anatomy.architecture, nameless.architecture)
     names = checkpoint.config.get("architectures")
     if isinstance(names, list) and names and not checkpoint.tensors:
@@ -236,17 +236,8 @@ def _find_architecture(anatomy: SingleEncoder, problems: _Problems) -> str:
     return found
 
 
-def _count_attention_heads(config: Config | None) -> int | None:
-    if isinstance(config, EncoderDecoderConfig):  # a decoder has two attentions
-        halves = [config.encoder, config.decoder, config.decoder]
-    else:
-        halves = [] if config is None else [config]
-    total = sum(half.num_hidden_layers * half.num_attention_heads for half in halves)
-    return total if halves else None
-
-
 def _count_parameters(
-    anatomy: SingleEncoder, config: Config | None, architecture: str
+    anatomy: Anatomy, config: ModelConfig | None, architecture: str
 ) -> dict[str, int]:
     """Count the parameters of the tensors or, without any, those that the config requires."""
     if anatomy.checkpoint.tensors:

@@ -329,6 +329,11 @@ def find_sizes(name: str) -> dict[str, int]:
     return _sizes(layers, width)
 
 
+def describe_direction(config: Mapping[str, Any]) -> str:
+    """Return how the tokens of a config's model attend, where that isn't to both sides."""
+    return "left to right" if config.get("is_decoder") else ""
+
+
 class Unsupported(NamedTuple):
     """A key of foreign configs that changes what the model computes."""
 

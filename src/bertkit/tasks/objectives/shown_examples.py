@@ -1,4 +1,4 @@
-"""The examples that pre-training learns from: pairs of sentences, with words to predict."""
+"""The examples that pre-training learns from, as text: sentence pairs, and the words to predict."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,12 +11,13 @@ from bertkit.base.errors import InputError, SettingsError
 from bertkit.data.order import ExampleOrder
 from bertkit.data.shards import ShardSet
 from bertkit.models.bert.heads import IS_NEXT
-from bertkit.tasks.objectives.masked_pairs import MaskedBatch
+from bertkit.tasks.objectives.masked_pairs import MaskedBatch, MaskedPairs
 from bertkit.tasks.objectives.settings import ObjectiveSettings
 from bertkit.tasks.objectives.table import OBJECTIVES
 from bertkit.tokenization.tokenizer import Tokenizer
 
 MAX_COUNTED = 10_000  # examples
+RELATIONS = {True: "IsNext", False: "NotNext"}
 
 
 class ExampleToken(NamedTuple):
@@ -32,6 +33,11 @@ class TrainingExample:
 
     segments: tuple[tuple[ExampleToken, ...], tuple[ExampleToken, ...]]  # without special tokens
     is_next: bool | None  # None if the objective doesn't predict it
+
+    @property
+    def relation(self) -> str | None:
+        """The name of what the objective predicts of the pair."""
+        return None if self.is_next is None else RELATIONS[self.is_next]
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,12 @@ class ExampleCounts:
         """Words to predict."""
         return self.masked + self.random + self.kept
 
+    @property
+    def relations(self) -> dict[str, int]:
+        """The number of pairs by `TrainingExample.relation`."""
+        counted = zip(RELATIONS.values(), (self.is_next, self.not_next), strict=True)
+        return {name: number for name, number in counted if number is not None}
+
 
 @dataclass(frozen=True)
 class ShownExamples:
@@ -69,15 +81,16 @@ def show_examples(
         SettingsError: the objective chooses no words.
         InputError: the shards have no text to learn from.
     """
-    if settings.objective == "causal":
+    kind = OBJECTIVES[settings.objective]
+    if not issubclass(kind, MaskedPairs):
         raise SettingsError(
-            "the objective causal chooses no words: each token predicts the next; give bert or mlm"
+            f"the objective {settings.objective} chooses no words: each token predicts the next;"
+            " give bert or mlm"
         )
     shards = ShardSet.open(folder)
     if not shards.train:
         raise InputError(f"{folder} has no text to learn from; prepare more text")
     tokenizer = shards.load_tokenizer()
-    kind = OBJECTIVES[settings.objective]
     objective = kind.build(shards.train, tokenizer, settings, seed, shards.token_counts)
     sizes = [shard.num_tokens for shard in shards.train]
     order = ExampleOrder(sizes, objective.plan, seed)
@@ -96,12 +109,11 @@ def read_batch(batch: MaskedBatch, tokenizer: Tokenizer) -> list[TrainingExample
     examples = []
     for number, (start, stop) in enumerate(pairwise(ends)):
         halves: tuple[list[ExampleToken], list[ExampleToken]] = ([], [])
-        for place in range(start, stop):
-            label = labels.get(place)
-            if label is None and ids[place] in tokenizer.special_ids:
-                continue
-            word = None if label is None else words[label]
-            halves[segments[place]].append(ExampleToken(words[ids[place]], word))
+        for position in range(start, stop):
+            label = labels.get(position)
+            if label is not None or ids[position] not in tokenizer.special_ids:
+                token = ExampleToken(words[ids[position]], None if label is None else words[label])
+                halves[segments[position]].append(token)
         is_next = None if relations is None else int(relations[number]) == IS_NEXT
         first, second = map(tuple, halves)
         examples.append(TrainingExample((first, second), is_next))
@@ -112,24 +124,17 @@ def count_examples(examples: Sequence[TrainingExample], tokenizer: Tokenizer) ->
     """Count tokens, chosen words by what became of them, and both kinds of pairs."""
     mask = tokenizer.vocabulary[tokenizer.mask_id]
     tokens = [token for example in examples for half in example.segments for token in half]
-    found = Counter(find_action(token, mask) for token in tokens)
+    chosen = [token for token in tokens if token.label is not None]
+    num_masked = sum(token.text == mask for token in chosen)
+    num_kept = sum(token.text == token.label != mask for token in chosen)
     relations = Counter(example.is_next for example in examples)
     has_relations = None not in relations
     return ExampleCounts(
-        len(examples),
-        len(tokens),
-        found["masked"],
-        found["random"],
-        found["kept"],
-        relations[True] if has_relations else None,
-        relations[False] if has_relations else None,
+        examples=len(examples),
+        tokens=len(tokens),
+        masked=num_masked,
+        random=len(chosen) - num_masked - num_kept,
+        kept=num_kept,
+        is_next=relations[True] if has_relations else None,
+        not_next=relations[False] if has_relations else None,
     )
-
-
-def find_action(token: ExampleToken, mask: str) -> str | None:
-    """Return what became of a word: masked, random or kept; None if it wasn't chosen."""
-    if token.label is None:
-        return None
-    if token.text == mask:
-        return "masked"
-    return "kept" if token.text == token.label else "random"

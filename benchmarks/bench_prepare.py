@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 os.environ["TOKENIZERS_PARALLELISM"] = "false"  # read when the libraries are loaded
 
@@ -43,7 +42,6 @@ from bertkit.recipes.prepare.work_unit import (
 )
 from bertkit.recipes.settings import PrepareSettings
 from bertkit.recipes.train_tokenizer import TrainTokenizerSettings, train_tokenizer
-from bertkit.tokenization import engine
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit_demo import python_docs
 from program import build_parser, list_versions, write_figures
@@ -51,7 +49,7 @@ from text_sets import read_gzip
 from turns import spread
 
 SETTINGS = PrepareSettings(language="en", sentences="split", held_out=0.02, seed=0)
-PACKAGES = ("datasets", "nanotoken", "pyarrow", "sentencex", "tokenizers")
+PACKAGES = ("datasets", "pyarrow", "sentencex", "tokenizers")
 BATCH_SIZES = (100, 1_000, 5_000)
 NUM_CALIBRATION_SENTENCES = 5_000
 Encode = Callable[[list[str]], list[list[int]]]
@@ -109,10 +107,8 @@ def compare(
     encode, described = choose_encoder(tokenizer, files[0])
     sides: dict[str, Callable[[Path], None]] = {
         "datasets": lambda place: run_peer(files, encode, place),
-        "bertkit": lambda place: run_ours(files, tokenizer, place, fast_version="none"),
+        "bertkit": lambda place: run_ours(files, tokenizer, place),
     }
-    if is_fast_installed():
-        sides["bertkit[fast]"] = lambda place: run_ours(files, tokenizer, place)
     seconds: dict[str, list[tuple[float, float]]] = {side: [] for side in sides}
     parts: list[dict[str, float]] = []
     for number in range(rounds):
@@ -131,10 +127,6 @@ def compare(
     return [*rows, {"side": "parts of bertkit", "megabytes": megabytes, "seconds": medians}]
 
 
-def is_fast_installed() -> bool:
-    return list_versions("nanotoken").get("nanotoken") == engine.TESTED_VERSION
-
-
 def measure(run: Callable[[Path], None], place: Path) -> tuple[float, float]:
     """Seconds of processor time, and by the clock."""
     started = time.perf_counter()
@@ -147,17 +139,14 @@ def processor_seconds(run: Callable[[Any], object], given: Any) -> float:
     return time.process_time() - begun
 
 
-def run_ours(
-    files: Sequence[Path], tokenizer: Path, place: Path, fast_version: str = engine.TESTED_VERSION
-) -> None:
-    with mock.patch.object(engine, "TESTED_VERSION", fast_version):
-        prepare(
-            [str(path) for path in files],
-            tokenizer,
-            place / "shards",
-            SETTINGS,
-            workers=WorkersSettings(workers=1),
-        )
+def run_ours(files: Sequence[Path], tokenizer: Path, place: Path) -> None:
+    prepare(
+        [str(path) for path in files],
+        tokenizer,
+        place / "shards",
+        SETTINGS,
+        workers=WorkersSettings(workers=1),
+    )
 
 
 def choose_encoder(tokenizer: Path, file: Path) -> tuple[Encode, str]:
@@ -245,9 +234,7 @@ def read_ours(place: Path) -> list[list[list[int]]]:
 def measure_parts(files: Sequence[Path], tokenizer: Path, place: Path) -> dict[str, float]:
     """Processor time of each part of ours by itself."""
     (place / "parts").mkdir(parents=True)
-    loaded = {name: Tokenizer.load(tokenizer) for name in ("tokenizing", "tokenizing, [fast]")}
-    with mock.patch.object(engine, "TESTED_VERSION", "none"):
-        loaded["tokenizing"].piece_arrays(["a"])  # it chooses now
+    loaded = Tokenizer.load(tokenizer)
     sources = open_corpus([str(path) for path in files], SETTINGS).sources
     seconds: dict[str, float] = {}
 
@@ -266,11 +253,10 @@ def measure_parts(files: Sequence[Path], tokenizer: Path, place: Path) -> dict[s
         for batch in batches
     ]
     note("splitting", begun)
-    for name, loaded_tokenizer in loaded.items():
-        begun = time.process_time()
-        pieces = [loaded_tokenizer.piece_arrays(texts) for texts in sentences]
-        note(name, begun)
-    writer = ShardWriter(place, "train", 0, loaded_tokenizer.vocab_size, SHARD_TOKENS)
+    begun = time.process_time()
+    pieces = [loaded.piece_arrays(texts) for texts in sentences]
+    note("tokenizing", begun)
+    writer = ShardWriter(place, "train", 0, loaded.vocab_size, SHARD_TOKENS)
     begun = time.process_time()
     for found in pieces:
         writer.add(found.ids, np.diff(found.ends, prepend=0))

@@ -140,7 +140,7 @@ def tabulate_corpora(
     )
     shards = measured["shards"]
     speeds = {row["side"]: row for row in prepared["results"]}
-    speed = 1e6 * speeds["bertkit[fast]"]["megabytes_per_processor_second"]
+    speed = 1e6 * speeds["bertkit"]["megabytes_per_processor_second"]
     manifest = measured["manifests"][-1]
     for num_tokens in CORPORA:
         text = num_tokens * shards["text_bytes"] / shards["tokens"]

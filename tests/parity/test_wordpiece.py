@@ -8,7 +8,6 @@ import os
 import random
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.util import find_spec
 from itertools import pairwise, product
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from transformers import AutoTokenizer
 from transformers.models.bert.tokenization_bert_legacy import BasicTokenizer, BertTokenizerLegacy
 
 from bertkit.recipes.prepare.work_unit import BATCH_CHARACTERS
-from bertkit.tokenization import tokenizer as tokenizer_module
 from bertkit.tokenization.settings import TokenizerSettings, VocabularySettings
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -96,22 +94,11 @@ def check_all_ways(
         "encode": [ours.encode(text).ids[1:-1] for text in texts],
         "piece_ids": ours.piece_ids(texts),
         "piece_arrays": ours.piece_arrays(texts).to_lists(),
-        "piece_arrays without nanotoken": without_nanotoken(ours).piece_arrays(texts).to_lists(),
     }
-    assert (ours._fast_encoder is None) == (find_spec("nanotoken") is None)
     for way, found in ways.items():
         pairs = zip(texts, found, expected, strict=True)
         differing = [ascii(text) for text, one, other in pairs if one != other]
         assert not differing, f"{way}: {len(differing)} texts, {differing[:3]}"
-
-
-def without_nanotoken(ours: Tokenizer) -> Tokenizer:
-    """The same tokenizer as users have it without the extra `fast`."""
-    plain = Tokenizer(ours.vocabulary, ours.settings)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tokenizer_module, "find_fast_encoder", lambda engine: None)
-        plain.piece_arrays([""])  # it chooses now
-    return plain
 
 
 def compose(text: str) -> str:

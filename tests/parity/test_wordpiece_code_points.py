@@ -7,20 +7,13 @@ The differences are those that docs/guide/tokenizer.md lists, and this test read
 import re
 import sys
 import unicodedata
-from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 
 import pytest
 from transformers.models.bert.tokenization_bert_legacy import BasicTokenizer
 
-from bertkit.tokenization.engine import (
-    SPECIAL_TOKENS,
-    KnownChunks,
-    cut_segments,
-    find_fast_encoder,
-    find_segments,
-)
+from bertkit.tokenization.engine import SPECIAL_TOKENS, build_engine
 from bertkit.tokenization.settings import TokenizerSettings
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.tokenization.training import WordSplitter
@@ -128,11 +121,6 @@ def tokenizer(request):
     )
 
 
-def engine_ids(tokenizer: Tokenizer, texts: list[str]) -> list[list[int]]:
-    encodings = tokenizer._engine.encode_batch_fast(texts, add_special_tokens=False)
-    return [encoding.ids for encoding in encodings]
-
-
 def write_blocks(characters: list[str], form: str) -> list[str]:
     return [
         " ".join(form.format(x) for x in characters[start : start + BLOCK_SIZE])
@@ -141,26 +129,12 @@ def write_blocks(characters: list[str], form: str) -> list[str]:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.skipif(find_spec("nanotoken") is None, reason="nanotoken isn't installed")
-@pytest.mark.parametrize("form", [ALONE, WITHIN_WORD])
-def test_every_code_point_is_cut_by_nanotoken_as_by_the_engine(tokenizer, form):
-    encode = find_fast_encoder(tokenizer._engine)
-    assert encode is not None
-    # two of the four have all: the other two are there for how the switches meet
-    texts = write_blocks(CHARACTERS if tokenizer.settings.split_cjk else ASSIGNED, form)
-    assert encode(texts).to_lists() == engine_ids(tokenizer, texts)
-
-
-@pytest.mark.exhaustive
 @pytest.mark.parametrize("form", [ALONE, WITHIN_WORD])
 def test_every_assigned_code_point_is_cut_in_segments_as_by_the_engine(tokenizer, form):
     texts = write_blocks(ASSIGNED, form)
-    segments = find_segments(texts)
-    known = KnownChunks(tokenizer._engine)  # filled at once, which is sooner
-    known |= zip(
-        segments.distinct, map(tuple, engine_ids(tokenizer, segments.distinct)), strict=True
-    )
-    assert cut_segments(segments, known).to_lists() == engine_ids(tokenizer, texts)
+    engine = build_engine(tokenizer.vocabulary, tokenizer.settings)
+    expected = engine.encode_batch_fast(texts, add_special_tokens=False)
+    assert tokenizer.piece_arrays(texts).to_lists() == [encoding.ids for encoding in expected]
 
 
 @pytest.mark.exhaustive

@@ -1,12 +1,10 @@
 """What must hold for any text."""
 
-from collections.abc import Callable, Sequence
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.vocabularies import train_vocabulary
 
-from bertkit.tokenization.engine import SPECIAL_TOKENS, Pieces, cut_segments, find_segments
+from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.settings import TokenizerSettings, VocabularySettings
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.tokenization.training import WordSplitter
@@ -30,28 +28,18 @@ any_texts = st.text(st.one_of(st.sampled_from(LETTERS + "   abcd"), st.character
 texts = st.one_of(plain_texts, any_texts)
 
 
-def cutters(tokenizer: Tokenizer) -> list[Callable[[Sequence[str]], Pieces]]:
-    """The fast paths, with and without nanotoken."""
-    return [
-        tokenizer.piece_arrays,
-        lambda texts: cut_segments(find_segments(texts), tokenizer._known_chunks),
-    ]
-
-
 @given(tokenizers, st.lists(texts, max_size=4))
 def test_the_fast_paths_equal_the_engine(tokenizer, many):
     expected = [tokenizer.encode(text).ids[1:-1] for text in many]
     assert tokenizer.piece_ids(many) == expected
-    for cut in cutters(tokenizer):
-        assert cut(many).to_lists() == expected
+    assert tokenizer.piece_arrays(many).to_lists() == expected
 
 
 @given(tokenizers, st.text(st.characters(categories=["Cs", "Ll", "Zs"]), max_size=20))
 def test_no_text_is_refused(tokenizer, text):
     expected = [tokenizer.encode(text).ids[1:-1]]
     assert tokenizer.piece_ids([text]) == expected
-    for cut in cutters(tokenizer):
-        assert cut([text]).to_lists() == expected
+    assert tokenizer.piece_arrays([text]).to_lists() == expected
 
 
 @given(tokenizers, texts)

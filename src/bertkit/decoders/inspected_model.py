@@ -35,7 +35,7 @@ from bertkit.interpret.inspected_model import (
 )
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.open_model import OpenModel
-from bertkit.tokenization.engine import Encoding
+from bertkit.tokenization.encoding import Encoding
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.device import choose_device
 

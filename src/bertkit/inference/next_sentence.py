@@ -9,7 +9,7 @@ from bertkit.inference.engines.engine import check_finite
 from bertkit.inference.pipeline import EncoderPipeline, NamedInput
 from bertkit.models.bert.heads import IS_NEXT, BertForNextSentencePrediction
 from bertkit.nn.packing import PackedBatch
-from bertkit.tokenization.engine import Encoding
+from bertkit.tokenization.encoding import Encoding
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from bertkit.models.open_model import AnyBert, OpenModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.tasks.saved import load_task
 from bertkit.tasks.task import Task
-from bertkit.tokenization.engine import Encoding
+from bertkit.tokenization.encoding import Encoding
 from bertkit.tokenization.tokenizer import Tokenizer
 
 

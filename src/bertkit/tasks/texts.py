@@ -15,7 +15,7 @@ from bertkit.tasks.batch import TaskBatch, TokenSequence
 from bertkit.tasks.columns import find_column, take_text
 from bertkit.tasks.settings import TextSettings
 from bertkit.tasks.task import TaskExample
-from bertkit.tokenization.engine import cut_longest_first
+from bertkit.tokenization.encoding import cut_longest_first
 from bertkit.tokenization.tokenizer import Tokenizer
 
 # Column names of first and second text in GLUE, related datasets and their copies on the Hub.

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 from itertools import chain
@@ -17,6 +17,7 @@ from tokenizers import Tokenizer as Engine
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import InputError, SettingsError
+from bertkit.tokenization.encoding import BatchEncoding, Encoding, cut_longest_first, stack_padded
 from bertkit.tokenization.engine import (
     CLS,
     CONTINUATION,
@@ -27,19 +28,12 @@ from bertkit.tokenization.engine import (
     SPECIAL_TOKENS,
     UNK,
     UNUSED,
-    BatchEncoding,
-    Encoding,
     KnownChunks,
-    Pieces,
     build_engine,
-    cut_longest_first,
-    cut_segments,
-    find_fast_encoder,
-    find_segments,
     run_engine,
-    stack_padded,
 )
 from bertkit.tokenization.folder import check_vocabulary, read_folder, write_folder
+from bertkit.tokenization.segments import Pieces, cut_segments, find_segments
 from bertkit.tokenization.settings import MAX_WORD_CHARS, UNCASED, TokenizerSettings
 
 # Longer than a word may be, without spaces and the ideographs at which BERT splits words.
@@ -77,7 +71,7 @@ class Tokenizer:
         self.special_ids = frozenset(self._ids[token] for token in SPECIAL_TOKENS)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return how a copy is built, also in another process: `_fast_encoder` can't be pickled."""
+        """Return how a copy is built, also in another process, without the known chunks."""
         return type(self), (self.vocabulary, self.settings)
 
     @classmethod
@@ -137,10 +131,6 @@ class Tokenizer:
         lengths = np.array([len(token) for token in self.vocabulary], dtype=np.int64)
         lengths[list(self.special_ids)] = 0
         return lengths - len(CONTINUATION) * self.is_continuation
-
-    @cached_property
-    def _fast_encoder(self) -> Callable[[Sequence[str]], Pieces] | None:
-        return find_fast_encoder(self._engine)
 
     @cached_property
     def _mask_engine(self) -> Engine:
@@ -257,8 +247,6 @@ class Tokenizer:
 
         It is faster from a few thousand characters in total; a mebibyte per call is best.
         """
-        if self._fast_encoder is not None:
-            return self._fast_encoder(texts)
         return cut_segments(find_segments(texts), self._known_chunks)
 
     def decode(self, ids: Iterable[int], *, skip_special_tokens: bool = True) -> str:

@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from bertkit.base.errors import InputError, SettingsError
-from bertkit.tokenization.engine import SPECIAL_TOKENS, KnownChunks, build_engine, cut_longest_first
+from bertkit.tokenization.encoding import cut_longest_first
+from bertkit.tokenization.engine import SPECIAL_TOKENS, KnownChunks, build_engine
 from bertkit.tokenization.settings import UNCASED, TokenizerSettings
 from bertkit.tokenization.tokenizer import Tokenizer
 

@@ -24,7 +24,7 @@ from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.open_model import OpenModel
 from bertkit.nn.packing import PackedBatch
-from bertkit.tokenization.engine import Encoding
+from bertkit.tokenization.encoding import Encoding
 from bertkit.tokenization.tokenizer import Tokenizer, check_texts
 
 TextOrPair: TypeAlias = str | tuple[str, str]

@@ -1,0 +1,82 @@
+import random
+import tracemalloc
+
+import pytest
+from tests.vocabularies import train_vocabulary
+
+from bertkit.tokenization.segments import find_segments
+from bertkit.tokenization.settings import VocabularySettings
+from bertkit.tokenization.tokenizer import Tokenizer
+
+TEXTS = [
+    "The cat, the “dog”.",
+    "",
+    "  a\nb  ",
+    "\n",
+    "end",
+    "naïve—cafe\u0301 中文",
+    "a\ud800b the",
+]
+HOSTILE = [
+    "a",
+    "\u0301",
+    ".",
+    "中",
+    " ",
+    "a ",
+    "\0",
+    "\x0b",
+    "\n",
+    "\ud800",
+    "[SEP]",
+    "\ufdfa",
+    "“",
+]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return Tokenizer(train_vocabulary([*TEXTS, "[SEP]"], VocabularySettings(min_frequency=1)))
+
+
+def test_each_distinct_stretch_is_found_with_its_place():
+    found = find_segments(["the cat, the", "", "dog "])
+    assert [found.distinct[number] for number in found.numbers] == [
+        *("the", "cat", ",", "the", "\n", "\n", "dog"),
+    ]
+    assert found.ends.tolist() == [4, 5, 7]
+
+
+@pytest.mark.parametrize("texts", [[], [""], ["", ""], TEXTS, TEXTS[::-1], [" ".join(TEXTS)]])
+def test_arrays_are_what_the_engine_gives(tokenizer, texts):
+    pieces = tokenizer.piece_arrays(texts)
+    assert pieces.to_lists() == [tokenizer.encode(text).ids[1:-1] for text in texts]
+    assert pieces.ids.dtype == "uint32"
+    assert len(pieces.ends) == len(texts)
+
+
+@pytest.mark.parametrize("unit", HOSTILE, ids=ascii)
+def test_hostile_text_is_cut_as_any_other(tokenizer, unit):
+    text = unit * (100_000 // len(unit))
+    assert tokenizer.piece_arrays([text, "the", text]).to_lists() == tokenizer.piece_ids(
+        [text, "the", text]
+    )
+
+
+def test_random_bytes_are_cut_as_any_other(tokenizer):
+    content = random.Random(0).randbytes(50_000)
+    texts = [content.decode(code, "replace") for code in ("utf-8", "latin-1", "utf-16")]
+    assert tokenizer.piece_arrays(texts).to_lists() == [
+        tokenizer.encode(text).ids[1:-1] for text in texts
+    ]
+
+
+def test_memory_is_a_small_multiple_of_the_text():
+    text = "word, and another " * 100_000
+    tracemalloc.start()
+    try:
+        find_segments([text])
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 12 * len(text)

@@ -2,6 +2,7 @@
 
     python benchmarks/bench_serve.py --data data/ --rounds 3
     BERTKIT_INFINITY=bin/infinity_emb python benchmarks/bench_serve.py --sides bertkit infinity
+    python benchmarks/bench_serve.py --data data/ --url http://localhost:8080/embed
 
 all-MiniLM-L6-v2 on a CPU of two cores: each server on one of them, with one thread for the model,
 and the clients on the other. Clients send a request with one text, wait for the answer, and send
@@ -10,23 +11,26 @@ the next. Texts are real ones of 16 and of 128 tokens, and a mix of both. The pe
 alone embeds the same texts in one call, and for the latency one by one. All sides are there at
 once and take turns; what a server gives is compared with the engine's vectors first. In float32;
 `--precision bf16` for both. infinity-emb needs other versions of packages, so that it is taken from
-another environment; text-embeddings-inference needs a build of its own.
+another environment; text-embeddings-inference needs a build of its own. With `--url`, a server that
+is running already is measured alone, with the same texts; `--key` is sent with each request.
 """
 
 import asyncio
 import http.client
 import json
 import os
+import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from itertools import cycle, zip_longest
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import numpy as np
 
 from bench_query import cut_queries
 from bertkit import Embedder
-from bertkit.jobs.load_test import LoadResult, Target, drive
 from bertkit.tokenization.tokenizer import Tokenizer
 from minilm import find_minilm
 from program import build_parser, list_versions, write_figures
@@ -36,6 +40,7 @@ from turns import begin_table, format_row, order_turn, spread
 CORE = 1
 NUM_TEXTS = 200
 LENGTHS = {"16": (16,), "128": (128,), "mix": (16, 128)}
+QUANTILES = (0.5, 0.95, 0.99)
 MAX_DIFFERENCE = {"fp32": 1e-4, "bf16": 2e-2}
 ENGINE = "engine"
 SERVERS = ("bertkit", "fastapi", "litserve", "infinity")
@@ -49,15 +54,22 @@ def main() -> None:
     parser.add_argument("--clients", nargs="+", type=int, default=(1, 8, 64))
     parser.add_argument("--seconds", type=float, default=8.0, help="of each measurement")
     parser.add_argument("--texts", type=int, default=NUM_TEXTS, help="of each length")
+    parser.add_argument("--url", help="of a route of a server that is running, to measure it alone")
+    parser.add_argument("--key", default="", help="of that server")
     parser.add_argument("--precision", choices=tuple(MAX_DIFFERENCE), default="fp32")
     arguments = parser.parse_args()
-    os.sched_setaffinity(0, {min(CORE, (os.cpu_count() or 1) - 1)})
     folder = find_minilm()
     tokenizer = Tokenizer.load(folder)
     texts = {
         name: read_texts(arguments.data, tokenizer, name, arguments.texts)
         for name in arguments.sets
     }
+    if arguments.url:
+        for name in arguments.sets:
+            print(f"{name} tokens")
+            measure_url(arguments.url, texts[name], arguments.clients, arguments)
+        return
+    os.sched_setaffinity(0, {min(CORE, (os.cpu_count() or 1) - 1)})
     cases = [(name, clients) for name in arguments.sets for clients in arguments.clients]
     rows: dict[tuple[str, int], dict[str, list[dict[str, Any]]]] = {
         case: {name: [] for name in (*arguments.sides, ENGINE)} for case in cases
@@ -128,11 +140,60 @@ def measure(
         order = {"texts": texts, "seconds": seconds, "singles": 50}
         return sides.ask(side, json.dumps(order))
     requests = [write_request(side, text) for text in texts]
-    target, bodies = Target("127.0.0.1", ports[side], requests[0][0]), [one[1] for one in requests]
-    result: LoadResult = asyncio.run(drive(target, bodies, clients, seconds))
-    if set(result.statuses) != {200}:
-        raise SystemExit(f"{side} refused requests: {dict(result.statuses)}")
-    return {name: value for name, value in result.as_row().items() if name != "refused"}
+    url, bodies = f"http://127.0.0.1:{ports[side]}{requests[0][0]}", [one[1] for one in requests]
+    row = asyncio.run(drive(url, bodies, clients, seconds))
+    if row.pop("refused"):
+        raise SystemExit(f"{side} refused requests")
+    return row
+
+
+async def drive(
+    url: str, bodies: Sequence[bytes], num_clients: int, seconds: float, key: str = ""
+) -> dict[str, Any]:
+    """Let clients send requests for some seconds, each when the one before is answered.
+
+    Args:
+        url: of a route that takes a POST.
+        bodies: of the requests, which are sent in turn.
+        num_clients: at once, each with a connection of its own.
+        seconds: after which nothing new is sent.
+        key: of the server, or empty.
+    """
+    headers = {"Content-Type": "application/json"}
+    headers |= {"Authorization": f"Bearer {key}"} if key else {}
+    statuses, latencies, turns = Counter[int](), list[float](), cycle(bodies)
+    begun = time.monotonic()
+
+    async def ask(session: aiohttp.ClientSession) -> None:
+        while (sent := time.monotonic()) < begun + seconds:
+            async with session.post(url, data=next(turns)) as response:
+                await response.read()
+                statuses[response.status] += 1
+            if response.status == http.client.OK:
+                latencies.append(time.monotonic() - sent)
+
+    connector = aiohttp.TCPConnector(limit=num_clients)
+    async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
+        await asyncio.gather(*(ask(session) for _ in range(num_clients)))
+    took = time.monotonic() - begun
+    quantiles = np.quantile(latencies, QUANTILES) if latencies else [float("nan")] * len(QUANTILES)
+    return {
+        "clients": num_clients,
+        "requests_per_second": len(latencies) / took,
+        **{
+            f"p{100 * q:.0f}_ms": 1000 * float(v) for q, v in zip(QUANTILES, quantiles, strict=True)
+        },
+        "refused": {str(one): count for one, count in statuses.items() if one != http.client.OK},
+    }
+
+
+def measure_url(url: str, texts: Sequence[str], clients: Sequence[int], arguments: Any) -> None:
+    """Measure a server that is running, and print the figures of each number of clients."""
+    name = "input" if url.partition("?")[0].endswith("embeddings") else "inputs"
+    bodies = [json.dumps({name: text}).encode() for text in texts]
+    for count in clients:
+        row = asyncio.run(drive(url, bodies, count, arguments.seconds, arguments.key))
+        print(json.dumps(row), flush=True)
 
 
 def summarize_case(

@@ -33,7 +33,6 @@ WRITING = {
 PRINTING = {
     "pretrain": "pretrain --data none --dry-run",
     "benchmark pretrain": "benchmark pretrain --data none",
-    "benchmark serve": "benchmark serve none",
     "next-word": "next-word none a",
     "study skip-thought": "study skip-thought none a --file none.txt",
     "fill-mask": "fill-mask --model none a[MASK]",

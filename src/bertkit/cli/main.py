@@ -57,7 +57,6 @@ COMMANDS = {
     "evaluate": "bertkit.cli.evaluate:evaluate",
     "translate": "bertkit.decoders.commands:translate",
     "serve": "bertkit.serving.commands:serve",
-    "benchmark serve": "bertkit.cli.load_test:benchmark_serve",
 }
 # `finetune` has a command for each task, and each task has one of its own: those follow from TASKS.
 START = Group("Start here", sort_key=0)

@@ -22,7 +22,6 @@ FILES = {
     "features": (f"{EMPTY} {TEXTS} --output {{output}}", ".jsonl"),
     "translate": (f"{EMPTY} --file {TEXTS} --output {{output}}", ".txt"),
     "report": (f"{MISSING} --output {{output}}", ".html"),
-    "benchmark serve": ("http://127.0.0.1:9/embed --output {output}", ".html"),
     "view": (f"{EMPTY} words --output {{output}}", ".html"),
     "view --svg": (f"{EMPTY} words --svg {{output}}", ".svg"),
     "view --png": (f"{EMPTY} words --png {{output}}", ".png"),

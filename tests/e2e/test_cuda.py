@@ -50,7 +50,6 @@ def test_vectors_are_those_of_the_cpu(folder):
     [
         "fill-mask {run} [MASK]",
         "fill-mask {run} [MASK] --targets the",
-        "next-sentence {run} the a",
         "similarity {run} the a",
         "search {run} dog --corpus {texts}",
         "features {run} {texts} --output {folder}/features.jsonl",

@@ -8,6 +8,7 @@ import pytest
 from tests.closeness import close
 from tests.e2e.small import pretrain_words, without_precision
 
+import bertkit
 from bertkit import BertForMaskedLM, BertLMHeadModel, Generator, Predictor
 from bertkit.base.checksummed_json import read_checksummed_json
 from bertkit.checkpoints.run_folder import list_checkpoints
@@ -132,8 +133,8 @@ def test_masked_words_alone(workshop, masked, capsys):
     capsys.readouterr()
     assert main(["fill-mask", str(masked), "The cat saw the red [MASK]."]) == 0
     capsys.readouterr()
-    assert main(["next-sentence", str(masked), "The cat.", "A dog."]) == 2
-    assert "no pooler and no next_sentence head" in read_error(capsys)
+    with pytest.raises(bertkit.BertkitError, match="no pooler and no next_sentence head"):
+        bertkit.next_sentence("The cat.", "A dog.", model=masked)
     assert begin(workshop, masked, "mlm") == 0
     assert "next-sentence" not in capsys.readouterr().out
 

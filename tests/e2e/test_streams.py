@@ -36,7 +36,6 @@ PRINTING = {
     "next-word": "next-word none a",
     "study skip-thought": "study skip-thought none a --file none.txt",
     "fill-mask": "fill-mask --model none a[MASK]",
-    "next-sentence": "next-sentence --model none a b",
     "generate": "generate none a",
     "score": "score --model none a",
     "embed": "embed --model . none.txt",

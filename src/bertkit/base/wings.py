@@ -5,6 +5,7 @@ core names wings here, in `COMMANDS` (`cli/main.py`) and in `_NAMES` (`bertkit/_
 strings, and nowhere else. With a wing's folder deleted, its entries aren't there either.
 """
 
+import sys
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
@@ -32,7 +33,7 @@ DESCRIPTIONS = ("bertkit_seq2seq.json",)
 def has_wing(address: str) -> bool:
     """Return whether the room of an address is installed."""
     room = ".".join(address.partition(":")[0].split(".")[:2])
-    return find_spec(room) is not None
+    return room in sys.modules or find_spec(room) is not None
 
 
 def list_installed(table: Table) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Commands of models that predict or score words: fill-mask, next-sentence, generate, score."""
+"""Commands of models that predict or score words: fill-mask, generate, score."""
 
 import math
 import sys
@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bertkit.base.errors import InputError, SettingsError, pluralize
+from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.output import check_standard_output
 from bertkit.base.settings import replace_surrogates
 from bertkit.cli.output import print_result
@@ -28,15 +28,11 @@ from bertkit.decoders.decoding.settings import check_seed
 from bertkit.decoders.generation.settings import GeneratorSettings
 from bertkit.inference.settings import EngineSettings, FillOptions, LoadingSettings
 from bertkit.reports.text import format_percent
-from bertkit.tasks.metrics.shares import describe_share
 
 if TYPE_CHECKING:
     from bertkit.decoders.generation.generator import ContinuedText, Generator
     from bertkit.inference.fill_mask import FilledText
     from bertkit.inference.text_scorer import TextScore
-    from bertkit.models.open_model import OpenModel
-
-CHANCE, MARGIN = 0.5, 0.1  # of the accuracy of next sentences
 
 
 def fill_mask(
@@ -92,68 +88,6 @@ def describe_blanks(result: "FilledText") -> str:
             f"  {format_percent(one.probability):>7} {printable(one.token)}" for one in candidates
         ]
     return "\n".join(lines)
-
-
-def next_sentence(
-    *texts: Words,
-    model: NamedModel = None,
-    loading: EngineSettings = EngineSettings(),
-    json: bool = False,
-) -> None:
-    """Say whether the second text follows the first (IsNext) or not (NotNext).
-
-    A second line says how often the model is right on held-out pairs, if its run recorded it.
-
-    **Examples**
-
-        bertkit next-sentence "She opened the door." "The room was dark."
-
-        bertkit next-sentence run/ "She opened the door." "The room was dark."
-
-    Args:
-        texts: Two texts; a third argument before them is the model.
-        json: Print one JSON object.
-    """
-    check_standard_output()
-    model, texts = take_model(texts, model, "words", num_texts=2)
-    if len(texts) != 2:
-        raise InputError(f"got {pluralize(len(texts), 'text')}; give two")
-    from bertkit.inference.next_sentence import NextSentence
-
-    first, second = replace_surrogates(texts)
-    predictor = NextSentence.load(model, loading)
-    probability = predictor((first, second))
-    print_result(
-        probability,
-        lambda _: f"{describe_relation(probability)}\n{describe_accuracy(predictor.loaded.opened)}",
-        json=json,
-        facts={"first": first, "second": second, "is_next": probability},
-    )
-
-
-def describe_relation(probability: float) -> str:
-    """Say whether the second text follows the first, with the probability of that answer."""
-    if probability >= CHANCE:
-        return f"IsNext: {format_percent(probability)} probability that the second text follows"
-    shown = format_percent(1 - probability)
-    return f"NotNext: {shown} probability that the second text doesn't follow"
-
-
-def describe_accuracy(opened: "OpenModel | None") -> str:
-    """Say how often a model is right on held-out pairs, with a warning near chance."""
-    from bertkit.jobs.inspect import describe_training
-
-    training = None if opened is None else describe_training(opened)
-    held_out = (training or {}).get("held_out") or {}
-    accuracy = held_out.get("nsp_accuracy")
-    if accuracy is None:
-        return "The model has no recorded next-sentence accuracy."
-    share, _, counted = describe_share(held_out, "nsp_accuracy").partition(" (")
-    right = f"This model classifies {share} of held-out pairs correctly"
-    right += f" ({counted}" if counted else ""
-    if accuracy < CHANCE + MARGIN:
-        return f"{right}, near chance ({format_percent(CHANCE)}): its answer isn't reliable."
-    return f"{right}."
 
 
 def generate(

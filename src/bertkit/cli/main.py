@@ -39,7 +39,6 @@ COMMANDS = {
     "benchmark pretrain": "bertkit.cli.pretrain:benchmark_pretrain",
     "report": "bertkit.cli.pretrain:report",
     "fill-mask": "bertkit.cli.language:fill_mask",
-    "next-sentence": "bertkit.cli.language:next_sentence",
     "generate": "bertkit.cli.language:generate",
     "score": "bertkit.cli.language:score",
     "embed": "bertkit.cli.vectors:embed",

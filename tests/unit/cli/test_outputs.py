@@ -66,7 +66,6 @@ PRINTING = {
     "generate",
     "inspect",
     "nearest",
-    "next-sentence",
     "score",
     "serve",
     "similarity",

@@ -12,7 +12,6 @@ from tests.unit.inference.small import save_small
 from bertkit.base.errors import InputError, MissingExtraError, SettingsError
 from bertkit.checkpoints.hub import PACKAGE
 from bertkit.cli import texts as module
-from bertkit.cli.language import describe_accuracy, describe_relation
 from bertkit.cli.main import main
 from bertkit.cli.texts import take_model
 from bertkit.inference import stream
@@ -63,40 +62,11 @@ def test_a_text_may_begin_with_hyphens(model, capsys, words):
 def test_text_of_the_command_line_is_mended(model, capsys):
     assert main(["fill-mask", model, "a \udcff [MASK]", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["text"] == "a \ufffd [MASK]"
-    assert main(["next-sentence", model, "a \udcff", "the hät", "--json"]) == 0
-    assert '{"first": "a \ufffd", "second": "the hät", ' in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("words", [["- a cat", "the hat"], ["a", "--device", "cpu", "--", "- hat"]])
 def test_a_sentence_may_begin_with_a_hyphen(model, capsys, words):
-    assert main(["next-sentence", model, *words]) == 0
-    answer, accuracy = capsys.readouterr().out.splitlines()
-    assert answer.endswith(
-        (" that the second text follows", " that the second text doesn't follow")
-    )
-    assert accuracy == "The model has no recorded next-sentence accuracy."
-
-
-@pytest.mark.parametrize(
-    ("probability", "line"),
-    [
-        (0.5, "IsNext: 50.0 % probability that the second text follows"),
-        (0.452, "NotNext: 54.8 % probability that the second text doesn't follow"),
-    ],
-)
-def test_the_probability_is_that_of_the_answer(probability, line):
-    assert describe_relation(probability) == line
-
-
-@pytest.mark.parametrize(("accuracy", "is_warned"), [(0.5, True), (0.59, True), (0.61, False)])
-def test_an_accuracy_near_chance_is_warned_of(monkeypatch, accuracy, is_warned):
-    record = {"held_out": {"nsp_accuracy": accuracy}}
-    monkeypatch.setattr("bertkit.jobs.inspect.describe_training", lambda _: record)
-    line = describe_accuracy(object())
-    assert line.startswith(
-        f"This model classifies {100 * accuracy:.1f} % of held-out pairs correctly"
-    )
-    assert line.endswith("near chance (50.0 %): its answer isn't reliable.") == is_warned
+    assert main(["similarity", model, *words]) == 0
 
 
 @pytest.mark.parametrize(
@@ -105,17 +75,12 @@ def test_an_accuracy_near_chance_is_warned_of(monkeypatch, accuracy, is_warned):
         (["fill-mask", "MODEL", "a [MASK]", "--topk"], "--topk"),
         (["fill-mask", "MODEL", "a [MASK]", "--topk=3"], "--topk"),
         (["fill-mask", "MODEL", "a [MASK]", "--Top_K", "3"], "--Top_K"),
-        (["next-sentence", "MODEL", "a cat", "--jsn"], "--jsn"),
-        (["next-sentence", "MODEL", "a cat", "the hat", "--jsn"], "--jsn"),
+        (["similarity", "MODEL", "a cat", "--jsn"], "--jsn"),
+        (["similarity", "MODEL", "a cat", "the hat", "--jsn"], "--jsn"),
     ],
 )
 def test_a_misspelled_flag_is_no_text(model, fails, words, option):
     assert option in fails(*(model if word == "MODEL" else word for word in words))
-
-
-def test_empty_sentences_are_refused(model, capsys):
-    assert main(["next-sentence", model, "", ""]) == 2
-    assert "bertkit: the pair has an empty text" in capsys.readouterr().err
 
 
 def test_an_error_names_the_line_after_what_was_before_it(model, capsys, tmp_path, monkeypatch):
@@ -273,7 +238,6 @@ def test_every_command_that_can_do_without_a_name_does(bundled, tmp_path, capsys
     (tmp_path / "texts.txt").write_text("the cat saw a dog\na dog saw the cat\n")
     for line in (
         ["fill-mask", "the [MASK] saw a dog"],
-        ["next-sentence", "the cat saw a dog.", "a dog saw the cat."],
         ["score", "the cat saw a dog"],
         ["similarity", "the cat saw", "a dog saw"],
         ["search", "the cat saw", "--corpus", "texts.txt"],
@@ -311,7 +275,6 @@ def test_a_view_is_of_the_words_only_if_it_needs_them(bundled, capsys, words, pa
     "line",
     [
         ["fill-mask", "the [MASK] saw a dog"],
-        ["next-sentence", "the cat saw a dog.", "a dog saw the cat."],
         ["score", "the cat saw a dog"],
         ["similarity", "the cat saw", "a dog saw"],
         ["search", "the cat saw", "--corpus", "texts.txt"],
@@ -345,7 +308,7 @@ def test_python_needs_no_name_either(bundled):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["next-sentence", "only one text"], "got 1 text; give two"),
+        (["similarity", "only one text"], "got 1 text; give two"),
         (["view", "a text", "a pair", "and more"], "got 3 texts; give one, or two"),
         (["attention", "a text", "a pair", "and more"], "got 3 texts; give one, or two"),
         (["embed", "a/a", "b", "c"], "b doesn't exist, and matches no file"),

@@ -1,19 +1,16 @@
 """What the functions take: files by name, or rows and texts from Python."""
 
-import glob
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from bertkit.base.errors import InputError, MissingFileError, SettingsError
+from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.progress import announce
-from bertkit.base.remote import is_remote, to_url
-from bertkit.data.input_files import STANDARD_INPUT
+from bertkit.data.input_files import exists, name_input
 from bertkit.data.problems import RowReport
 from bertkit.data.sources import CorpusInput, memory_source
 from bertkit.data.tables.decoder import DEFAULT_FIELD
-from bertkit.data.tables.formats.hub import SCHEME as HUB_SCHEME
 from bertkit.data.tables.records import open_records
 from bertkit.data.tables.rows import ArrowTable, Table
 from bertkit.data.tables.settings import TableSettings
@@ -24,13 +21,11 @@ from bertkit.reports.text import shorten
 # Texts where one string is a text: a list of texts or rows, a data frame, or a file.
 SeveralTexts = list[Any] | tuple[Any, ...] | ArrowTable | Path
 
-MAX_SHOWN_CHARS = 60
-
 
 def hold_rows(table: Table | None) -> Table | None:
     """Return rows that can be read more than once, or the name of a file, if there is one."""
     if isinstance(table, str | Path):
-        check_name(table)
+        name_input(table)
     return list(table) if isinstance(table, Iterator) else table
 
 
@@ -96,45 +91,17 @@ def name_files(data: object) -> list[str] | None:
     texts, whatever files there are; if there is one for each, that is announced.
     """
     if isinstance(data, str | Path):
-        return [check_name(data)]
+        return [name_input(data)]
     if not isinstance(data, Sequence) or not all(isinstance(one, str | Path) for one in data):
         return None
     if any(isinstance(one, Path) for one in data):
-        return [check_name(one) for one in data]
-    if data and all(map(_exists, data)):
+        return [name_input(one) for one in data]
+    if data and all(map(exists, data)):
         announce(
             f"{shorten(', '.join(data))}: read as texts, though there are files of these names; a"
             " list of pathlib.Path names files"
         )
     return None
-
-
-def check_name(name: str | Path) -> str:
-    """Return the name of a file, folder, glob or another source, if there is one."""
-    if is_remote(name):
-        return to_url(name)
-    text = str(name)
-    is_source = text == STANDARD_INPUT or text.startswith(HUB_SCHEME)
-    if is_source or _exists(text) or any(glob.iglob(text, recursive=True)):  # noqa: PTH207
-        return text
-    shown = text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}…"
-    raise MissingFileError(
-        f"there is no file {shown!r}; a string is the name of a file, and a text goes into a list:"
-        " [text]"
-    )
-
-
-def _exists(name: str) -> bool:
-    """Whether a file has this name; one that may not be looked at does, for its reader to tell."""
-    if not name:  # `Path` takes it for the current folder
-        return False
-    try:
-        Path(name).stat()
-    except PermissionError:
-        return True
-    except (OSError, ValueError):  # it doesn't exist, is too long, or has a NUL
-        return False
-    return True
 
 
 def list_inputs(data: Table | Sequence[Path], text_column: str | None) -> list[CorpusInput]:

@@ -11,16 +11,17 @@ from typing import Annotated, Any, Literal, cast, overload
 
 from pydantic import BeforeValidator, SkipValidation
 
-from bertkit.api.inputs import check_name, choose_output, hold_rows, list_inputs, name_files
+from bertkit.api.inputs import choose_output, hold_rows, list_inputs, name_files
 from bertkit.api.settings import Call, divide, ends_in_one_line, show_fields, takes
+from bertkit.base.addresses import name_beside
 from bertkit.base.errors import SettingsError
 from bertkit.base.parts import WorkersSettings
 from bertkit.base.progress import announce
-from bertkit.base.remote import find_info, is_remote
 from bertkit.base.settings import select
 from bertkit.checkpoints.hub import find_bundled, resolve_tokenizer
 from bertkit.checkpoints.run_folder import RUN_FOLDER
-from bertkit.data.shards import PLAN, ShardSet
+from bertkit.data.input_files import name_input
+from bertkit.data.shards import ShardSet, is_prepared
 from bertkit.data.tables.rows import Table
 from bertkit.decoders.generation.seq2seq_generator import Seq2SeqGenerator, Translator
 from bertkit.decoders.generation.summarizer import AbstractiveSummarizer
@@ -151,9 +152,7 @@ def _find_tokenizer(tokenizer: str | Path | Tokenizer, shards: Path) -> Path:
     """Return a tokenizer's folder; one that is in memory is saved beside the shards."""
     if not isinstance(tokenizer, Tokenizer):
         return resolve_tokenizer(tokenizer)
-    folder = shards.with_name(f"{shards.name}-tokenizer")
-    if is_remote(shards):
-        folder = choose_output(None, "tokenizer")
+    folder = name_beside(shards, "-tokenizer") or choose_output(None, "tokenizer")
     tokenizer.save(folder)
     return folder
 
@@ -194,7 +193,7 @@ def pretrain(call: PretrainCall, data: Texts) -> PretrainResult:
     place = choose_output(call.output, "pretrained")
     with observe(call.on_step, call.on_evaluation):
         names = name_files(data)
-        if names is not None and _has_shards(names[0]):
+        if names is not None and is_prepared(names[0]):
             if tokenizer is not None:
                 raise SettingsError("shards have a tokenizer of their own; leave out tokenizer")
             return run_pretrain(Path(names[0]), place, chosen)
@@ -205,13 +204,6 @@ def pretrain(call: PretrainCall, data: Texts) -> PretrainResult:
                 train_tokenizer(data, output=source, **reading)
         prepare(data, source, output=place / "shards", **reading)
         return run_pretrain(place / "shards", place / RUN_FOLDER, chosen)
-
-
-def _has_shards(name: str) -> bool:
-    """Whether a folder was written by `prepare`."""
-    if is_remote(name):
-        return find_info(f"{name.rstrip('/')}/{PLAN}") is not None
-    return (Path(name) / PLAN).is_file()
 
 
 def _list_numbers(given: object) -> object:
@@ -425,9 +417,9 @@ def _train_pairs(task: str, values: Mapping[str, Any]) -> Seq2SeqGenerator:
 def _take_pairs(given: Texts) -> Pairs:
     """Return the files of pairs, or rows that can be read more than once."""
     if isinstance(given, str | Path):
-        return (Path(check_name(given)),)
+        return (Path(name_input(given)),)
     if isinstance(given, list | tuple):
         names = [one for one in given if isinstance(one, str | Path)]
         if names and len(names) == len(given):
-            return tuple(Path(check_name(name)) for name in names)
+            return tuple(Path(name_input(name)) for name in names)
     return list(given) if isinstance(given, tuple | Iterator) else cast("Table", given)

@@ -16,6 +16,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from bertkit.base import storage
+from bertkit.base.addresses import is_remote
 from bertkit.base.errors import (
     ResumeError,
     SettingsError,
@@ -25,7 +26,6 @@ from bertkit.base.errors import (
 )
 from bertkit.base.files import TEMPORARY_SUFFIX, make_folder
 from bertkit.base.progress import announce
-from bertkit.base.remote import is_remote
 
 LOCK_FILE = ".lock"
 WILDCARDS = frozenset("*?[")

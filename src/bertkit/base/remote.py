@@ -5,30 +5,19 @@ URL that holds some is refused, since names of inputs are shown, logged and reco
 """
 
 import io
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from bertkit.base.errors import (
-    BertkitError,
-    MissingExtraError,
-    MissingFileError,
-    RemoteError,
-    SettingsError,
-)
+from bertkit.base.addresses import hide_secrets, is_remote, to_url
+from bertkit.base.errors import BertkitError, MissingExtraError, MissingFileError, RemoteError
 from bertkit.base.extras import describe_install
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
-# `pathlib` leaves one slash of two; a single letter is a drive of Windows.
-URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]+):/+(?P<rest>[^/].*)", re.DOTALL)
-PASSWORD = re.compile(r"[^/]*:[^/]*@")  # at the beginning of what follows the scheme
-SIGNATURE = re.compile(r"\?[\w.~%-]+=")  # a ? in a glob has no name and = behind it
-SECRETS = re.compile(r"(?<=://)[^/\s]*@|(?<=:/)[^/\s]+@|(?<=\S)\?[\w.~%-]+=\S*")
 BUFFER_BYTES = 1 << 14
 PIECE_BYTES = 8 << 20  # fetched at a time
 # What file systems call the version of a file, the most reliable first.
@@ -44,38 +33,6 @@ VERSIONS = (
     "created",
 )
 EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}
-
-
-def is_remote(name: object) -> bool:
-    """Whether a path is a URL; paths of `pathlib` that were made of one count."""
-    return isinstance(name, str | Path) and URL.fullmatch(str(name)) is not None
-
-
-def to_url(name: str | Path) -> str:
-    """Return the URL that a path was made of.
-
-    Raises:
-        SettingsError: it holds a password or a signature.
-    """
-    found = URL.fullmatch(str(name))
-    assert found is not None
-    if PASSWORD.match(found["rest"]) or SIGNATURE.search(found["rest"]):
-        raise SettingsError(
-            f"a URL of {found['scheme']}:// holds a password or a signature, which would be shown"
-            " and recorded; leave it out, and give credentials as fsspec finds them: by environment"
-            " variables or the service's own files"
-        )
-    return f"{found['scheme']}://{found['rest']}"
-
-
-def show(path: Path) -> str:
-    """Return a path for messages; of a URL, both slashes."""
-    return to_url(path) if is_remote(path) else str(path)
-
-
-def hide_secrets(message: str) -> str:
-    """Leave passwords and signatures of URLs out of a message."""
-    return SECRETS.sub("…", message)
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from typing import Any, ClassVar, Literal, ParamSpec, TypeVar, cast
 from filelock import FileLock
 from pydantic import BaseModel, ConfigDict, NonNegativeInt
 
+from bertkit.base.addresses import is_remote, to_url
 from bertkit.base.checksummed_json import ChecksummedModel
 from bertkit.base.errors import (
     BertkitError,
@@ -48,13 +49,11 @@ from bertkit.base.remote import (
     PIECE_BYTES,
     RemoteFile,
     find_info,
-    is_remote,
     list_folder,
     make_file,
     match_pattern,
     open_filesystem,
     remote_errors,
-    to_url,
 )
 
 SEALS = ("manifest.json", "metrics.json")  # each marks what lies beside and below it as complete

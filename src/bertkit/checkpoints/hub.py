@@ -29,6 +29,7 @@ from pydantic import BaseModel, Field, NonNegativeInt, ValidationError
 
 from bertkit._version import __version__
 from bertkit.base import storage
+from bertkit.base.addresses import is_remote
 from bertkit.base.errors import (
     HubError,
     MissingExtraError,
@@ -42,7 +43,6 @@ from bertkit.base.errors import (
 from bertkit.base.files import make_folder, read_text, write_all, write_file
 from bertkit.base.members import check_name
 from bertkit.base.progress import ProgressBar, show_progress
-from bertkit.base.remote import is_remote
 from bertkit.base.remote_folder import fetch
 from bertkit.checkpoints.file_names import (
     CONFIG_FILE,

@@ -13,10 +13,10 @@ from cyclopts.config import Dict as ConfigDict
 from pydantic import ValidationError
 
 from bertkit._version import __version__
+from bertkit.base.addresses import hide_secrets
 from bertkit.base.errors import BertkitError, MissingExtraError, SettingsError, is_out_of_memory
 from bertkit.base.files import read_text
 from bertkit.base.progress import Launch, announce
-from bertkit.base.remote import hide_secrets
 from bertkit.base.settings import describe_validation
 from bertkit.base.signals import interruptible
 from bertkit.base.wings import list_installed, load_object

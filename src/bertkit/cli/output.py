@@ -16,11 +16,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO, cast
 
+from bertkit.base.addresses import show_address
 from bertkit.base.errors import SettingsError, StorageError, pluralize
 from bertkit.base.files import with_nulls
 from bertkit.base.parts import PartsSettings
 from bertkit.base.progress import Launch, announce
-from bertkit.base.remote import show
 from bertkit.data.file_parts import FilesResult
 
 # Flags that lower memory use, most effective first.
@@ -171,7 +171,7 @@ def format_json(facts: object) -> str:
 
 def _to_plain(value: Any) -> object:
     """Return a path or a result as JSON has it."""
-    return show(value) if isinstance(value, Path) else with_nulls(asdict(value))
+    return show_address(value) if isinstance(value, Path) else with_nulls(asdict(value))
 
 
 def print_result(
@@ -187,8 +187,8 @@ def print_result(
 def describe_missing(output: Path, num_parts: int, num_missing: int) -> str:
     """Describe how many parts of a shared output other processes still have to make."""
     return (
-        f"{show(output)}: {num_missing:,} of {pluralize(num_parts, 'part')} missing; run the other"
-        " shards, or the same command without --shard, which does the rest"
+        f"{show_address(output)}: {num_missing:,} of {pluralize(num_parts, 'part')} missing; run"
+        " the other shards, or the same command without --shard, which does the rest"
     )
 
 
@@ -198,7 +198,7 @@ def describe_files(result: FilesResult) -> str:
         missing = describe_missing(result.output, result.num_files, result.num_missing)
         return f"{result.num_made:,} made now; {missing}"
     num_before = result.num_files - result.num_made
-    done = f"{show(result.output)}: {pluralize(result.num_files, 'file')}"
+    done = f"{show_address(result.output)}: {pluralize(result.num_files, 'file')}"
     done += f", {num_before:,} of them done before" if num_before else ""
     counts = ", ".join(f"{number:,} {name}" for name, number in result.counts.items())
     return "; ".join(filter(None, (done, counts.replace("_", " "))))

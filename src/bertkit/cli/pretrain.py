@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from bertkit.base.addresses import show_address
 from bertkit.base.errors import BertkitError, SettingsError, pluralize
 from bertkit.base.output import check_standard_output
 from bertkit.base.parts import PartsSettings
-from bertkit.base.remote import is_remote, show
 from bertkit.base.signals import stop_at_once
 from bertkit.cli.next_step import find_free, repeat_flags, suggest
 from bertkit.cli.output import check_share, describe_missing, print_result
 from bertkit.cli.texts import Words, describe_metrics, legible, open_in_browser
-from bertkit.data.input_files import find_files
+from bertkit.data.input_files import find_files, find_pattern
 from bertkit.data.problems import WARNING, name_problem
 from bertkit.data.sources import ReaderSettings
 from bertkit.recipes.pretrain.settings import PretrainSettings
@@ -87,15 +87,6 @@ def list_patterns(inputs: Sequence[str]) -> list[str]:
                 return []
         return sorted(members)
     return []
-
-
-def find_pattern(name: str) -> str:
-    """Return a glob of the files like this one; a folder and a URL stay themselves."""
-    if is_remote(name) or Path(name).is_dir():
-        return name
-    folder, slash, file = name.rpartition("/")
-    _, dot, ending = file.rpartition(".")
-    return f"{folder}{slash}*.{ending}" if dot else name
 
 
 def describe_vocabulary(settings: TrainTokenizerSettings, result: "TrainTokenizerResult") -> str:
@@ -206,7 +197,7 @@ def describe_shards(output: Path, result: "PrepareResult") -> str:
     lines += [line if line.startswith(WARNING) else f"    note: {line}" for line in result.report]
     text = f"{manifest.raw_bytes / 1e6:,.2f} MB of text"
     if result.was_done:
-        return "\n".join([*lines, f"{show(output)} is already done: {text}"])
+        return "\n".join([*lines, f"{show_address(output)} is already done: {text}"])
     rate = result.bytes_per_second / 1e6
     return "\n".join([*lines, f"{text} in {result.elapsed_seconds:,.1f} s, {rate:,.1f} MB/s"])
 
@@ -267,7 +258,7 @@ def pretrain(
     with suppress(BertkitError, OSError):  # they may be gone by now
         shards = ShardSet.open(data)
     command, text = choose_trial(shards, objective)
-    suggest(command, show(output), text, json=json)
+    suggest(command, show_address(output), text, json=json)
 
 
 def describe_run(result: "PretrainResult") -> str:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 from cyclopts import Parameter
 
+from bertkit.base.addresses import show_address
 from bertkit.base.errors import InputError, SettingsError, pluralize
 from bertkit.base.output import check_standard_output, open_output
 from bertkit.base.progress import announce
-from bertkit.base.remote import show
 from bertkit.base.settings import replace_surrogates
 from bertkit.cli.next_step import Arguments, read_arguments, repeat_flags, suggest
 from bertkit.cli.output import describe_files, format_json, print_result
@@ -133,7 +133,7 @@ def _describe_embedding(result: "EmbedResult") -> str:
     """Describe what was embedded, and the problems of the texts."""
     counts = result.counts
     rate = f"{result.tokens_per_second:,.0f} per second"
-    place = show(result.output) if result.output else "standard output"
+    place = show_address(result.output) if result.output else "standard output"
     line = (
         f"{pluralize(counts.texts, 'text')} → {place}"
         f" [{result.num_rows}, {result.dimension}], {pluralize(counts.tokens, 'token')},"

@@ -7,21 +7,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
+from bertkit.base.addresses import is_remote, to_url
 from bertkit.base.errors import MissingFileError, StorageError, storage_errors
 from bertkit.base.output import WILDCARDS
-from bertkit.base.remote import (
-    RemoteFile,
-    find_info,
-    is_remote,
-    list_folder,
-    make_file,
-    match_pattern,
-    to_url,
-)
+from bertkit.base.remote import RemoteFile, find_info, list_folder, make_file, match_pattern
 from bertkit.data.encodings import COMPRESSIONS
+from bertkit.reports.text import shorten
 
 STANDARD_INPUT = "-"
 STANDARD_INPUT_NAME = "standard input"
+HUB_SCHEME = "hub:"  # of datasets
+MAX_SHOWN_CHARS = 60
 INDEX_SUFFIX = ".bertkit"  # of the folder of a search index
 UNPACK, CONVERT, SAVE = "unpack it first", "make text of it first", "save it as CSV first"
 MARKUP = f"{CONVERT}; --format text reads its marks as words"
@@ -181,3 +177,39 @@ def find_extension(path: Path | RemoteFile) -> str:
     if suffixes and suffixes[-1] in COMPRESSIONS:
         suffixes.pop()
     return suffixes[-1] if suffixes else ""
+
+
+def find_pattern(name: str) -> str:
+    """Return a glob of the files like this one; a folder and a URL stay themselves."""
+    if is_remote(name) or Path(name).is_dir():
+        return name
+    folder, slash, file = name.rpartition("/")
+    _, dot, ending = file.rpartition(".")
+    return f"{folder}{slash}*.{ending}" if dot else name
+
+
+def name_input(name: str | Path) -> str:
+    """Return the name of a file, folder, glob or another source, if there is one."""
+    if is_remote(name):
+        return to_url(name)
+    text = str(name)
+    is_source = text == STANDARD_INPUT or text.startswith(HUB_SCHEME)
+    if is_source or exists(text) or any(glob.iglob(text, recursive=True)):  # noqa: PTH207
+        return text
+    raise MissingFileError(
+        f"there is no file {shorten(text, MAX_SHOWN_CHARS)!r}; a string is the name of a file, and"
+        " a text goes into a list: [text]"
+    )
+
+
+def exists(name: str) -> bool:
+    """Whether a file has this name; one that may not be looked at does, for its reader to tell."""
+    if not name:  # `Path` takes it for the current folder
+        return False
+    try:
+        Path(name).stat()
+    except PermissionError:
+        return True
+    except (OSError, ValueError):  # it doesn't exist, is too long, or has a NUL
+        return False
+    return True

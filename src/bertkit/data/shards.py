@@ -25,6 +25,7 @@ from pydantic import (
     model_validator,
 )
 
+from bertkit.base.addresses import is_remote
 from bertkit.base.checksummed_json import ChecksummedModel
 from bertkit.base.checksums import (
     CHUNK_BYTES,
@@ -35,6 +36,7 @@ from bertkit.base.checksums import (
     verify_size,
 )
 from bertkit.base.errors import DamagedFileError, MissingFileError, storage_errors
+from bertkit.base.remote import find_info
 from bertkit.base.remote_folder import fetch
 from bertkit.data.problems import ReadReport, describe_long_words, describe_unknown
 from bertkit.tokenization.folder import MANIFEST_FILE as TOKENIZER_MANIFEST
@@ -334,6 +336,13 @@ def read_token_counts(folder: Path, manifest: ShardsManifest) -> NDArray[np.unsi
             f" {manifest.train.tokens:,}; restore it or the manifest"
         )
     return counts
+
+
+def is_prepared(name: str | Path) -> bool:
+    """Whether `prepare` wrote a folder, or has begun to."""
+    if is_remote(name):
+        return find_info(f"{str(name).rstrip('/')}/{PLAN}") is not None
+    return (Path(name) / PLAN).is_file()
 
 
 def read_manifest(folder: Path) -> ShardsManifest:

@@ -6,7 +6,8 @@ import sys
 import pytest
 
 from bertkit.cli.main import main
-from bertkit.cli.pretrain import find_pattern, list_patterns
+from bertkit.cli.pretrain import list_patterns
+from bertkit.data.input_files import find_pattern
 
 
 def test_globs_are_suggested_only_of_the_files_that_were_given(tmp_path, monkeypatch):

@@ -12,6 +12,7 @@ from typing import TypeVar, get_args
 from bertkit.base.errors import InputError
 from bertkit.base.remote import RemoteFile, locate
 from bertkit.data.input_files import (
+    HUB_SCHEME,
     NOT_TEXT,
     STANDARD_INPUT,
     STANDARD_INPUT_NAME,
@@ -90,7 +91,7 @@ def open_records(
         chosen = "text" if settings.format == "auto" else settings.format
         origin: Origin = InputOrigin(chosen)
         return _open(STANDARD_INPUT_NAME, chosen, origin, settings)
-    if str(source).startswith(hub.SCHEME):
+    if str(source).startswith(HUB_SCHEME):
         return _open(str(source), HUB_FORMAT, hub.find_dataset(str(source), split), settings)
     path = locate(source)
     state = look_at(path)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bertkit.base.addresses import is_remote, to_url
 from bertkit.base.checksums import record_file
 from bertkit.base.errors import (
     BertkitError,
@@ -21,7 +22,7 @@ from bertkit.base.errors import (
     storage_errors,
 )
 from bertkit.base.progress import announce
-from bertkit.base.remote import RemoteFile, find_info, is_remote, to_url
+from bertkit.base.remote import RemoteFile, find_info
 from bertkit.data.input_files import INDEX_SUFFIX, STANDARD_INPUT, distinguish, find_files, look_at
 from bertkit.data.tables.decoder import NotTextError
 from bertkit.data.tables.settings import TableSettings

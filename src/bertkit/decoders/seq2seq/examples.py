@@ -15,8 +15,8 @@ from pydantic import Field
 from bertkit.base.checksums import record_file
 from bertkit.base.errors import InputError, pluralize, storage_errors
 from bertkit.base.progress import announce
+from bertkit.data.input_files import HUB_SCHEME
 from bertkit.data.problems import check_unknown, describe_unknown, name_problem
-from bertkit.data.tables.formats.hub import SCHEME
 from bertkit.data.tables.parallel import Pair, PairReport, PairSettings, open_pairs, read_pairs
 from bertkit.data.tables.rows import Table
 from bertkit.decoders.generation.seq2seq_generator import GenerationCounts
@@ -166,7 +166,7 @@ def check_files(flag: str, files: Files) -> None:
             f"--{flag} takes one file with both sides, or one of each side; got {len(files)}"
         )
     for path in files:
-        if str(path).startswith(SCHEME):
+        if str(path).startswith(HUB_SCHEME):
             raise InputError(
                 f"--{flag} must name files, and {path} is a data set of the Hub; save its pairs to"
                 " a file first, such as one of JSONL or Parquet"

@@ -13,7 +13,6 @@ from bertkit.data.tables.formats.parquet import ROWS_AT_ONCE, name_classes, read
 from bertkit.data.tables.origins import Origin
 from bertkit.data.tables.record import Record, Rows
 
-SCHEME = "hub:"
 ADDRESS = re.compile(
     r"hub:(?P<name>[\w.-]+(/[\w.-]+)?)(/(?P<config>[\w.-]+))?(@(?P<split>[\w.-]+))?"
 )

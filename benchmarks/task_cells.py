@@ -30,7 +30,7 @@ class Cell:
     """What makes a run.
 
     `seed` decides all that is random, and which examples are kept: `count`, or all. A `head`
-    (linear or bilstm) is that of a frozen encoder. The recipe paper reads [CLS] through a new head;
+    (linear) is that of a frozen encoder. The recipe paper reads [CLS] through a new head;
     sentence, for classifiers on a sentence encoder, pools its tokens and begins with a solved head.
     """
 
@@ -73,7 +73,7 @@ def list_flags(cell: Cell, task_set: TaskSet) -> list[str]:
     flags = list(task_set.flags)
     if cell.recipe == SENTENCE:
         flags += OF_SENTENCES
-    elif task_set.task == "classify" and cell.head != "bilstm":
+    elif task_set.task == "classify":
         flags += ["--pooling", "cls"]
     if cell.head is not None:
         flags += ["--features", cell.head]

@@ -1,5 +1,6 @@
 """A table → a fine-tuned model → its answers, through the command line."""
 
+import importlib.util
 import json
 import signal
 from pathlib import Path
@@ -93,12 +94,45 @@ def test_broken_rows_are_counted_and_named(workshop, tmp_path, capsys):
 
 def test_a_head_is_trained_on_a_frozen_encoder(workshop, tmp_path, capsys):
     output = tmp_path / "out"
-    command = words(workshop, output, "--features", "bilstm", "--lstm-hidden", "8")
-    at = command.index("--learning-rate")
-    del command[at : at + 2]
+    command = words(workshop, output, "--features", "linear")
+    for name in ("--learning-rate", "--epochs", "--dropout"):
+        at = command.index(name)
+        del command[at : at + 2]
     assert main(command) == 0
     assert "computing hidden states once" in capsys.readouterr().err
     record = json.loads((output / "run" / "settings.json").read_text())
-    assert record["settings"]["learning_rate"] == 1e-3
+    assert record["settings"]["learning_rate"] is None
     assert main(["classify", str(output), "the cat", "--json"]) == 0
     assert "label" in json.loads(capsys.readouterr().out)
+
+
+def test_several_seeds(workshop, tmp_path, capsys):
+    output = tmp_path / "out"
+    command = words(workshop, output, "--seeds", "2")
+    assert main(command) == 0
+    captured = capsys.readouterr()
+    lines = captured.out.splitlines()
+    assert "run 2 of 2: seed 1" in captured.err
+    assert lines[0].startswith("Best of 2 runs: seed ")
+    assert lines[1].startswith(f"{output}: best after step ")
+    assert main([*command, "--json"]) == 0
+    captured = capsys.readouterr()
+    found = json.loads(captured.out)
+    assert "is already finished" in captured.err
+    assert list(found["seeds"]["values"]) == ["0", "1"]
+    assert main(["classify", str(output), "the cat", "--json"]) == 0
+
+
+def test_the_example_of_the_papers_grid_tries_all_choices(workshop, monkeypatch):
+    path = Path(__file__).parents[2] / "examples/grid_search.py"
+    spec = importlib.util.spec_from_file_location("grid_search", path)
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    assert len(example.LEARNING_RATES) * len(example.BATCH_SIZES) * len(example.EPOCHS) == 18
+    monkeypatch.setattr(example, "LEARNING_RATES", (1e-9, 1e-2))
+    monkeypatch.setattr(example, "BATCH_SIZES", (8,))
+    monkeypatch.setattr(example, "EPOCHS", (4,))
+    settings = {"model": f"{workshop}/model", "dev": f"{workshop}/dev.csv", "device": "cpu"}
+    found = list(example.search(f"{workshop}/train.csv", max_length=12, dropout=0.0, **settings))
+    assert [choice["learning_rate"] for choice, _ in found] == [1e-9, 1e-2]
+    assert found[0][1] < found[1][1] == 1.0

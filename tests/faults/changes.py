@@ -5,7 +5,6 @@ from pathlib import Path
 
 from bertkit.base import files
 from bertkit.inference import stream
-from bertkit.recipes.finetune import comparison as search_cells
 from bertkit.recipes.prepare import plan, work_unit
 from bertkit.retrieval import vector_file
 from bertkit.training import step as step_module
@@ -28,8 +27,6 @@ def make_small() -> None:
     """Many parts of few tokens, vectors made safe after a few texts, and studies of a moment."""
     plan.UNIT_BYTES, work_unit.SHARD_TOKENS = UNIT_BYTES, 600
     stream.WINDOW_TEXTS, vector_file.SAVE_SECONDS = WINDOW_TEXTS, 0.0
-    search_cells.LEARNING_RATES, search_cells.BATCH_SIZES = (1e-9, 1e-2), (8,)
-    search_cells.EPOCHS = (2.0,)
     pretrained_arms.SCALES["small"] = SMALLEST
     Steps.scales = pretrained_arms.SCALES
 

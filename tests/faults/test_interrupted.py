@@ -279,7 +279,6 @@ COMMANDS = {
     f" {{0}}/dev.de --output {{1}} {WRITING}",
     "summarize": f"finetune summarize --train {{0}}/pairs.jsonl --output {{1}} {WRITING}",
     "seeds": f"{CLASSIFY} --output {{1}} --epochs 1 --seeds 2 {TUNING}",
-    "search": f"{CLASSIFY} --output {{1}} --search paper --max-length 24 --dropout 0 --device cpu",
     "study": "study steps --data {0}/shards --output {1} --device cpu --seeds 1",
     "npy": "embed {0}/model {0}/texts.txt --output {1}.npy --engine torch",
     "jsonl": "embed {0}/model {0}/texts.txt --output {1}.jsonl --engine torch",

@@ -156,12 +156,11 @@ def test_fine_tuning_is_the_same_on_two_ranks(reviews, tmp_path, alone, more):
     assert json.loads(one)["metrics"] == close(json.loads(two)["metrics"], "float32")
 
 
-@pytest.mark.parametrize("more", [["--features", "bilstm"], ["--seeds", "2"]])
-def test_what_one_process_computes_refuses_several(reviews, tmp_path, alone, more):
+def test_what_one_process_computes_refuses_several(reviews, tmp_path, alone):
     words = f"finetune classify --train {reviews} --model {alone} --output {tmp_path}/model"
-    for code, message in run_ranks([*words.split(), *more], 2, tmp_path):
+    for code, message in run_ranks([*words.split(), "--seeds", "2"], 2, tmp_path):
         assert code == 2
-        assert f"{more[0]}" in message
+        assert "--seeds" in message
         assert "runs in one process, and torchrun started 2" in message
 
 

@@ -144,17 +144,10 @@ def sentence_encoder(tmp_path_factory):
     return folder
 
 
-# A BiLSTM whose features are as many as the encoder's: its classifier would fit other classes.
 HEADS: dict[str, dict[str, Any]] = {
     "default": {},
     "linear": {"features": "linear"},
     "linear on four layers": {"features": "linear", "feature_layers": "last_four"},
-    "bilstm": {"features": "bilstm", "lstm_hidden": 16},
-    "bilstm on four layers": {
-        "features": "bilstm",
-        "feature_layers": "last_four",
-        "lstm_hidden": 16,
-    },
 }
 
 

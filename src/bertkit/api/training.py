@@ -31,8 +31,8 @@ from bertkit.decoders.seq2seq.settings import KINDS, SummarizeSettings, Translat
 from bertkit.inference.predictor import Answerer, Chooser, Classifier, Predictor, Regressor, Tagger
 from bertkit.recipes.finetune.run import Sources
 from bertkit.recipes.finetune.run import finetune as run_finetune
-from bertkit.recipes.finetune.search import search as run_search
-from bertkit.recipes.finetune.settings import FineTuneSettings, GridSearchSettings
+from bertkit.recipes.finetune.seeds import finetune_seeds
+from bertkit.recipes.finetune.settings import FineTuneSettings, SeedsSettings
 from bertkit.recipes.prepare.run import prepare as run_prepare
 from bertkit.recipes.pretrain.benchmark import PretrainBenchmark, benchmark
 from bertkit.recipes.pretrain.run import PretrainResult
@@ -258,7 +258,7 @@ class FromEncoderCall(TrainCall):
     revision: str | None = None
 
 
-class FineTuneCall(FineTuneSettings, GridSearchSettings, FromEncoderCall):
+class FineTuneCall(FineTuneSettings, SeedsSettings, FromEncoderCall):
     """Those, with the settings that all such tasks have."""
 
 
@@ -356,7 +356,7 @@ def finetune(task: str, **settings: Any) -> Predictor[Any, Any, Any] | Seq2SeqGe
         on_evaluation: called with the step and the held-out metrics.
 
     Further keyword arguments: fields of `FineTuneSettings`, of the task's settings and of
-    `GridSearchSettings`; to translate or summarize, those of `TranslateSettings` or
+    `SeedsSettings`; to translate or summarize, those of `TranslateSettings` or
     `SummarizeSettings` alone, with the defaults of their commands.
 
     Returns:
@@ -377,17 +377,17 @@ def finetune(task: str, **settings: Any) -> Predictor[Any, Any, Any] | Seq2SeqGe
         raise SettingsError(f"there is no task {show(repr(task), 40)}; choose one of {known}")
     if task in KINDS:
         return _train_pairs(task, settings)
-    kinds = (FromEncoderCall, TASKS[task].settings, GridSearchSettings, FineTuneSettings)
-    call, task_settings, plan, chosen = divide(settings, "finetune", *kinds)
+    kinds = (FromEncoderCall, TASKS[task].settings, SeedsSettings, FineTuneSettings)
+    call, task_settings, several, chosen = divide(settings, "finetune", *kinds)
     name = str(find_bundled("vectors") if call.model is None else call.model)
     rows, held_out = hold_rows(call.train), hold_rows(call.dev)
     sources = Sources(task, name, cast("Table", rows), held_out, call.revision)
     place = choose_output(call.output, task)
     with observe(call.on_step, call.on_evaluation):
-        if plan.is_single:
+        if several.seeds == 1:
             result = run_finetune(sources, place, task_settings, chosen)
         else:
-            result = run_search(sources, place, task_settings, chosen, plan)
+            result = finetune_seeds(sources, place, task_settings, chosen, several.seeds)
     for warning in result.saved.warnings:
         announce(f"WARNING: {warning}")
     return PREDICTORS.get(task, Predictor).load(place, device=chosen.device)

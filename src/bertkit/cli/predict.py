@@ -31,7 +31,7 @@ from bertkit.data.tables.settings import TableSettings
 from bertkit.decoders.seq2seq.settings import KINDS, Kind, Seq2SeqSettings
 from bertkit.inference.settings import EngineSettings
 from bertkit.jobs.settings import PredictSettings
-from bertkit.recipes.finetune.settings import FineTuneSettings, GridSearchSettings
+from bertkit.recipes.finetune.settings import FineTuneSettings, SeedsSettings
 from bertkit.reports.text import format_metric, show
 from bertkit.tasks.settings import choose_columns
 from bertkit.tasks.table import TASKS, TaskEntry
@@ -52,7 +52,7 @@ FINETUNE_DOCSTRING = """{summary}
 
         bertkit finetune {name} --model bert/ --train train{data} --output seed1/ --seed 1
 
-        bertkit finetune {name} --model bert/ --train train{data} --output top/ --search paper
+        bertkit finetune {name} --model bert/ --train train{data} --output best/ --seeds 5
 
     Args:
         model: A model folder of any format, a run of `bertkit pretrain`, or the id of a model of
@@ -70,7 +70,6 @@ PAIRS_OF_TEXTS = Group("Texts from texts", sort_key=2)
 SOURCES = Group("Model and data", sort_key=1)
 TASK = Group("Task", sort_key=2)
 TRAINING = Group("Training", sort_key=3)
-SEARCH = Group("Search over several runs", sort_key=4)
 HELP = "Fine-tune a pre-trained model for a task: `bertkit finetune <task>`."
 
 
@@ -155,23 +154,23 @@ def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
         output: Path,
         task: Annotated[task_kind, Parameter(group=TASK)] = task_kind(),
         settings: Annotated[FineTuneSettings, Parameter(group=TRAINING)] = FineTuneSettings(),
-        search: Annotated[GridSearchSettings, Parameter(group=SEARCH)] = GridSearchSettings(),
+        several: Annotated[SeedsSettings, Parameter(group=TRAINING)] = SeedsSettings(),
         revision: str | None = None,
         json: bool = False,
     ) -> None:
         with stop_at_once(lambda: "stopped while loading; run the same command again"):
             from bertkit.recipes.finetune.examples import list_arguments
             from bertkit.recipes.finetune.run import Sources, finetune
-            from bertkit.recipes.finetune.search import search as run_search
+            from bertkit.recipes.finetune.seeds import finetune_seeds
 
         sources = Sources(name, model or take_bundled("vectors"), train, dev, revision)
-        if search.is_single:
+        if several.seeds == 1:
             result = finetune(sources, output, task, settings)
         else:
-            result = run_search(sources, output, task, settings, search)
+            result = finetune_seeds(sources, output, task, settings, several.seeds)
         facts = list_facts(result, "calibration")
         if result.comparison is not None:
-            facts["search"] = result.comparison.to_json()
+            facts["seeds"] = result.comparison.to_json()
         print_result(result, describe, json=json, facts=facts)
         if not json:
             read_rows = partial(list_arguments, train, name, task, settings)
@@ -204,7 +203,7 @@ def describe(result: "FineTuneResult") -> str:
     step = step if saved.num_steps else "solved"
     where = pluralize(saved.dev.num_examples, "held-out example")
     line = f"{result.output}: {step}; {where}: {shown}"
-    compared = [] if comparison is None else comparison.describe()
+    compared = [] if comparison is None else [comparison.describe()]
     sure = [] if calibration is None else [calibration.describe()]
     warnings = [f"WARNING: {warning}" for warning in saved.warnings]
     return legible("\n".join((*compared, line, *sure, *warnings)))

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, Self, TypeVar
@@ -236,11 +236,6 @@ class Job(ABC, Generic[AnyBatch]):
         """
         del step
         return ()
-
-    def caching(self, folder: Path) -> AbstractContextManager[None]:
-        """Keep in a run's folder what the steps read again and again, within the block."""
-        del folder
-        return nullcontext()
 
     def name_examples(self, step: int) -> str:
         """Return the names of all examples of a step, for messages and the log."""

@@ -274,8 +274,7 @@ def train(recipe: Recipe[AnyJob, Result], output: Path) -> Result:
             replace_run(run, output)
         record = run.write_record(record.model_copy(update={"num_steps": num_steps}))
         state = recipe.plan(job, run, state, record.num_steps)
-        with job.caching(run.folder):
-            state = train_to_end(job, run, record, state)
+        state = train_to_end(job, run, record, state)
         return finish(recipe, job, run, state)
 
 

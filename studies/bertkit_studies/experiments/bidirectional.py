@@ -2,6 +2,7 @@
 
 from typing import final
 
+from bertkit_studies.probes.frozen_bilstm import BiLstm
 from bertkit_studies.probes.pretrained_arms import PretrainedArm
 from bertkit_studies.probes.pretraining import DOUBLING, PretrainingStudy
 from bertkit_studies.probes.probes import BEST_EPOCH, GAPS_PROBE, PAIRS_PROBE
@@ -24,7 +25,8 @@ ARMS = (
         BILSTM,
         "the same model, frozen, under two layers of BiLSTM",
         shares=LEFT_TO_RIGHT,
-        fine_tuning={"features": "bilstm", "lstm_hidden": 64, "learning_rate": 3e-3},
+        fine_tuning={"learning_rate": 3e-3},
+        bilstm=BiLstm(),
     ),
     PretrainedArm(
         WARM_BOTH,

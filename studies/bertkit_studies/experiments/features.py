@@ -17,6 +17,7 @@ from bertkit_studies.baselines.vector_sources import (
 )
 from bertkit_studies.baselines.word_vectors import load_word2vec
 from bertkit_studies.probes.downstream import MAX_LENGTH, LabeledTask, TaskTuning
+from bertkit_studies.probes.frozen_bilstm import BiLstm
 from bertkit_studies.probes.pretrained_arms import SCALES, PretrainedArm, PretrainingScale
 from bertkit_studies.probes.pretraining import TOKENS, PretrainingStudy, name_steps
 from bertkit_studies.probes.probes import LABELED, LABELED_PROBE, PAIRS_PROBE, Probe
@@ -46,12 +47,8 @@ ARMS = (
         LAST_FOUR_READ,
         "frozen encoder; a BiLSTM of two layers reads its last four layers",
         shares=FINE_TUNED,
-        fine_tuning={
-            "features": "bilstm",
-            "feature_layers": "last_four",
-            "lstm_hidden": 64,
-            "learning_rate": 3e-3,
-        },
+        fine_tuning={"learning_rate": 3e-3},
+        bilstm=BiLstm(layers=(-4, -3, -2, -1)),
     ),
     VectorArm(
         LAST_FOUR,

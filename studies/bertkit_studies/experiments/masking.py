@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import final
 
+from bertkit_studies.probes.frozen_bilstm import BiLstm
 from bertkit_studies.probes.pretrained_arms import PretrainedArm
 from bertkit_studies.probes.pretraining import PretrainingStudy
 from bertkit_studies.probes.probes import BEST_EPOCH, GAPS_PROBE, PAIRS_PROBE, Probe
@@ -12,7 +13,8 @@ from bertkit_studies.study import Claim, Side
 FROZEN_GAPS = Probe(
     replace(GAPS_PROBE.measure, name="gaps_frozen", title="Gap detection, frozen features"),
     GAPS,
-    {"features": "bilstm", "lstm_hidden": 64, "learning_rate": 3e-3},
+    {"learning_rate": 3e-3},
+    BiLstm(),
 )
 
 

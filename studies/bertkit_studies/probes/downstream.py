@@ -78,7 +78,7 @@ class LabeledTask:
         """
         dev = None if self.dev is None else str(self.dev)
         tables, entry = open_tables(str(self.train), dev, settings), TASKS[self.kind]
-        return read_task(entry.load(), tables, entry.settings(), settings)
+        return read_task(entry.load(), tables, entry.settings(max_length=MAX_LENGTH), settings)
 
     def score(self, model: Path, output: Path, settings: FineTuneSettings) -> float:
         """Fine-tune a model, or load its result; return the task's held-out metric."""

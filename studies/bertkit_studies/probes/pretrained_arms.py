@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bertkit_studies.probes.downstream import MAX_LENGTH, TaskTuning
+from bertkit_studies.probes.frozen_bilstm import BiLstm
 from bertkit_studies.study import Arm
 
 
@@ -19,6 +20,7 @@ class PretrainedArm(Arm):
             measured at the end only.
         token_share: the share of the study's tokens that it reads.
         fine_tuning: fine-tuning settings that differ from the study's.
+        bilstm: what is trained on its frozen encoder instead of fine-tuning it.
     """
 
     changes: Mapping[str, Any] = field(default_factory=dict)
@@ -26,6 +28,7 @@ class PretrainedArm(Arm):
     starts_from: str | None = None
     token_share: float = 1.0
     fine_tuning: Mapping[str, Any] = field(default_factory=dict)
+    bilstm: BiLstm | None = None
 
     @property
     def pretrained(self) -> str:

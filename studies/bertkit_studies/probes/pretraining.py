@@ -20,6 +20,7 @@ from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.pretrain.run import DryRun, dry_run, pretrain
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit_studies.probes.downstream import LabeledTask
+from bertkit_studies.probes.frozen_bilstm import score_bilstm
 from bertkit_studies.probes.masked_words import MaskedWords
 from bertkit_studies.probes.pretrained_arms import SCALES, PretrainedArm, PretrainingScale
 from bertkit_studies.probes.probes import (
@@ -236,7 +237,11 @@ class PretrainingStudy(Study[PretrainingSettings]):
             if probe.task in tasks and (is_end or probe.is_course):
                 name, changes = probe.measure.name, {**probe.fine_tuning, **arm.fine_tuning}
                 settings = self.scale.fine_tuning.choose(cell.seed, device, changes)
-                found[name] = tasks[probe.task].score(checkpoint, place / name, settings)
+                task, bilstm = tasks[probe.task], arm.bilstm or probe.bilstm
+                if bilstm is None:
+                    found[name] = task.score(checkpoint, place / name, settings)
+                else:
+                    found[name] = score_bilstm(task, checkpoint, bilstm, settings)
         return found
 
     def _spread_out(self, measure: Measure, is_course: bool) -> Measure:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from bertkit_studies.probes.frozen_bilstm import BiLstm
 from bertkit_studies.probes.text_tasks import GAPS, PAIRS
 from bertkit_studies.study import Measure
 
@@ -36,12 +37,14 @@ class Probe:
         measure: the measure of its score.
         task: a key of `TASK_WRITERS`, or `LABELED` for the examples of the settings.
         fine_tuning: fine-tuning settings that differ from the study's.
+        bilstm: what is trained on the frozen encoder instead of fine-tuning it; None for neither.
         is_course: whether it is measured at every part of pre-training, not only at the end.
     """
 
     measure: Measure
     task: str
     fine_tuning: Mapping[str, Any] = field(default_factory=dict)
+    bilstm: BiLstm | None = None
     is_course: bool = False
 
 

@@ -10,11 +10,11 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from bertkit.base.errors import SettingsError
-from bertkit.models.bert.feature_based import join_ends
 from bertkit.nn.packing import PackedBatch
 from bertkit_studies.recurrent.config import ClassifierConfig, ReaderConfig
 from bertkit_studies.recurrent.language_model import RecurrentLanguageModel
 from bertkit_studies.recurrent.net import SavedNet, count_weights
+from bertkit_studies.recurrent.packed_nets import join_ends
 from bertkit_studies.recurrent.reader import Reader
 
 READER_SIZES = set(ReaderConfig.model_fields) - {"model_type", "dropout"}

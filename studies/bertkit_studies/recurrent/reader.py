@@ -4,11 +4,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bertkit.models.bert.feature_based import run_net
 from bertkit.nn.attention import Dropout
 from bertkit.nn.packing import PackedBatch
 from bertkit_studies.recurrent.config import ReaderConfig
 from bertkit_studies.recurrent.net import count_weights, draw_embeddings
+from bertkit_studies.recurrent.packed_nets import run_net
 
 CELLS = {"lstm": nn.LSTM, "gru": nn.GRU}
 

@@ -10,12 +10,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from bertkit.models.bert.feature_based import run_net
 from bertkit.nn.attention import Dropout
 from bertkit.nn.packing import PackedBatch
 from bertkit.nn.vocabulary_loss import vocabulary_loss
 from bertkit_studies.recurrent.config import SkipThoughtConfig
 from bertkit_studies.recurrent.net import SavedNet, count_weights, draw_embeddings
+from bertkit_studies.recurrent.packed_nets import run_net
 
 Side = Literal["before", "after"]
 

@@ -10,13 +10,13 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from bertkit.models.bert.feature_based import Steps, run_net
 from bertkit.nn.attention import Dropout, length_mask
 from bertkit.nn.packing import PackedBatch, pad
 from bertkit.nn.vocabulary_loss import vocabulary_loss
 from bertkit_studies.recurrent.additive_attention import AdditiveAttention, Annotations
 from bertkit_studies.recurrent.config import TranslatorConfig
 from bertkit_studies.recurrent.net import SavedNet, count_weights, draw_embeddings
+from bertkit_studies.recurrent.packed_nets import Steps, run_net
 
 MAXOUT_PIECES = 2
 

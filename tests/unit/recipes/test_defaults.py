@@ -3,12 +3,9 @@
 import pytest
 
 from bertkit.recipes.defaults import list_defaults
-from bertkit.recipes.finetune.settings import FEATURE_RATE
 
 
-@pytest.mark.parametrize(
-    ("features", "rate"), [(None, None), ("linear", None), ("bilstm", FEATURE_RATE)]
-)
+@pytest.mark.parametrize(("features", "rate"), [(None, None), ("linear", None)])
 def test_the_learning_rate_is_none_where_the_model_decides_it(features, rate):
     found = list_defaults({"task": "classify", "features": features}, "run.json")
     assert found["learning_rate"] == rate

@@ -10,7 +10,7 @@ from bertkit.checkpoints.run_folder import FinishedRecord, SavedNumber
 from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
 from bertkit.models.bert.feature_based import has_modules
 from bertkit.recipes import model_card
-from bertkit.recipes.finetune.comparison import SELECTION_BIAS, Comparison, show_spread
+from bertkit.recipes.finetune.comparison import SeedComparison
 from bertkit.recipes.finetune.evaluation import FinalEvaluation
 from bertkit.recipes.finetune.examples import SetCounts
 from bertkit.recipes.model_card import LibraryName, ModelFacts, plain
@@ -48,7 +48,7 @@ class FineTuningFacts(ModelFacts):
 
     saved: SavedFineTuning
     final: FinalEvaluation
-    comparison: Comparison | None = None  # with the other runs of a search
+    comparison: SeedComparison | None = None  # with the runs of other seeds
 
     @property
     def task(self) -> str:
@@ -102,8 +102,8 @@ def build_card(facts: FineTuningFacts) -> str:
         f" {__version__}; `report.html` shows more."
         f" {LOADED_BY[facts.library].format(call=CALLS[facts.final.task.reads_pairs])}"
     )
-    search = [] if facts.comparison is None else [describe_search(facts.comparison)]
-    sections = [describe_result(facts), *search, describe_data(facts), describe_training(facts)]
+    seeds = [] if facts.comparison is None else [describe_seeds(facts.comparison)]
+    sections = [describe_result(facts), *seeds, describe_data(facts), describe_training(facts)]
     task = describe_evaluation(facts)
     return model_card.build_card(facts, facts.library, task, made, *sections)
 
@@ -159,15 +159,12 @@ def describe_result(facts: FineTuningFacts) -> str:
     return "\n\n".join([*parts, *model_card.describe_warnings(evaluation.warnings)])
 
 
-def describe_search(comparison: Comparison) -> str:
-    """Build the section on the search that selected this run."""
-    rows = [
-        [outcome.cell.describe(), str(len(outcome.values)), show_spread(comparison.metric, outcome)]
-        for outcome in comparison.outcomes
-    ]
-    made = f"## Search\n\n{comparison.summarize()}. {SELECTION_BIAS}."
-    columns = ["choice", "seeds", f"{comparison.metric}, median (lowest–highest)"]
-    return "\n\n".join([made, model_card.tabulate(columns, rows)])
+def describe_seeds(comparison: SeedComparison) -> str:
+    """Build the section on the runs of several seeds."""
+    metric = comparison.metric
+    rows = [[str(seed), format_metric(metric, value)] for seed, value in comparison.values.items()]
+    table = model_card.tabulate(["seed", metric], rows)
+    return f"## Seeds\n\n{comparison.describe()}\n\n{table}"
 
 
 def describe_data(facts: FineTuningFacts) -> str:

@@ -77,7 +77,7 @@ def decide_steps(
     settings: FineTuneSettings, steps_per_epoch: int, *, has_solved_head: bool = False
 ) -> int:
     """Return the number of steps of the run; announce if they differ from the paper or are few."""
-    if settings.features == "linear":
+    if settings.features is not None:
         return 0
     epochs = choose_epochs(settings, steps_per_epoch, has_solved_head=has_solved_head)
     num_steps = max(1, round(steps_per_epoch * epochs))

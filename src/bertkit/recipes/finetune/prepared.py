@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bertkit.base.errors import CheckpointError, InputError, SettingsError
+from bertkit.base.errors import CheckpointError, InputError
 from bertkit.base.progress import announce
 from bertkit.checkpoints.sentence_modules import Pooling
 from bertkit.data.tables.records import RecordTable
@@ -46,13 +46,8 @@ def open_pretrained(
     """Open a model with the task's labels and the run's dropout; check that it can be trained."""
     opened = OpenModel.open(name, revision=revision)
     pooling: PoolingName = "cls"
-    asked: PoolingName | None = task.settings.pooling if task.reads_texts else "cls"
-    if settings.features != "bilstm":
-        pooling = asked or find_pooling(opened)
-    elif asked not in {None, "cls"}:
-        raise SettingsError(
-            f"--features bilstm joins the ends of its two directions: leave out --pooling {asked}"
-        )
+    if task.reads_texts:
+        pooling = task.settings.pooling or find_pooling(opened)
     head = describe_head(task, settings, pooling)
     opened = opened.change(**task.config_changes, **dropout_rates(settings), **head)
     config = opened.config
@@ -105,12 +100,11 @@ def describe_head(
     task: Task[Any, Any], settings: FineTuneSettings, pooling: PoolingName
 ) -> dict[str, Any]:
     """Return the config key that describes a bertkit-only head; empty for other heads."""
-    has_own_layers = settings.features == "bilstm" or settings.feature_layers != "last"
-    if not has_own_layers and pooling == "cls":
+    if settings.feature_layers == "last" and pooling == "cls":
         return {}
     head = FeatureHead(
         layers=settings.feature_layers,
-        lstm_hidden=settings.lstm_hidden if settings.features == "bilstm" else None,
+        lstm_hidden=None,
         scores=task.scored,
         pooling=pooling,
     )

@@ -9,7 +9,7 @@ from bertkit.base.files import write_json
 from bertkit.checkpoints.sentence_transformers import write_sentence_model
 from bertkit.models.bert.feature_based import describe_modules
 from bertkit.recipes.finetune.card import PICTURE_FILE, FineTuningFacts, SavedFineTuning, build_card
-from bertkit.recipes.finetune.comparison import Comparison
+from bertkit.recipes.finetune.comparison import SeedComparison
 from bertkit.recipes.finetune.evaluation import FinalEvaluation
 from bertkit.recipes.finetune.job import FineTuningJob
 from bertkit.recipes.model_card import tabulate_counts, write_descriptions
@@ -39,7 +39,7 @@ def build_page(facts: FineTuningFacts, history: TrainingHistory) -> Report:
     curves = choose_curves(final.task.metric)
     charts = draw_curves(history, curves, epochs(saved.num_epoch_steps))
     sections: list[Section] = [
-        *([] if comparison is None else comparison.sections()),
+        *([] if comparison is None else [comparison.draw()]),
         *build_sections(final.evaluation, final.before),
         *([] if saved.num_steps == 0 else [Charts(charts, title="Training curves")]),
         *tabulate_data(saved),
@@ -109,7 +109,7 @@ class FineTuneResult:
 
     output: Path
     saved: SavedFineTuning
-    comparison: Comparison | None = None  # with the other runs of a search
+    comparison: SeedComparison | None = None  # with the runs of other seeds
 
 
 def write_model(
@@ -118,7 +118,7 @@ def write_model(
     job: FineTuningJob,
     final: FinalEvaluation,
     saved: SavedFineTuning,
-    comparison: Comparison | None = None,
+    comparison: SeedComparison | None = None,
 ) -> SavedFineTuning:
     """Write the model's folder; return what `metrics.json` says, which is written last.
 

@@ -19,7 +19,7 @@ from bertkit.models.open_model import OpenModel
 from bertkit.recipes.finetune.card import SavedFineTuning
 from bertkit.recipes.finetune.evaluation import evaluate_model
 from bertkit.recipes.finetune.examples import open_tables
-from bertkit.recipes.finetune.frozen import FeatureJob, solve_head
+from bertkit.recipes.finetune.frozen import solve_head
 from bertkit.recipes.finetune.job import FineTuningJob, decide_steps, freeze_parameters
 from bertkit.recipes.finetune.prepared import (
     SENTENCE_ENCODER,
@@ -38,13 +38,13 @@ from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.table import TASKS
 from bertkit.training.job import Machine
 from bertkit.training.lifecycle import ModelRecipe, load_checkpoint, train
-from bertkit.training.ranks import current_ranks, refuse_ranks
+from bertkit.training.ranks import current_ranks
 from bertkit.training.run import Run, RunRecord, RunState
 
-SEARCH_FOLDER = "search"
+SEEDS_FOLDER = "seeds"
 OTHER_KINDS = (
-    (RUN_FOLDER, "a single run", "leave out --search and --seeds"),
-    (SEARCH_FOLDER, "a search", "give --search or --seeds, as when it was started"),
+    (RUN_FOLDER, "a single run", "leave out --seeds"),
+    (SEEDS_FOLDER, "runs of several seeds", "give --seeds, as when they were started"),
 )
 
 
@@ -77,7 +77,7 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
         self.inputs = list_paths(sources)
 
     def check_output(self, output: Path) -> None:
-        """Refuse the folder of a search."""
+        """Refuse the folder of several seeds."""
         check_kind(output, RUN_FOLDER)
 
     @cached_property
@@ -101,8 +101,6 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
     def open(self, checkpoint: Path | None, machine: Machine) -> FineTuningJob:
         """Read data and model."""
         settings, sources, prepared = self.settings, self.sources, self.prepared
-        if settings.features == "bilstm":
-            refuse_ranks("--features bilstm")
         if prepared is None:
             kind = TASKS[sources.task].load()
             task, data = read_task(kind, self.tables, self.task_settings, settings)
@@ -165,7 +163,7 @@ def list_paths(sources: Sources) -> list[str | Path]:
 
 
 def check_kind(output: Path, kind: str) -> None:
-    """Raise `ResumeError` if a folder holds a search instead of a single run, or vice versa."""
+    """Raise `ResumeError` if a folder holds runs of several seeds instead of one, or vice versa."""
     others = list_names(output) - {kind}
     for name, what, way in OTHER_KINDS:
         if name in others:
@@ -220,12 +218,11 @@ def build_job(
     model = load(pretrained)
     frozen = settings.freeze if settings.features is None else "encoder"
     freeze_parameters(model, frozen, model.config.num_hidden_layers)
-    kind = FeatureJob if settings.features == "bilstm" else FineTuningJob
-    return kind(
+    return FineTuningJob(
         prepared,
         model.to(machine.device),
         machine,
         settings,
-        has_solved_head=settings.features == "linear"
-        or (settings.features is None and is_sentence_encoder and prepared.task.reads_texts),
+        has_solved_head=settings.features is not None
+        or (is_sentence_encoder and prepared.task.reads_texts),
     )

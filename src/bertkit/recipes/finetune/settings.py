@@ -1,6 +1,6 @@
 """Settings of `bertkit finetune` that are common to all tasks."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -24,7 +24,6 @@ TOO_FEW_STEPS = 100
 MOST_EPOCHS = 20.0
 MAX_EPOCHS = 10_000.0  # upper limit of --epochs
 
-FEATURE_RATE = 1e-3  # for a BiLSTM on a frozen encoder
 SENTENCE_RATE = 1e-4  # for a sentence encoder: docs/results.md, "Small data"
 # Settings that mean nothing where a layer is solved.
 OF_TRAINING = (
@@ -58,7 +57,7 @@ class FineTuneSettings(LoopSettings, RecordSettings, OverwriteSettings):
     learning_rate: Positive = Field(
         default=3e-5,
         description=f"Peak learning rate. The default is {SENTENCE_RATE:g} for a classifier or"
-        f" regressor on a sentence encoder, and {FEATURE_RATE:g} with --features bilstm.",
+        " regressor on a sentence encoder.",
     )
     layer_decay: Annotated[float, Field(gt=0.0, le=1.0)] = Field(
         default=1.0,
@@ -76,17 +75,14 @@ class FineTuneSettings(LoopSettings, RecordSettings, OverwriteSettings):
     classifier_dropout: Rate | None = Field(
         default=None, description="Dropout before the head; by default that of the model's config."
     )
-    features: Literal["linear", "bilstm"] | None = Field(
+    features: Literal["linear"] | None = Field(
         default=None,
-        description="Freeze the encoder, compute its hidden states once, and learn only a head on"
-        " them: linear solves a linear layer in seconds, bilstm trains a BiLSTM of two layers.",
+        description="Freeze the encoder, compute its hidden states once, and solve only a linear"
+        " layer on them, in seconds.",
     )
     feature_layers: Literal["last", "last_four"] = Field(
         default="last",
         description="With --features: the hidden states that the head reads, concatenated.",
-    )
-    lstm_hidden: Annotated[int, Field(ge=1, le=4096)] = Field(
-        default=768, description="With --features bilstm: hidden size of each direction."
     )
     best_by: Literal["metric", "loss"] = Field(
         default="metric",
@@ -115,23 +111,16 @@ class FineTuneSettings(LoopSettings, RecordSettings, OverwriteSettings):
         default=False, description="Keep checkpoints and optimizer state after training."
     )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _heads_alone_learn_faster(cls, values: Any) -> Any:
-        if isinstance(values, dict) and values.get("features") == "bilstm":
-            return {"learning_rate": FEATURE_RATE, **values}
-        return values
-
     @model_validator(mode="after")
     def _features_leave_the_encoder_alone(self) -> Self:
         is_frozen = self.features is not None
         if not is_frozen and self.feature_layers != "last":
-            raise ValueError("feature_layers is for --features linear or bilstm; give that too")
+            raise ValueError("feature_layers is for --features linear; give that too")
         if is_frozen and (self.freeze != "none" or self.layer_decay != 1.0):
             raise ValueError("features freezes the whole encoder: leave out freeze and layer_decay")
         fields = type(self).model_fields
         given = [name for name in OF_TRAINING if getattr(self, name) != fields[name].default]
-        if self.features == "linear" and given:
+        if is_frozen and given:
             names = ", ".join(given)
             raise ValueError(
                 f"features linear solves the head without training steps: leave out {names}"
@@ -159,22 +148,11 @@ class FineTuneSettings(LoopSettings, RecordSettings, OverwriteSettings):
         return value
 
 
-class GridSearchSettings(Settings):
-    """Several runs instead of one; the best of them becomes the model."""
+class SeedsSettings(Settings):
+    """How many runs are trained; the best of them becomes the model."""
 
-    search: Literal["paper"] | None = Field(
-        default=None,
-        description="Search the paper's grid: learning rates 5e-5, 3e-5 and 2e-5, batch sizes 16"
-        " and 32, 2 to 4 epochs, one run each; with --features learning rates 3e-3, 1e-3 and 3e-4."
-        " The"
-        " choice with the best median is kept.",
-    )
     seeds: Count = Field(
         default=1,
-        description="Runs of each choice, with seeds counted from --seed; the best run is kept.",
+        description="Number of runs, with seeds counted from --seed; the one with the best held-out"
+        " metric is kept.",
     )
-
-    @property
-    def is_single(self) -> bool:
-        """Whether only one run is requested."""
-        return self.search is None and self.seeds == 1

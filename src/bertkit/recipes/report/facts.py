@@ -13,7 +13,7 @@ from bertkit.data.shards import MANIFEST, ShardSet
 from bertkit.decoders.seq2seq.settings import KINDS
 from bertkit.recipes.defaults import list_defaults
 from bertkit.recipes.finetune.card import SavedFineTuning
-from bertkit.recipes.finetune.run import SEARCH_FOLDER
+from bertkit.recipes.finetune.run import SEEDS_FOLDER
 from bertkit.tasks.objectives.settings import ObjectiveName
 from bertkit.training.history import TrainingHistory
 from bertkit.training.log import read_log
@@ -120,10 +120,10 @@ def read_facts(path: Path, data: Path | None = None) -> RunFacts:
 def find_run(path: Path) -> Run:
     """Find the run in a folder."""
     with storage_errors(path, "read"):
-        for folder in (path, path / SEARCH_FOLDER):
-            is_search = folder.name == SEARCH_FOLDER and not (folder / LOG_FILE).exists()
-            if is_search and (folder / RECORD_FILE).exists():
-                raise InputError(f"{path} is a search; name its runs: {folder / '*' / 'seed*'}")
+        for folder in (path, path / SEEDS_FOLDER):
+            has_seeds = folder.name == SEEDS_FOLDER and not (folder / LOG_FILE).exists()
+            if has_seeds and (folder / RECORD_FILE).exists():
+                raise InputError(f"{path} has several seeds; name its runs: {folder / 'seed*'}")
         for folder in (path, path / RUN_FOLDER):
             if (folder / RECORD_FILE).exists():
                 return Run(folder)

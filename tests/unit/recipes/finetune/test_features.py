@@ -5,32 +5,20 @@ from pathlib import Path
 import pytest
 import torch
 from tests.closeness import assert_close
-from tests.unit.recipes.finetune.small import TASK, open_job, save_model
-from tests.unit.recipes.stopping import stop_at
+from tests.unit.recipes.finetune.small import TASK, save_model
 from transformers import AutoModelForSequenceClassification
 
 from bertkit.base import storage
-from bertkit.base.errors import CheckpointError, SettingsError, StoppedError, StorageError
+from bertkit.base.errors import CheckpointError, StorageError
 from bertkit.checkpoints.safetensors_file import read_safetensors
-from bertkit.inference.predictor import Classifier, EncodedExamples, Predictor
+from bertkit.inference.predictor import Classifier, EncodedExamples
 from bertkit.jobs.inspect import describe
 from bertkit.recipes.finetune import frozen
-from bertkit.recipes.finetune.comparison import FEATURE_LEARNING_RATES, list_trials
 from bertkit.recipes.finetune.run import Sources, finetune
-from bertkit.recipes.finetune.settings import FEATURE_RATE, FineTuneSettings, GridSearchSettings
-from bertkit.tasks.tag import TagSettings
+from bertkit.recipes.finetune.settings import FineTuneSettings
 
 LINEAR = FineTuneSettings(features="linear", device="cpu")
-BILSTM = FineTuneSettings(
-    features="bilstm",
-    feature_layers="last_four",
-    lstm_hidden=8,
-    epochs=8,
-    batch_size=8,
-    learning_rate=2e-2,
-    device="cpu",
-)
-BRIEF = BILSTM.model_copy(update={"epochs": 2.0})
+FOUR_LAYERS = FineTuneSettings(features="linear", feature_layers="last_four", device="cpu")
 
 
 @pytest.fixture(scope="module")
@@ -48,10 +36,10 @@ def deep_sources(sources, deep):
 
 @pytest.fixture(scope="module")
 def whole(made, deep, tmp_path_factory):
-    """A BiLSTM on four layers that nothing interrupted; it has learned little."""
+    """A linear layer on four layers."""
     output = tmp_path_factory.mktemp("features") / "model"
     sources = Sources("classify", str(deep), str(made / "train.csv"), str(made / "dev.csv"))
-    finetune(sources, output, TASK, BRIEF)
+    finetune(sources, output, TASK, FOUR_LAYERS)
     return output
 
 
@@ -77,69 +65,18 @@ def test_a_linear_head_makes_a_model_that_transformers_loads(sources, tmp_path, 
     assert_close(ours.compute_window(EncodedExamples([], encoded))[0], logits)
 
 
-@pytest.mark.parametrize("is_linear", [False, True])
-def test_a_head_of_ours_learns_and_is_loaded(deep_sources, tmp_path, is_linear):
-    output = tmp_path / "model"
-    linear = FineTuneSettings(features="linear", feature_layers="last_four", device="cpu")
-    found = finetune(deep_sources, output, TASK, linear if is_linear else BILSTM)
-    assert found.saved.metrics["accuracy"] >= 0.9
-    config = json.loads((output / "config.json").read_text())
+def test_a_head_of_ours_learns_and_is_loaded(whole):
+    saved = json.loads((whole / "metrics.json").read_text())
+    assert saved["metrics"]["accuracy"] >= 0.9
+    config = json.loads((whole / "config.json").read_text())
     assert config["architectures"] == ["BertFeatureBased"]
-    lstm_hidden = None if is_linear else 8
-    head = {"layers": "last_four", "lstm_hidden": lstm_hidden, "scores": "sequence"}
+    head = {"layers": "last_four", "lstm_hidden": None, "scores": "sequence"}
     assert config["feature_head"] == head
-    classify = Classifier.load(output, precision="fp32")
+    classify = Classifier.load(whole, precision="fp32")
     assert [each.label for each in classify(["the cat", "a dog lost"])] == ["good", "bad"]
-    description = describe(output)
+    description = describe(whole)
     assert description.architecture == "BertFeatureBased"
     assert not description.problems
-    assert ("lstm" in description.heads) == (lstm_hidden is not None)
-
-
-def test_words_are_tagged_by_a_bilstm(deep, tmp_path):
-    path = tmp_path / "train.jsonl"
-    texts = ["the cat saw", "a dog", "cat lost the dog hat", "hat"]
-    rows = [
-        {
-            "tokens": text.split(),
-            "tags": ["B-x" if word in {"cat", "dog"} else "O" for word in text.split()],
-        }
-        for text in texts * 4
-    ]
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    sources = Sources("tag", str(deep), str(path), str(path))
-    settings = BILSTM.model_copy(update={"feature_layers": "last", "epochs": 15.0})
-    output = tmp_path / "model"
-    found = finetune(sources, output, TagSettings(max_length=12), settings)
-    assert found.saved.metrics["f1"] == 1.0
-    tag = Predictor.load(output, engine="torch", precision="fp32")
-    assert [entity.text for entity in tag(texts[2]).entities] == ["cat", "dog"]
-
-
-def test_states_from_the_file_give_the_models_own_logits(deep_sources, tmp_path):
-    job = open_job(deep_sources, TASK, BILSTM.model_copy(update={"precision": "fp32"}))
-    everything = range(len(job.dev))
-    expected = job.held_out_logits(everything)
-    with job.caching(tmp_path):
-        found = job.held_out_logits(everything)
-        assert len(list((tmp_path / "states").iterdir())) == 2
-    assert not (tmp_path / "states").exists()
-    for ours, whole in zip(found, expected, strict=True):
-        assert_close(ours, whole)
-
-
-def test_a_stopped_run_goes_on_to_the_same_bits(whole, deep_sources, tmp_path, monkeypatch):
-    output = tmp_path / "model"
-    with monkeypatch.context() as patch:
-        stop_at(7, patch)
-        with pytest.raises(StoppedError):
-            finetune(deep_sources, output, TASK, BRIEF)
-    assert not (output / "run" / "states").exists()
-    (output / "run" / "states").mkdir()
-    (output / "run" / "states" / "train").write_text("what a killed process left")
-    finetune(deep_sources, output, TASK, BRIEF)
-    for name in ("model.safetensors", "metrics.json", "config.json", "README.md"):
-        assert (output / name).read_bytes() == (whole / name).read_bytes(), name
 
 
 def test_the_hub_is_not_told_that_transformers_loads_it(whole):
@@ -175,10 +112,8 @@ def test_a_full_disk_is_told_before_and_while(sources, tmp_path, monkeypatch):
     ("head", "message"),
     [
         (None, "feature_head"),
-        ({"layers": "last"}, "lstm_hidden"),
-        ({"layers": "last_four", "lstm_hidden": 1 << 30, "scores": "token"}, "less than or equal"),
-        ({"layers": "first", "lstm_hidden": 8, "scores": "token"}, "feature_head: layers"),
-        ({"layers": "last_four", "lstm_hidden": 9, "scores": "sequence"}, "lstm"),
+        ({"layers": "first", "lstm_hidden": None, "scores": "token"}, "feature_head: layers"),
+        ({"layers": "last", "lstm_hidden": None, "scores": "sequence"}, "classifier"),
     ],
 )
 def test_a_head_that_cant_be_meant_is_refused(whole, tmp_path, head, message):
@@ -194,30 +129,18 @@ def test_a_head_that_cant_be_meant_is_refused(whole, tmp_path, head, message):
 
 def test_four_layers_are_asked_of_a_model_that_has_them(sources, tmp_path):
     with pytest.raises(CheckpointError, match="the last four layers, and the encoder has only 2"):
-        finetune(sources, tmp_path / "out", TASK, BILSTM)
+        finetune(sources, tmp_path / "out", TASK, FOUR_LAYERS)
     assert not (tmp_path / "out").exists()
 
 
 def test_settings_of_features():
-    assert FineTuneSettings(features="bilstm").learning_rate == FEATURE_RATE
-    assert FineTuneSettings(features="bilstm", learning_rate=1e-4).learning_rate == 1e-4
     assert FineTuneSettings().learning_rate == 3e-5
     for odd in (
         {"feature_layers": "last_four"},
         {"features": "linear", "freeze": "2"},
-        {"features": "bilstm", "layer_decay": 0.9},
+        {"features": "linear", "layer_decay": 0.9},
         {"features": "linear", "epochs": 2},
         {"features": "linear", "learning_rate": 1e-3},
     ):
         with pytest.raises(ValueError, match="feature"):
             FineTuneSettings(**odd)
-
-
-def test_a_search_of_heads_has_rates_of_its_own():
-    trials = list_trials(GridSearchSettings(search="paper"), FineTuneSettings(features="bilstm"))
-    assert {trial.cell.learning_rate for trial in trials} == set(FEATURE_LEARNING_RATES)
-    given = FineTuneSettings(features="bilstm", learning_rate=1e-4)
-    with pytest.raises(SettingsError, match="leave out --learning-rate"):
-        list_trials(GridSearchSettings(search="paper"), given)
-    with pytest.raises(SettingsError, match="--features linear has none of them"):
-        list_trials(GridSearchSettings(search="paper"), LINEAR)

@@ -13,12 +13,12 @@ from tests.closeness import assert_close
 from tests.unit.recipes.finetune.small import TASK, make_rows, open_job, save_model, write_rows
 from tests.unit.recipes.stopping import interrupt, read_rows
 
-from bertkit.base.errors import NonFiniteError, SettingsError, StoppedError
+from bertkit.base.errors import NonFiniteError, StoppedError
 from bertkit.inference.predictor import Classifier
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.recipes.finetune import frozen
 from bertkit.recipes.finetune import run as recipe
-from bertkit.recipes.finetune.frozen import HeadSolver, solve_head, write_states
+from bertkit.recipes.finetune.frozen import Features, HeadSolver, solve_head, write_features
 from bertkit.recipes.finetune.run import Sources, finetune
 from bertkit.recipes.finetune.settings import SENTENCE_RATE, FineTuneSettings
 from bertkit.tasks.regress import RegressSettings
@@ -59,8 +59,8 @@ def save_sentence_files(folder: Path, mode: str) -> None:
 
 def read_features(job, folder: Path) -> np.ndarray:
     """What the layer reads of the training examples, in their order."""
-    states = write_states(folder / "rows", job, job.train, summarized=True)
-    return np.concatenate([states.read([number])[0] for number in range(len(job.train))])
+    features = write_features(folder / "rows", job)
+    return features.rows[features.find_rows(range(len(job.train)))]
 
 
 @pytest.mark.parametrize("rows_per_part", [65_536, 7])
@@ -99,16 +99,15 @@ def test_numbers_are_solved_as_by_ridge_regression(made, tmp_path, monkeypatch):
 
 def test_noise_gets_a_large_penalty_and_a_clear_signal_a_small_one(sources, tmp_path):
     job = open_job(sources, TASK, LINEAR)
-    states = write_states(tmp_path / "rows", job, job.train, summarized=True)
+    features = write_features(tmp_path / "rows", job)
     labels = np.concatenate([one.labels for one in job.train])
     generator = np.random.default_rng(0)
-    noise = generator.normal(size=states.rows.shape).astype(np.float32)
+    noise = generator.normal(size=features.rows.shape).astype(np.float32)
     signal = noise.copy()
     for number, label in enumerate(labels):
-        signal[states.find_rows([number]), 0] = 20.0 * label
+        signal[features.find_rows([number]), 0] = 20.0 * label
     for rows, is_large in ((noise, True), (signal, False)):
-        changed = frozen.StateFile(rows, states.sequences, states.starts, states.first_sequences)
-        penalty = HeadSolver(job, changed).solve()
+        penalty = HeadSolver(job, Features(rows, features.row_ranges)).solve()
         assert (penalty >= 1.0) == is_large
 
 
@@ -222,9 +221,3 @@ def test_only_a_classifier_asks_how_tokens_are_pooled(sources, encoder, tmp_path
     job = open_job(of_odd, TASK, DEFAULT)
     assert isinstance(job.model, BertForSequenceClassification)
     assert "reads [CLS] instead" in capsys.readouterr().err
-    bilstm = FineTuneSettings(features="bilstm", device="cpu")
-    open_job(of_odd, TASK, bilstm)
-    assert "instead" not in capsys.readouterr().err
-    task = TASK.model_copy(update={"pooling": "mean"})
-    with pytest.raises(SettingsError, match="leave out --pooling mean"):
-        open_job(of_odd, task, bilstm)

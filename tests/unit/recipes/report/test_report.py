@@ -357,12 +357,12 @@ def test_what_is_no_run_or_is_not_whole_is_refused(tmp_path, spoil, error, words
         render(run)
 
 
-def test_the_runs_of_a_search_are_to_be_named(tmp_path):
-    search = write_run(tmp_path / "mood" / "search")
-    assert '<p class="name-of-page">search</p>' in render(search)
-    (search / LOG_FILE).unlink()
-    for path in (search, search.parent):
-        with pytest.raises(InputError, match=r"is a search; name its runs: .*/search/\*/seed\*"):
+def test_the_runs_of_several_seeds_are_to_be_named(tmp_path):
+    seeds = write_run(tmp_path / "mood" / "seeds")
+    assert '<p class="name-of-page">seeds</p>' in render(seeds)
+    (seeds / LOG_FILE).unlink()
+    for path in (seeds, seeds.parent):
+        with pytest.raises(InputError, match=r"several seeds; name its runs: .*/seeds/seed\*"):
             render(path)
 
 

@@ -4,8 +4,8 @@ import torch
 from tests.closeness import assert_close
 from torch import nn
 
-from bertkit.models.bert.feature_based import Steps, join_ends, run_net
 from bertkit.nn.packing import PackedBatch
+from bertkit_studies.recurrent.packed_nets import Steps, join_ends, run_net
 
 LENGTHS = (3, 1, 5)
 

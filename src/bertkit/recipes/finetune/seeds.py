@@ -1,0 +1,264 @@
+"""Several runs that differ only in their seed; the best by the held-out metric becomes the model.
+
+Each run has its own folder in `seeds/`, like a single run, but the data is read once and, without
+a held-out file, split once. Finished runs aren't repeated.
+"""
+
+import math
+import time
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from bertkit.base.checksummed_json import ChecksummedModel
+from bertkit.base.errors import NonFiniteError, pluralize
+from bertkit.base.files import remove_folder
+from bertkit.base.progress import announce, estimate_seconds_left
+from bertkit.base.settings import validate
+from bertkit.checkpoints.huggingface import WEIGHTS_FILE
+from bertkit.checkpoints.run_folder import METRICS_FILE, RUN_FOLDER, SavedNumber
+from bertkit.recipes.finetune.card import SavedFineTuning
+from bertkit.recipes.finetune.comparison import SeedComparison
+from bertkit.recipes.finetune.evaluation import evaluate_model
+from bertkit.recipes.finetune.examples import open_tables
+from bertkit.recipes.finetune.prepared import (
+    Prepared,
+    identify,
+    open_pretrained,
+    prepare,
+    read_task,
+)
+from bertkit.recipes.finetune.result import FineTuneResult, write_model
+from bertkit.recipes.finetune.run import (
+    SEEDS_FOLDER,
+    Sources,
+    build_job,
+    check_kind,
+    describe_run,
+    finetune,
+    list_paths,
+)
+from bertkit.recipes.finetune.settings import FineTuneSettings
+from bertkit.tasks.settings import TaskSettings
+from bertkit.tasks.table import TASKS
+from bertkit.training.job import Machine
+from bertkit.training.lifecycle import (
+    drop_checkpoints,
+    drop_left_checkpoints,
+    keep_run,
+    open_run,
+    replace_run,
+)
+from bertkit.training.ranks import refuse_ranks
+from bertkit.training.run import Run, RunRecord, check_resume, keep_precision, recognize_source
+
+SEEDS_FILE = "seeds.json"
+STOPPED = "stopped; the same command resumes with the runs that aren't finished"
+
+
+class SavedSeeds(ChecksummedModel):
+    """The content of `seeds.json`, which is written when all runs are done."""
+
+    description: ClassVar[str] = "the result of several seeds"
+
+    format_version: Literal[1] = 1
+    metric: str
+    values: dict[int, SavedNumber]  # by seed; null if a run has no value
+    best: int  # the seed of the run whose model was kept
+
+
+@dataclass(frozen=True)
+class SeedRuns:
+    """The plan of several runs that differ only in their seed."""
+
+    sources: Sources
+    output: Path  # the folder of the best run's model
+    task_settings: TaskSettings
+    settings: FineTuneSettings
+    num_seeds: int
+
+    @property
+    def seeds(self) -> range:
+        """The seeds of the runs, counted from that of the settings."""
+        return range(self.settings.seed, self.settings.seed + self.num_seeds)
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the runs."""
+        return self.output / SEEDS_FOLDER
+
+    def find_output(self, seed: int) -> Path:
+        """Return the folder of one run."""
+        return self.folder / f"seed{seed}"
+
+    def choose(self, seed: int) -> FineTuneSettings:
+        """Return the settings of one run; all runs share the held-out split of the first seed."""
+        settings = self.settings
+        split_seed = settings.seed if settings.split_seed is None else settings.split_seed
+        given = settings.model_dump(exclude_unset=True)
+        return validate(
+            FineTuneSettings, {**given, "seed": seed, "split_seed": split_seed}, f"seed {seed}"
+        )
+
+    def run(self, seed: int, prepared: Prepared) -> None:
+        """Train with one seed; errors as in `finetune`."""
+        output, chosen = self.find_output(seed), self.choose(seed)
+        finetune(self.sources, output, self.task_settings, chosen, prepared)
+
+
+def finetune_seeds(
+    sources: Sources,
+    output: Path,
+    task_settings: TaskSettings,
+    settings: FineTuneSettings,
+    num_seeds: int,
+) -> FineTuneResult:
+    """Fine-tune with several seeds, or resume; keep the best model. Errors are as in `finetune`."""
+    refuse_ranks("--seeds")
+    plan = SeedRuns(sources, output, task_settings, settings, num_seeds)
+    plan.choose(plan.seeds[-1])  # an invalid seed is an error now, not after hours of training
+    record = Run(plan.folder)
+    check = partial(check_kind, kind=SEEDS_FOLDER)
+    with open_run(
+        record, output, inputs=list_paths(sources), check=check, describe_stop=lambda: STOPPED
+    ):
+        old = record.read_record()
+        plan = replace(plan, settings=keep_precision(settings, old))
+        wanted = recognize_source(old, describe_plan(plan), "model")
+        is_replaced = old is not None and not keep_run(old, wanted, overwrite=settings.overwrite)
+        if is_replaced:
+            plan, old = replace(plan, settings=settings), None
+            wanted = describe_plan(plan)
+        elif (finished := read_finished(plan)) is not None:
+            return finished
+        prepared, facts = prepare_data(plan)
+        wanted = wanted.model_copy(update={"source": facts})
+        if old is not None:
+            check_resume(old, wanted)
+        if is_replaced:  # only now, as data and model can be read
+            replace_run(record, output)
+            remove_folder(output / SEEDS_FILE)
+        record.write_record(wanted)
+        return _run_all(plan, prepared)
+
+
+def load_best(plan: SeedRuns) -> FineTuneResult:
+    """Return the result of the best run, whose model is in `output`."""
+    saved = SavedFineTuning.read(plan.output)
+    saved.check_files(plan.output)
+    return FineTuneResult(plan.output, saved)
+
+
+def describe_plan(plan: SeedRuns) -> RunRecord:
+    """Build the record of all runs, without the number of seeds, which may grow."""
+    tables = open_tables(plan.sources.train, plan.sources.dev, plan.settings)
+    return describe_run(plan.sources, tables, plan.task_settings, plan.settings)
+
+
+def prepare_data(plan: SeedRuns) -> tuple[Prepared, dict[str, object]]:
+    """Read and encode the data once; return it with the parent checkpoint's facts."""
+    kind, sources, settings = TASKS[plan.sources.task].load(), plan.sources, plan.settings
+    tables = open_tables(sources.train, sources.dev, settings)
+    task, data = read_task(kind, tables, plan.task_settings, settings)
+    parent = open_pretrained(sources.model, sources.revision, task, settings)
+    return prepare(task, data, parent.tokenizer), identify(parent)
+
+
+def _run_all(plan: SeedRuns, prepared: Prepared) -> FineTuneResult:
+    """Run all unfinished seeds and write the best model into `output`."""
+    metric = prepared.task.metric
+    comparison = SeedComparison(metric, run_seeds(plan, prepared))
+    best = comparison.best_seed
+    if not math.isfinite(comparison.values[best]):
+        raise NonFiniteError(
+            f"none of {pluralize(plan.num_seeds, 'run')} has a value for {metric}; see the logs in"
+            f" {plan.folder}"
+        )
+    remove_folder(plan.output / SEEDS_FILE)  # a file about fewer seeds is now out of date
+    write_best(plan, prepared, comparison)
+    # Before writing the file that marks the runs as finished: nothing removes leftovers later.
+    drop_weights(plan, comparison)
+    saved = SavedSeeds(metric=metric, values=dict(comparison.values), best=best)
+    saved.save(plan.output / SEEDS_FILE)
+    return replace(load_best(plan), comparison=comparison)
+
+
+def run_seeds(plan: SeedRuns, prepared: Prepared) -> dict[int, float]:
+    """Run all seeds; return the metric of each, NaN for failed ones."""
+    metric, values = prepared.task.metric, dict[int, float]()
+    seconds, num_trained = 0.0, 0  # of the runs in this process
+    for number, seed in enumerate(plan.seeds):
+        output = plan.find_output(seed)
+        if (output / METRICS_FILE).exists():
+            run = Run(output / RUN_FOLDER)
+            with open_run(run, output):
+                drop_left_checkpoints(run)
+            values[seed] = read_value(output, metric)
+        else:
+            left = ""
+            if num_trained:
+                rest = estimate_seconds_left(seconds, num_trained, plan.num_seeds - number)
+                left = f"; about {math.ceil(rest / 60):,} min left in all"
+            announce(f"run {number + 1:,} of {plan.num_seeds:,}: seed {seed}{left}")
+            started = time.monotonic()
+            values[seed] = try_seed(plan, seed, prepared)
+            seconds += time.monotonic() - started
+            num_trained += 1
+        drop_weights(plan, SeedComparison(metric, values))
+    return values
+
+
+def try_seed(plan: SeedRuns, seed: int, prepared: Prepared) -> float:
+    """Train with one seed and return the metric; NaN if the run diverged."""
+    output = plan.find_output(seed)
+    try:
+        plan.run(seed, prepared)
+    except NonFiniteError as error:
+        announce(f"{output.name} failed, and counts as the worst: {error}")
+        if not plan.settings.keep_checkpoints:
+            drop_checkpoints(Run(output / RUN_FOLDER))
+        return math.nan
+    return read_value(output, prepared.task.metric)
+
+
+def read_value(output: Path, metric: str) -> float:
+    """Read the metric of a finished run."""
+    return SavedFineTuning.read(output).metrics.get(metric, math.nan)
+
+
+def drop_weights(plan: SeedRuns, comparison: SeedComparison) -> None:
+    """Remove the weights of all runs but the best; their metrics and reports stay."""
+    for seed in comparison.values.keys() - {comparison.best_seed}:
+        remove_folder(plan.find_output(seed) / WEIGHTS_FILE)
+
+
+def write_best(plan: SeedRuns, prepared: Prepared, comparison: SeedComparison) -> None:
+    """Write the best run's model into `output`, with a card and a report that compare the runs."""
+    seed = comparison.best_seed
+    folder, settings = plan.find_output(seed), plan.choose(seed)
+    if not (folder / WEIGHTS_FILE).exists():  # with fewer seeds, another run was the best
+        announce(
+            f"{folder.name} is now the best and is trained again, because its weights were removed"
+        )
+        remove_folder(folder)
+        plan.run(seed, prepared)
+    parent = open_pretrained(folder, None, prepared.task, settings)
+    run, saved = Run(folder / RUN_FOLDER), SavedFineTuning.read(folder)
+    machine = Machine.choose(
+        keep_precision(settings, run.read_record()), lambda: parent.config.hidden_size
+    )
+    job = build_job(prepared, parent, machine, settings)
+    write_model(plan.output, run, job, evaluate_model(job), saved, comparison)
+
+
+def read_finished(plan: SeedRuns) -> FineTuneResult | None:
+    """Return the result of finished runs; None if some seeds aren't done."""
+    path = plan.output / SEEDS_FILE
+    if not path.exists():
+        return None
+    saved = SavedSeeds.load(path)
+    if list(saved.values) != list(plan.seeds):
+        return None
+    announce(f"{plan.output} is already finished; nothing is trained")
+    return replace(load_best(plan), comparison=SeedComparison(saved.metric, saved.values))

@@ -2,8 +2,9 @@
 
     python -m tests.hostile.child SCRATCH MODULES FIRST [BUG [DEFECT]]
 
-It prints a line of JSON a case. A case that hangs, or takes so much memory that nothing helps, ends
-the process; who started it sees which line is missing and begins again behind it.
+MODULES are joined by commas; `pytorch_files:1` is the first case of one. It prints a line of JSON a
+case. A case that hangs, or takes so much memory that nothing helps, ends the process; who started
+it sees which line is missing and begins again behind it.
 """
 
 import contextlib
@@ -29,6 +30,7 @@ from tests.waiting import end_when_stuck
 
 import bertkit
 from bertkit.base.errors import BertkitError
+from bertkit.base.wings import ANATOMIES, CONFIGS, list_installed, load_object
 from bertkit.checkpoints import huggingface, safetensors_file
 from bertkit.inference.loading import LoadedModel
 from bertkit.jobs.inspect import describe
@@ -233,7 +235,7 @@ def plant(bug: str) -> None:
 
 
 def main(scratch: Path, modules: str, first: int, bug: str = "", only: str = "") -> None:
-    """Run the cases of some modules, joined by commas, from a number on."""
+    """Run the cases of some modules from a number on."""
     (scratch / "canary").mkdir(exist_ok=True)
     os.chdir(scratch / "canary")
     watch = Watch()
@@ -241,6 +243,9 @@ def main(scratch: Path, modules: str, first: int, bug: str = "", only: str = "")
     if not (scratch / OUTSIDE).exists():
         whole.write(scratch / OUTSIDE)
     assert not open_all(find_doors(whole), scratch / OUTSIDE)  # loads what is lazy
+    for table in (CONFIGS, ANATOMIES):
+        for address in list_installed(table).values():
+            load_object(address)
     gc.collect()
     gc.freeze()  # what is loaded needn't be looked through before each case
     plant(bug)
@@ -254,7 +259,9 @@ def main(scratch: Path, modules: str, first: int, bug: str = "", only: str = "")
 def all_cases(modules: list[str]) -> Iterator[Case]:
     """The cases of each module in turn."""
     for module in modules:
-        yield from importlib.import_module(f"tests.hostile.{module}").cases()
+        name, _, limit = module.partition(":")
+        cases = importlib.import_module(f"tests.hostile.{name}").cases()
+        yield from islice(cases, int(limit) if limit else None)
 
 
 if __name__ == "__main__":

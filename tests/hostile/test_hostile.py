@@ -4,42 +4,22 @@ Nothing in it runs, leaves its folder, takes over 300 MB beside the files, or co
 15 s, three times what docs/security.md promises: a machine may be slow.
 """
 
-import json
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.hostile.watched import run_modules
 from tests.waiting import MAX_SECONDS
 
 MAX_EXTRA_BYTES = 300_000_000
 MAX_CASES_OF_A_DEFECT = 20
 MIN_DEFECTS, MIN_CASES = 250, 1500  # as docs/security.md says
 MODULES = tuple(sorted(path.stem for path in Path(__file__).parent.glob("*_files.py")))
-ROOT = Path(__file__).parents[2]
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="memory is measured through /proc"),
 ]
-
-
-def run_modules(folder: Path, modules: str, *bug: str) -> list[dict[str, Any]]:
-    """What came of each case, in a process that is begun again where one case ended it."""
-    outcomes: list[dict[str, Any]] = []
-    while True:
-        words = [sys.executable, "-m", "tests.hostile.child", folder, modules, len(outcomes), *bug]
-        child = subprocess.run(list(map(str, words)), cwd=ROOT, capture_output=True, text=True)
-        outcomes += [json.loads(line) for line in child.stdout.splitlines()]
-        if child.returncode >= 0:
-            assert child.returncode == 0, child.stderr
-            return outcomes
-        problem = f"ended the process with signal {-child.returncode}"
-        outcomes.append(
-            {"name": f"case {len(outcomes)} of {modules}", "defect": "", "problem": problem}
-            | {"seconds": 0.0, "extra_bytes": 0}
-        )
 
 
 @pytest.fixture(scope="module")
@@ -48,16 +28,25 @@ def outcomes(tmp_path_factory):
     return run_modules(tmp_path_factory.mktemp("hostile"), ",".join(MODULES))
 
 
+def test_the_first_file_of_each_format_is_refused(tmp_path):
+    rows = run_modules(tmp_path, ",".join(f"{module}:1" for module in MODULES))
+    assert len(rows) == len(MODULES)
+    assert not [row for row in rows if row["problem"]]
+
+
+@pytest.mark.exhaustive
 def test_each_case_comes_to_its_own_error_or_is_accepted(outcomes):
     problems = [f"{row['name']}: {row['problem']}" for row in outcomes if row["problem"]]
     assert not problems, "\n".join(problems)
 
 
+@pytest.mark.exhaustive
 def test_no_case_takes_much_time_or_memory(outcomes):
     assert not [row for row in outcomes if row["seconds"] > MAX_SECONDS]
     assert not [row for row in outcomes if row["extra_bytes"] > MAX_EXTRA_BYTES]
 
 
+@pytest.mark.exhaustive
 def test_there_are_many_defects_and_not_many_cases_of_each(outcomes, capsys):
     counts = Counter(row["defect"] for row in outcomes)
     slowest = max(outcomes, key=lambda row: row["seconds"])
@@ -73,6 +62,7 @@ def test_there_are_many_defects_and_not_many_cases_of_each(outcomes, capsys):
     assert max(counts.values()) <= MAX_CASES_OF_A_DEFECT
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("bug", "module", "defect", "problem"),
     [
@@ -87,6 +77,7 @@ def test_a_planted_bug_shows(bug, module, defect, problem, tmp_path):
     assert any(problem in row["problem"] for row in found)
 
 
+@pytest.mark.exhaustive
 def test_memory_that_is_taken_shows(tmp_path):
     found = run_modules(tmp_path, "safetensors_files", "takes memory", "metadata")
     assert min(row["extra_bytes"] for row in found) > MAX_EXTRA_BYTES

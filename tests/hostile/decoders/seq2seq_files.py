@@ -18,10 +18,10 @@ from tests.hostile.whole import (
 from torch import Tensor
 
 from bertkit.base.errors import CheckpointError, DamagedFileError
-from bertkit.checkpoints.names import ENCODER_DECODER, SHARED
 from bertkit.checkpoints.transfer import export_tensors
 from bertkit.decoders.config import EncoderDecoderConfig
 from bertkit.decoders.model import EncoderDecoderModel
+from bertkit.decoders.names import ENCODER_DECODER, SHARED
 from bertkit.models.bert.config import BertConfig
 from bertkit.nn.embeddings import sinusoids
 

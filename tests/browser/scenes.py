@@ -33,7 +33,7 @@ def observe(
 ) -> ViewInputs:
     """A scene of a text or a pair."""
     encoded = inspected.read(text, pair, read_mask=read_mask)
-    return ViewInputs(inspected, inspected.observe(encoded), without, contexts=contexts)
+    return ViewInputs(inspected, inspected.observe(encoded, without), contexts)
 
 
 def write_scene(path: Path, inputs: ViewInputs, *views: str) -> Path:

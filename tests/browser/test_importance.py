@@ -6,7 +6,7 @@ import pytest
 from tests.unit.inference.small import save_kind
 from tests.unit.inference.small_task import save_classifier, save_model, save_tagger
 
-from bertkit.interpret.ablation import HeadName, ablate
+from bertkit.interpret.ablation import HeadName
 from bertkit.interpret.build import build_page
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.views.view import ViewInputs
@@ -26,9 +26,8 @@ OFF = (HeadName(1, 2), HeadName(2, 1))
 def write(tmp_path):
     def write_folder(folder, *heads, **options):
         inspected = InspectedModel.load(folder)
-        with ablate(inspected.model, heads):
-            observation = inspected.observe(inspected.read(TEXT))
-        inputs = ViewInputs(inspected, observation, heads, **options)
+        observation = inspected.observe(inspected.read(TEXT), heads)
+        inputs = ViewInputs(inspected, observation, **options)
         write_page(tmp_path / "page.html", build_page(inputs, ["importance", "heads"]))
         return tmp_path / "page.html"
 

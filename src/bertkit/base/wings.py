@@ -26,6 +26,14 @@ CONFIGS: Table = {
 }
 # Likewise, what `bertkit inspect` says of them: a subclass of `Anatomy`.
 ANATOMIES: Table = dict.fromkeys(CONFIGS, "bertkit.decoders.anatomy:EncoderDecoder")
+# Likewise, how their attention is observed: a subclass of `AnyInspected`; and views of it, by name.
+INSPECTED_MODELS: Table = dict.fromkeys(
+    CONFIGS, "bertkit.decoders.inspected_model:InspectedEncoderDecoder"
+)
+ATTENTION_VIEWS: Table = {
+    "alignment": "bertkit.decoders.attention_views:ALIGNMENT",
+    "next": "bertkit.decoders.attention_views:NEXT",
+}
 # Files with which wings describe a model; they are fetched and listed with it.
 DESCRIPTIONS = ("bertkit_seq2seq.json",)
 

@@ -1,12 +1,20 @@
-"""A loaded encoder-decoder to inspect: its source text, its target text and its attention."""
+"""A loaded encoder-decoder to inspect: its source text, its target text and its attention.
 
+Loaded through `INSPECTED_MODELS` (`base/wings.py`), where the wing that shows attention is there.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import torch
+from jaxtyping import Float
+from torch import Tensor, nn
 
-from bertkit.base.errors import CheckpointError, InputError, pluralize
-from bertkit.decoders.cross_attention import Memory
+from bertkit.base.errors import CheckpointError, InputError, SettingsError, pluralize
+from bertkit.decoders.attention_views import CROSS, DECODER, ENCODER
+from bertkit.decoders.cross_attention import CrossAttention, Memory
 from bertkit.decoders.decoding.beam import DecodingLimits
 from bertkit.decoders.decoding.search import decode
 from bertkit.decoders.decoding.settings import DecodingSettings
@@ -19,21 +27,30 @@ from bertkit.decoders.generation.settings import (
     is_seq2seq_model,
     read_seq2seq_file,
 )
-from bertkit.decoders.model import EncoderDecoderModel
+from bertkit.decoders.model import Decoder, EncoderDecoderModel
 from bertkit.inference.engines.choice import cast_whole
 from bertkit.inference.engines.engine import check_finite
 from bertkit.inference.loading import find_max_length
 from bertkit.inference.settings import PrecisionName
-from bertkit.interpret.capture import capture_attention, capture_cross_attention, capture_states
-from bertkit.interpret.inspected_model import (
+from bertkit.interpret.ablation import HeadName, check_heads
+from bertkit.interpret.capture import (
+    LayerAttention,
+    capture_attention,
+    capture_with,
+    keep_heads,
+    widen,
+)
+from bertkit.interpret.inspected_model import AnyInspected
+from bertkit.interpret.observation import (
     EncodedText,
-    LoadsFromFolder,
-    NextWords,
     Observation,
+    PredictedWords,
     find_log_probabilities,
     number_words,
 )
+from bertkit.interpret.settings import ViewSettings
 from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.encoder import BertEncoder
 from bertkit.models.open_model import OpenModel
 from bertkit.tokenization.encoding import Encoding
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -41,13 +58,11 @@ from bertkit.training.device import choose_device
 
 
 @dataclass(frozen=True)
-class InspectedEncoderDecoder(LoadsFromFolder):
-    """An encoder-decoder, in evaluation mode, with its tokenizer.
+class InspectedEncoderDecoder(AnyInspected):
+    """An encoder-decoder, in evaluation mode, with the tokenizer of both texts.
 
     Attributes:
-        name: its name in views: the last part of its path, or its id.
         model: the model, on its device.
-        tokenizer: the tokenizer of both texts.
         saved: the generation settings of a model that bertkit trained; else None.
     """
 
@@ -142,9 +157,9 @@ class InspectedEncoderDecoder(LoadsFromFolder):
         target = drop_last(written)
         read, seen = source.pack().to(self.device), target.pack().to(self.device)
         with (
-            capture_attention(model.encoder) as encoder,
-            capture_attention(model.decoder) as decoder,
-            capture_cross_attention(model.decoder) as cross,
+            capture_attention(model.encoder) as of_encoder,
+            capture_attention(model.decoder) as of_decoder,
+            capture_cross_attention(model.decoder) as across,
             capture_states(model.encoder) as source_states,
             capture_states(model.decoder) as target_states,
         ):
@@ -152,18 +167,38 @@ class InspectedEncoderDecoder(LoadsFromFolder):
         for states in (source_states, target_states):
             check_finite(states[-1], f"the hidden states of {self.name}")
         logarithms = find_log_probabilities(self.name, scores, self.tokenizer)
-        next_words = NextWords(logarithms, tuple(written.encoding.ids[1:]))
-        crossed, inside, within = (
-            [layer.heads() for layer in each] for each in (cross, encoder, decoder)
+        predicted = PredictedWords(logarithms, tuple(written.encoding.ids[1:]))
+        cross, encoder, decoder = (
+            [layer.heads() for layer in layers] for layers in (across, of_encoder, of_decoder)
         )
-        target_half = Observation(
-            target, target_states, within, config.decoder, next_words=next_words
+        within_target = Observation(
+            target, target_states, decoder, config.decoder, predicted=predicted, part=DECODER
         )
-        return {
-            "cross": replace(target_half, layers=crossed, attended=source),
-            "encoder": Observation(source, source_states, inside, config.encoder),
-            "decoder": target_half,
-        }
+        observations = (
+            replace(within_target, layers=cross, attended=source, part=CROSS),
+            Observation(source, source_states, encoder, config.encoder, part=ENCODER),
+            within_target,
+        )
+        return {observation.part.name: observation for observation in observations}
+
+    def observe_all(
+        self, text: str, pair: str | None, settings: ViewSettings
+    ) -> Sequence[Observation]:
+        """Observe the three attentions; `pair` is the target text in place of a generated one."""
+        for name, is_set in (("without", settings.without), ("read_mask", settings.read_mask)):
+            if is_set:
+                raise SettingsError(
+                    f"{name} is for BERTs, and {self.name} is an encoder-decoder; leave it out"
+                )
+        chosen, config = settings.attention or CROSS.name, self.model.config
+        half = config.encoder if chosen == ENCODER.name else config.decoder
+        check_heads([HeadName(settings.layer or 1, settings.head or 1)], half)
+        source = self.read(text)
+        target = self.write(source) if pair is None else self.read_target(pair)
+        observed = self.observe(source, target)
+        if settings.token is not None:
+            observed[chosen].encoded.find(settings.token)
+        return list(observed.values())
 
     def _encode_target(self, tokens: tuple[int, ...], *, is_finished: bool) -> Encoding:
         """Encode tokens between the start token and, if finished, the end-of-sequence token."""
@@ -206,3 +241,49 @@ def drop_last(encoded: EncodedText) -> EncodedText:
     one = encoded.encoding
     cut = Encoding(one.ids[:-1], one.token_type_ids[:-1], one.offsets[:-1], one.tokens[:-1])
     return replace(encoded, encoding=cut, words=encoded.words[:-1])
+
+
+def capture_cross_attention(decoder: nn.Module) -> AbstractContextManager[list[LayerAttention]]:
+    """Capture the attention of target tokens to source tokens.
+
+    Works as `capture_attention`, for passes over a `Memory`.
+
+    Args:
+        decoder: the decoder of an encoder-decoder.
+    """
+    return capture_with(decoder, CrossAttention, _watch)
+
+
+def _watch(attention: CrossAttention, captured: list[LayerAttention]) -> Iterator[Any]:
+    """Register hooks around one layer's cross-attention."""
+    seen, num_heads = dict[str, Tensor](), attention.num_heads
+
+    def note(_: nn.Module, inputs: tuple[Tensor, Memory], __: Tensor) -> None:
+        key, value = seen.pop("key_value").unbind(dim=1)
+        memory = inputs[1]
+        lengths, attended_lengths = memory.readers.lengths, memory.batch.lengths
+        query, context = seen.pop("query"), seen.pop("context")
+        captured.append(LayerAttention(query, key, value, context, lengths, attended_lengths))
+
+    yield attention.query.register_forward_hook(keep_heads(seen, "query", num_heads))
+    yield attention.key_value.register_forward_hook(keep_heads(seen, "key_value", 2, num_heads))
+    yield attention.output.register_forward_pre_hook(keep_heads(seen, "context", num_heads))
+    yield attention.register_forward_hook(note)
+
+
+@contextmanager
+def capture_states(half: BertEncoder | Decoder) -> Iterator[list[Float[Tensor, "tokens hidden"]]]:
+    """Capture the output of the embeddings and of each layer in a pass inside the `with` block.
+
+    If the model has a final norm, its output counts as the last layer's, as in `hidden_states`.
+    """
+    captured: list[Tensor] = []
+
+    def see(_: nn.Module, __: Any, tokens: Tensor) -> None:
+        captured.append(widen(tokens))
+
+    with ExitStack() as hooks:
+        *lower, last = half.layers
+        for module in (half.embeddings, *lower, getattr(half, "final_norm", last)):
+            hooks.callback(module.register_forward_hook(see).remove)
+        yield captured

@@ -7,15 +7,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bertkit.decoders.inspected_model import InspectedEncoderDecoder as InspectedEncoderDecoder
     from bertkit.interpret.ablation import HeadName as HeadName
     from bertkit.interpret.ablation import ablate as ablate
     from bertkit.interpret.ablation import importance_by_ablation as importance_by_ablation
     from bertkit.interpret.ablation import importance_by_gradient as importance_by_gradient
-    from bertkit.interpret.build import build_joint_page as build_joint_page
     from bertkit.interpret.build import build_page as build_page
     from bertkit.interpret.capture import capture_attention as capture_attention
-    from bertkit.interpret.capture import capture_cross_attention as capture_cross_attention
     from bertkit.interpret.contexts import compare_contexts as compare_contexts
     from bertkit.interpret.contexts import predict_words as predict_words
     from bertkit.interpret.contexts import read_words as read_words
@@ -30,10 +27,9 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "ablation": "HeadName ablate importance_by_ablation importance_by_gradient",
-    "build": "build_joint_page build_page",
-    "capture": "capture_attention capture_cross_attention",
+    "build": "build_page",
+    "capture": "capture_attention",
     "contexts": "compare_contexts predict_words read_words",
-    "encoder_decoder": "InspectedEncoderDecoder",
     "geometry": "nearest_by_layer project project_layers",
     "head_predictions": "compare find_outcome",
     "inspected_model": "InspectedModel",

@@ -18,7 +18,6 @@ from torch import Tensor, nn
 
 from bertkit.base.errors import SettingsError
 from bertkit.inference.engines.engine import HasEncoder
-from bertkit.interpret.capture import list_attention
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertEncoder
 from bertkit.nn.attention import SelfAttention
@@ -102,9 +101,14 @@ def gate_heads(encoder: BertEncoder, gates: Float[Tensor, "layers heads"]) -> It
     The gates may require gradients.
     """
     with ExitStack() as hooks:
-        for attention, gate in zip(list_attention(encoder), gates, strict=True):
+        for attention, gate in zip(_list_attention(encoder), gates, strict=True):
             hooks.callback(_gate(attention, gate).remove)
         yield
+
+
+def _list_attention(encoder: BertEncoder) -> list[SelfAttention]:
+    """Return the self-attention module of each layer, first layer first."""
+    return [module for module in encoder.modules() if isinstance(module, SelfAttention)]
 
 
 def _gate(attention: SelfAttention, gate: Float[Tensor, " heads"]) -> Any:

@@ -1,7 +1,7 @@
 """The attention of a model on a text as one object: a page, figures and numbers."""
 
 import html
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -11,32 +11,22 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bertkit.base.checksums import FileRecord
-from bertkit.base.errors import InputError, SettingsError
-from bertkit.decoders.inspected_model import InspectedEncoderDecoder
+from bertkit.base.errors import SettingsError
 from bertkit.inference.settings import PrecisionName
-from bertkit.interpret.ablation import HeadName, ablate, check_heads, parse_heads
-from bertkit.interpret.build import (
-    build_joint_page,
-    build_page,
-    draw_alignment,
-    draw_heads,
-    find_token,
-)
+from bertkit.interpret.ablation import HeadName, check_heads
+from bertkit.interpret.build import build_page, check_size
+from bertkit.interpret.drawings import draw_alignment, draw_heads
 from bertkit.interpret.figures.alignment_figure import AlignmentFigure
 from bertkit.interpret.figures.attention_figure import AttentionFigure
-from bertkit.interpret.head_predictions import fills_words
-from bertkit.interpret.inspected_model import InspectedModel
+from bertkit.interpret.inspected_model import AnyInspected, load_inspected_model
 from bertkit.interpret.opening import Finding, Start, choose_start, state_finding
 from bertkit.interpret.settings import ViewSettings
 from bertkit.interpret.views.table import VIEWS, choose_views
 from bertkit.interpret.views.view import View, ViewInputs
-from bertkit.models.open_model import OpenModel
 from bertkit.reports.interactive import InteractivePage, write_page
 from bertkit.reports.text import make_legible
 
 FRAME_HEIGHT = 760  # pixels, in a notebook
-# Maximum attention weights of a page: 2 GiB while building. BERT-Large at 512 tokens has a fifth.
-MAX_WEIGHTS = 1 << 29
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,7 +45,7 @@ class AttentionView:
     Attributes:
         inputs: the model, the text, and the results of one forward pass.
         settings: the views to show and the initial selection.
-        parts: the scenes of an encoder-decoder's attentions, by name; empty for other models.
+        parts: the inputs of each attention, by name, if the model has several; else empty.
     """
 
     inputs: ViewInputs
@@ -69,7 +59,7 @@ class AttentionView:
     @classmethod
     def of(
         cls,
-        model: str | Path | InspectedModel | InspectedEncoderDecoder,
+        model: str | Path | AnyInspected,
         text: str,
         pair: str | None = None,
         settings: ViewSettings | None = None,
@@ -82,7 +72,7 @@ class AttentionView:
 
         Args:
             model: a run of `bertkit pretrain`, a model folder, the id of a model of the Hub, or a
-                loaded model (`bertkit.interpret.InspectedModel` or `InspectedEncoderDecoder`).
+                loaded model, such as a `bertkit.interpret.InspectedModel`.
             text: the first text.
             pair: the second text; for an encoder-decoder, the target text to use in place of the
                 text that the model generates.
@@ -101,49 +91,13 @@ class AttentionView:
         _list_views(settings)
         if isinstance(model, str | Path):
             model = load_inspected_model(model, device, revision=revision, precision=precision)
-        if isinstance(model, InspectedEncoderDecoder):
-            return cls._of_encoder_decoder(model, text, pair, settings)
-        if settings.read_mask and not fills_words(model.model):
-            raise SettingsError(
-                f"read_mask is for masked language models, and {model.name} has no masked-LM head"
-            )
-        if settings.attention is not None:
-            raise SettingsError(
-                f"attention is for encoder-decoders, and {model.name} has only self-attention;"
-                " leave it out"
-            )
-        config = model.model.config
-        without = parse_heads(settings.without, config) if settings.without is not None else []
-        check_heads([HeadName(settings.layer or 1, settings.head or 1)], config)
-        encoded = model.read(text, pair, read_mask=settings.read_mask)
-        if settings.token is not None:
-            find_token(encoded, settings.token)
-        with ablate(model.model, without):
-            observation = model.observe(encoded)
-        inputs = ViewInputs(model, observation, tuple(without), ablates_heads=settings.importance)
-        return cls(inputs, settings)
-
-    @classmethod
-    def _of_encoder_decoder(
-        cls, model: InspectedEncoderDecoder, text: str, written: str | None, settings: ViewSettings
-    ) -> Self:
-        """Run an encoder-decoder on a source text and its target text."""
-        for name, is_set in (("without", settings.without), ("read_mask", settings.read_mask)):
-            if is_set:
-                raise SettingsError(
-                    f"{name} is for BERTs, and {model.name} is an encoder-decoder; leave it out"
-                )
-        name = settings.attention or "cross"
-        config = model.model.config
-        half = config.encoder if name == "encoder" else config.decoder
-        check_heads([HeadName(settings.layer or 1, settings.head or 1)], half)
-        source = model.read(text)
-        target = model.write(source) if written is None else model.read_target(written)
-        observed = model.observe(source, target)
-        if settings.token is not None:
-            find_token(observed[name].encoded, settings.token)
-        scenes = {part: ViewInputs(model, each) for part, each in observed.items()}
-        return cls(scenes[name], settings, scenes)
+        scenes = {
+            observation.part.name: ViewInputs(model, observation, ablates_heads=settings.importance)
+            for observation in model.observe_all(text, pair, settings)
+        }
+        [first, *_] = scenes
+        parts = scenes if len(scenes) > 1 else {}
+        return cls(scenes[settings.attention or first], settings, parts)
 
     @property
     def tokens(self) -> list[str]:
@@ -154,7 +108,7 @@ class AttentionView:
     def token(self) -> int | None:
         """The index in `tokens` of the initially selected token, or None."""
         chosen = self.settings.token
-        return None if chosen is None else find_token(self.inputs.observation.encoded, chosen)
+        return None if chosen is None else self.inputs.observation.encoded.find(chosen)
 
     @cached_property
     def start(self) -> Start:
@@ -193,15 +147,14 @@ class AttentionView:
     @cached_property
     def page(self) -> InteractivePage:
         """The interactive page with all selected views."""
-        _check_size(self._scenes)
-        names = [view.name for view in self._views]
-        start, all_vectors = self.start, self.settings.neurons
-        if self.parts:
-            shown = self.settings.attention or "cross"
-            return build_joint_page(
-                self.parts, names, shown=shown, start=start, all_vectors=all_vectors
-            )
-        return build_page(self.inputs, names, start=start, all_vectors=all_vectors)
+        check_size(self._scenes)
+        return build_page(
+            self._scenes,
+            [view.name for view in self._views],
+            shown=self.inputs.observation.part.name,
+            start=self.start,
+            all_vectors=self.settings.neurons,
+        )
 
     def write(self, path: str | Path) -> FileRecord:
         """Write the page as one self-contained HTML file, replacing an existing file.
@@ -216,7 +169,7 @@ class AttentionView:
     def weights(self, layer: int) -> Float[Tensor, "heads length attended"]:
         """Return the attention weights of a layer, from 1: each row is a query and sums to 1.
 
-        In cross-attention the columns are the source tokens.
+        Where the model has another text to attend to, the columns are its tokens.
 
         Raises:
             SettingsError: there is no such layer.
@@ -236,8 +189,7 @@ class AttentionView:
             SettingsError: there is no such head.
             InputError: there is no such token, or there are over 128 of them.
         """
-        encoded = self.inputs.observation.encoded
-        focus = None if token is None else find_token(encoded, token)
+        focus = None if token is None else self.inputs.observation.encoded.find(token)
         return draw_heads(self.inputs, self._title(layer, head), layer, head, focus)
 
     def opening_figure(self) -> AttentionFigure:
@@ -253,7 +205,7 @@ class AttentionView:
         return draw_heads(self.inputs, self._title(layer, head), layer, head, token)
 
     def alignment(self, layer: int | None = None, head: int | None = None) -> AlignmentFigure:
-        """Draw cross-attention as a grid: target tokens as rows, source tokens as columns.
+        """Draw attention between two texts: target tokens as rows, source tokens as columns.
 
         Each row is labeled with the token that is predicted in that step.
 
@@ -270,7 +222,8 @@ class AttentionView:
     def _title(self, layer: int | None, head: int | None) -> str:
         layers = "all layers" if layer is None else f"layer {layer}"
         heads = "mean of all heads" if head is None else f"head {head}"
-        part = f"{self.settings.attention or 'cross'}-attention, " if self.parts else ""
+        name = self.inputs.observation.part.name
+        part = f"{name}-attention, " if name else ""
         return f"{self.inputs.inspected.name}, {part}{layers}, {heads}"
 
     def _repr_html_(self) -> str:
@@ -281,34 +234,6 @@ class AttentionView:
         return (
             f'<iframe title="{title}" sandbox="allow-scripts" width="100%"'
             f' height="{FRAME_HEIGHT}" frameborder="0" srcdoc="{page}"></iframe>'
-        )
-
-
-def load_inspected_model(
-    path: str | Path,
-    device: str = "auto",
-    *,
-    revision: str | None = None,
-    precision: PrecisionName = "auto",
-) -> InspectedModel | InspectedEncoderDecoder:
-    """Load a model of any kind; arguments and errors as in `InspectedModel.load`."""
-    opened = OpenModel.open(path, revision=revision)
-    kind = InspectedEncoderDecoder if opened.is_encoder_decoder else InspectedModel
-    return kind.load(opened, device, precision=precision)
-
-
-def _check_size(scenes: Iterable[ViewInputs]) -> None:
-    """Raise an `InputError` for a page too large for a laptop's memory, before it is built."""
-    num_weights = 0
-    for observation in (inputs.observation for inputs in scenes):
-        encoded, config = observation.encoded, observation.config
-        num_pairs = len(encoded.tokens) * len((observation.attended or encoded).tokens)
-        num_weights += config.num_hidden_layers * config.num_attention_heads * num_pairs
-    if num_weights > MAX_WEIGHTS:
-        raise InputError(
-            f"the page would have {num_weights:,} attention weights, and a page has room"
-            f" for {MAX_WEIGHTS:,}; shorten the text, or write the numbers of one layer with --json"
-            " --layer"
         )
 
 
@@ -328,31 +253,31 @@ DIGITS = 6  # after the point
 def gather_numbers(view: AttentionView) -> dict[str, Any]:
     """Return tokens, patterns and entropies, and the weights of the selected token or else head."""
     chosen, config = view.settings.layer, view.inputs.observation.config
-    inspected = view.inputs.inspected
-    opened = inspected.opened if isinstance(inspected, InspectedModel) else None
     layers = range(1, config.num_hidden_layers + 1) if chosen is None else [chosen]
     return {
-        "model": opened.name if opened else inspected.name,
+        "model": view.inputs.inspected.recorded_name,
         **_list_texts(view),
         "num_layers": config.num_hidden_layers,
         "num_heads": config.num_attention_heads,
-        "without": [str(name) for name in view.inputs.without],
+        "without": [str(name) for name in view.inputs.observation.without],
         "token": view.token,
         "heads": [head for layer in layers for head in _list_heads(view, layer)],
     }
 
 
 def _list_texts(view: AttentionView) -> dict[str, Any]:
-    """Return the texts and tokens; for an encoder-decoder, of both source and target."""
-    observation, encoded = view.inputs.observation, view.inputs.observation.encoded
+    """Return the texts and tokens, and of several attentions the one that is shown."""
+    observation = view.inputs.observation
     if not view.parts:
+        encoded = observation.encoded
         return {"texts": [encoded.text, encoded.pair], "tokens": encoded.tokens}
-    source, target = (view.parts[name].observation.encoded for name in ("encoder", "decoder"))
+    [between] = [part.observation for part in view.parts.values() if part.has_two_texts]
+    attended = observation.attended
     return {
-        "texts": [source.text, target.text],
-        "attention": view.settings.attention or "cross",
-        "tokens": encoded.tokens,
-        "others": observation.attended_tokens,
+        "texts": [between.columns.text, between.encoded.text],
+        "attention": observation.part.name,
+        "tokens": observation.encoded.tokens,
+        "others": None if attended is None else attended.tokens,
     }
 
 

@@ -10,6 +10,7 @@ captured query and key by the equation that `nn/attention.py` trains with.
 Source: Vaswani et al. 2017, section 3.2.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
@@ -20,18 +21,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bertkit.decoders.cross_attention import CrossAttention, Memory
-from bertkit.decoders.model import Decoder
-from bertkit.models.bert.encoder import BertEncoder
-from bertkit.nn.attention import SelfAttention, causal_mask, score_keys
+from bertkit.nn.attention import SelfAttention, score_keys
+from bertkit.nn.masks import BIDIRECTIONAL, AttentionMask
 from bertkit.nn.packing import PackedBatch
 
-AnyAttention = TypeVar("AnyAttention", SelfAttention, CrossAttention)
+AnyAttention = TypeVar("AnyAttention", bound=nn.Module)
 
 
 @dataclass(frozen=True, eq=False)
 class AttentionHeads:
-    """The heads of one layer on one sequence; in cross-attention, keys are of another sequence.
+    """The heads of one layer on one sequence; the keys may be of another sequence.
 
     The context is each token's weighted sum of values, as the model's kernel computed it; None
     where the layer computed it only for the tokens that represent their sequences.
@@ -41,17 +40,18 @@ class AttentionHeads:
     key: Float[Tensor, "heads attended features"]
     value: Float[Tensor, "heads attended features"]
     context: Float[Tensor, "heads length features"] | None
-    is_causal: bool = False  # whether a token attends only to itself and to earlier ones
+    mask: AttentionMask = BIDIRECTIONAL
 
     @property
     def scores(self) -> Float[Tensor, "heads length attended"]:
         """The scores of `score_keys`: a row for each query, a column for each key.
 
-        They are as large as the weights, so they aren't cached.
-        In causal attention, the scores of later tokens are minus infinity.
+        They are as large as the weights, so they aren't cached. Scores of keys that the mask hides
+        are minus infinity.
         """
         scores = score_keys(self.query, self.key)
-        return scores + causal_mask(scores) if self.is_causal else scores
+        allowed = self.mask.find_allowed(*scores.shape[-2:])
+        return scores.masked_fill(~allowed.to(scores.device), -math.inf)
 
     @cached_property
     def weights(self) -> Float[Tensor, "heads length attended"]:
@@ -71,8 +71,8 @@ class LayerAttention:
     value: Float[Tensor, "attended heads features"]
     context: Float[Tensor, "rows heads features"]
     lengths: tuple[int, ...]  # tokens of each sequence
-    attended_lengths: tuple[int, ...]  # equal to `lengths` in self-attention
-    is_causal: bool = False  # whether a token attends only to itself and to earlier ones
+    attended_lengths: tuple[int, ...]  # of the keys; equal to `lengths` in self-attention
+    mask: AttentionMask = BIDIRECTIONAL
 
     def heads(self, sequence: int = 0) -> AttentionHeads:
         """Return all heads on one sequence of the batch, numbered from 0."""
@@ -84,7 +84,7 @@ class LayerAttention:
             widen(self.key[attended].transpose(0, 1)),
             widen(self.value[attended].transpose(0, 1)),
             widen(self.context[tokens].transpose(0, 1)) if is_whole else None,
-            self.is_causal,
+            self.mask,
         )
 
 
@@ -98,66 +98,32 @@ def _find_tokens(lengths: tuple[int, ...], sequence: int) -> slice:
     return slice(start, start + lengths[sequence])
 
 
-def capture_attention(half: nn.Module) -> AbstractContextManager[list[LayerAttention]]:
+def capture_attention(stack: nn.Module) -> AbstractContextManager[list[LayerAttention]]:
     """Capture self-attention in every forward pass inside the `with` block.
 
     Yields a list to which each pass appends one entry per layer, first layer first. The tensors are
     the model's own: they are on its device and part of the autograd graph, if there is one.
 
     Args:
-        half: an encoder or a decoder.
+        stack: an encoder, or another stack of layers.
     """
-    return _capture(half, SelfAttention, _watch)
-
-
-def capture_cross_attention(decoder: nn.Module) -> AbstractContextManager[list[LayerAttention]]:
-    """Capture the attention of target tokens to source tokens.
-
-    Works as `capture_attention`, for passes over a `Memory`.
-
-    Args:
-        decoder: the decoder of an encoder-decoder.
-    """
-    return _capture(decoder, CrossAttention, _watch_cross)
+    return capture_with(stack, SelfAttention, _watch)
 
 
 @contextmanager
-def _capture(
-    half: nn.Module,
+def capture_with(
+    stack: nn.Module,
     kind: type[AnyAttention],
     watch: Callable[[AnyAttention, list[LayerAttention]], Iterator[Any]],
 ) -> Iterator[list[LayerAttention]]:
-    """Capture what hooks around each attention module see."""
+    """Capture what the hooks that `watch` registers around each module of a kind see."""
     captured: list[LayerAttention] = []
     with ExitStack() as hooks:
-        for module in half.modules():
+        for module in stack.modules():
             if isinstance(module, kind):
                 for handle in watch(module, captured):
                     hooks.callback(handle.remove)
         yield captured
-
-
-@contextmanager
-def capture_states(half: BertEncoder | Decoder) -> Iterator[list[Float[Tensor, "tokens hidden"]]]:
-    """Capture the output of the embeddings and of each layer in a pass inside the `with` block.
-
-    If the model has a final norm, its output counts as the last layer's, as in `hidden_states`.
-    """
-    captured: list[Tensor] = []
-
-    def see(_: nn.Module, __: Any, tokens: Tensor) -> None:
-        captured.append(widen(tokens))
-
-    with ExitStack() as hooks:
-        *lower, last = half.layers
-        for module in (half.embeddings, *lower, getattr(half, "final_norm", last)):
-            hooks.callback(module.register_forward_hook(see).remove)
-        yield captured
-
-
-def list_attention(half: nn.Module) -> list[SelfAttention]:
-    """Return the self-attention module of each layer, first layer first."""
-    return [module for module in half.modules() if isinstance(module, SelfAttention)]
 
 
 def _watch(attention: SelfAttention, captured: list[LayerAttention]) -> Iterator[Any]:
@@ -166,19 +132,17 @@ def _watch(attention: SelfAttention, captured: list[LayerAttention]) -> Iterator
 
     def note(_: nn.Module, inputs: tuple[Tensor, PackedBatch], __: Tensor) -> None:
         query, key, value = seen.pop("heads").unbind(dim=1)
-        lengths = inputs[1].lengths
+        lengths, context = inputs[1].lengths, seen.pop("context")
         captured.append(
-            LayerAttention(
-                query, key, value, seen.pop("context"), lengths, lengths, attention.is_causal
-            )
+            LayerAttention(query, key, value, context, lengths, lengths, attention.mask)
         )
 
-    yield attention.query_key_value.register_forward_hook(_keep(seen, "heads", 3, num_heads))
-    yield attention.output.register_forward_pre_hook(_keep(seen, "context", num_heads))
+    yield attention.query_key_value.register_forward_hook(keep_heads(seen, "heads", 3, num_heads))
+    yield attention.output.register_forward_pre_hook(keep_heads(seen, "context", num_heads))
     yield attention.register_forward_hook(note)
 
 
-def _keep(seen: dict[str, Tensor], name: str, *sizes: int) -> Callable[..., None]:
+def keep_heads(seen: dict[str, Tensor], name: str, *sizes: int) -> Callable[..., None]:
     """Return a hook that keeps what a module returns, or before it runs what it gets, by heads."""
 
     def keep(_: nn.Module, inputs: tuple[Tensor], output: Tensor | None = None) -> None:
@@ -186,20 +150,3 @@ def _keep(seen: dict[str, Tensor], name: str, *sizes: int) -> Callable[..., None
         seen[name] = values.view(len(values), *sizes, -1)
 
     return keep
-
-
-def _watch_cross(attention: CrossAttention, captured: list[LayerAttention]) -> Iterator[Any]:
-    """Register hooks around one layer's cross-attention."""
-    seen, num_heads = dict[str, Tensor](), attention.num_heads
-
-    def note(_: nn.Module, inputs: tuple[Tensor, Memory], __: Tensor) -> None:
-        key, value = seen.pop("key_value").unbind(dim=1)
-        memory = inputs[1]
-        lengths, attended_lengths = memory.readers.lengths, memory.batch.lengths
-        query, context = seen.pop("query"), seen.pop("context")
-        captured.append(LayerAttention(query, key, value, context, lengths, attended_lengths))
-
-    yield attention.query.register_forward_hook(_keep(seen, "query", num_heads))
-    yield attention.key_value.register_forward_hook(_keep(seen, "key_value", 2, num_heads))
-    yield attention.output.register_forward_pre_hook(_keep(seen, "context", num_heads))
-    yield attention.register_forward_hook(note)

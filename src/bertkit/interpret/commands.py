@@ -135,7 +135,7 @@ def hold(named: dict[str, Path | None], *, overwrite: bool) -> Iterator[list[Pat
 def write_figures(seen: "AttentionView", paths: list[Path]) -> None:
     """Write the chosen figure to each path."""
     chosen = seen.settings
-    if seen.inputs.is_cross_attention and chosen.token is None:
+    if seen.inputs.has_two_texts and chosen.token is None:
         figure: AlignmentFigure | AttentionFigure = seen.alignment(chosen.layer, chosen.head)
     elif chosen.layer is not None and chosen.head is not None:
         figure = seen.figure(chosen.layer, chosen.head, chosen.token)
@@ -251,7 +251,7 @@ def _read(
     steps = attend_text(inspected, text, pair, settings)
     assert steps.name is not None
     name = f"{printable(inspected.name)}, layer {steps.name.layer}, head {steps.name.head}"
-    mask = ", left to right" if steps.is_causal else ""
+    mask = f", {steps.mask.name}" if steps.mask.name else ""
     sizes = f"{pluralize(len(steps.tokens), 'token')}, {steps.query.shape[1]} features each"
     return f"{name}{mask}: {sizes}", steps
 
@@ -289,13 +289,13 @@ def _list_projections(steps: "HeadSteps") -> Iterator[str]:
 def _name_scores(steps: "HeadSteps") -> str:
     """Return what is done to the products before the softmax."""
     divided = f"/ √{steps.query.shape[1]}" if steps.is_scaled else ""
-    return ", ".join(filter(None, [divided, "masked" if steps.is_causal else ""]))
+    return ", ".join(filter(None, [divided, "masked" if steps.mask.name else ""]))
 
 
 def _percent(steps: "HeadSteps") -> list[list[float]]:
     """Return the weights in percent; NaN where the mask hides a token."""
-    hidden = steps.scores == -math.inf
-    shares: list[list[float]] = (100 * steps.weights).masked_fill(hidden, math.nan).tolist()
+    shares: list[list[float]]
+    shares = (100 * steps.weights).masked_fill(~steps.allowed, math.nan).tolist()
     return shares
 
 
@@ -352,9 +352,9 @@ def _list_weights(steps: "HeadSteps") -> Iterator[str]:
 
 def _list_token(steps: "HeadSteps", token: int, top_k: int) -> Iterator[str]:
     """Yield what one token attends to, the largest weight first."""
-    num_seen = token + 1 if steps.is_causal else len(steps.attended)
-    shares = steps.weights[token, :num_seen]
-    shown = shares.argsort(descending=True, stable=True)[:top_k].tolist()
+    seen = steps.allowed[token].nonzero()[:, 0]
+    shares = steps.weights[token]
+    shown = seen[shares[seen].argsort(descending=True, stable=True)[:top_k]].tolist()
     names = {index: f"{index + 1:>3}  {printable(steps.attended[index])}" for index in shown}
     width = max(map(len, (*names.values(), steps.tokens[token])))
     divided = [f"/ √{steps.query.shape[1]}"] if steps.is_scaled else []
@@ -366,7 +366,7 @@ def _list_token(steps: "HeadSteps", token: int, top_k: int) -> Iterator[str]:
         share = format_percent(float(shares[index]))
         yield "".join((f"{names[index]:<{width}}", *cells, f"  {share:>9}"))
     total = float(shares[shown].sum())
-    yield f"{len(shown)} of {pluralize(num_seen, 'weight')}, together {format_percent(total)}"
+    yield f"{len(shown)} of {pluralize(len(seen), 'weight')}, together {format_percent(total)}"
     result = steps.result[token]
     first = " ".join(f"{number:.3f}" for number in result[:SHOWN_NUMBERS].tolist())
     more = " …" if len(result) > SHOWN_NUMBERS else ""

@@ -23,7 +23,8 @@ from bertkit.inference.engines.choice import find_device
 from bertkit.inference.fill_mask import Candidate
 from bertkit.interpret.geometry import Plane, project_layers
 from bertkit.interpret.head_predictions import find_words
-from bertkit.interpret.inspected_model import EncodedText, InspectedModel, NextWords, Observation
+from bertkit.interpret.inspected_model import InspectedModel
+from bertkit.interpret.observation import EncodedText, Observation, PredictedWords
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.tokenizer import Tokenizer, check_texts
 
@@ -100,12 +101,12 @@ def _predict(
 ) -> list[PlaceWords]:
     """Return the most likely words for some positions, given their hidden states."""
     own = [encoded.encoding.ids[place] for place in places]
-    words = NextWords(find_words(inspected, tokens), tuple(own))
+    words = PredictedWords(find_words(inspected, tokens), tuple(own))
     return choose_words(words, places, inspected.tokenizer.vocabulary, top_k)
 
 
 def choose_words(
-    words: NextWords, places: Sequence[int], vocabulary: Sequence[str], top_k: int
+    words: PredictedWords, places: Sequence[int], vocabulary: Sequence[str], top_k: int
 ) -> list[PlaceWords]:
     """Return the most likely words for some positions, given their log probabilities."""
     logarithms = words.log_probabilities

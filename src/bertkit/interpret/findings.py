@@ -35,7 +35,7 @@ def _find_score(inputs: ViewInputs, start: Start, _: Data) -> str | None:
         return None
     observation, name = inputs.observation, HeadName(start.layer, start.head)
     token = observation.encoded.tokens[start.token or 0]
-    other = (observation.attended or observation.encoded).tokens[key]
+    other = observation.columns.tokens[key]
     heads = observation.layers[name.layer - 1]
     place = name.head - 1, start.token or 0, key
     score, weight = float(heads.scores[place]), float(heads.weights[place])
@@ -86,7 +86,7 @@ def _find_important_head(_: ViewInputs, __: Start, data: Data) -> str | None:
 
 def _find_received(inputs: ViewInputs, _: Start, data: Data) -> str | None:
     """State the word that receives most attention, on average over all heads."""
-    encoded = inputs.observation.attended or inputs.observation.encoded
+    encoded = inputs.observation.columns
     words = [token for token, word in enumerate(encoded.words) if word >= 0]
     if not words:
         return None

@@ -1,4 +1,4 @@
-"""Predictions of a model's head for a text: words, next sentence, labels, tags or an answer.
+"""Predictions of a model's head for a text: words, pairs, labels, tags or an answer.
 
 Every kind of head yields the same structure: decisions, each with a probability for each choice.
 The scores come from the model's own head; this module turns them into named probabilities.
@@ -18,21 +18,15 @@ from torch import Tensor
 from bertkit.inference.engines.choice import find_device
 from bertkit.inference.engines.engine import check_finite
 from bertkit.inference.fill_mask import MASK
-from bertkit.interpret.inspected_model import EncodedText, InspectedModel, find_log_probabilities
+from bertkit.interpret.inspected_model import InspectedModel
+from bertkit.interpret.observation import EncodedText, find_log_probabilities
 from bertkit.models.bert.fine_tuning import FineTunedBert
-from bertkit.models.bert.heads import (
-    BertForMaskedLM,
-    BertForNextSentencePrediction,
-    BertForPreTraining,
-    BertLMHeadModel,
-)
-from bertkit.models.open_model import AnyBert
+from bertkit.models.bert.heads import PairScoringBert, WordScoringBert
 from bertkit.tasks.answer.examples import AnswerExample, Windows, find_tokens
 from bertkit.tasks.batch import Encoded
 from bertkit.tasks.classify.scoring import THRESHOLD
 from bertkit.tasks.task import Task
 
-FOLLOWS = ("follows", "doesn't follow")  # in the order of the next-sentence head's scores
 NO_YES = ("no", "yes")
 NO_ANSWER = "no answer"
 
@@ -64,18 +58,12 @@ class HeadPrediction:
         return self.log_probabilities.gather(1, predicted[:, None])[:, 0].exp()
 
 
-def fills_words(model: AnyBert) -> bool:
-    """Return whether a model has a masked-LM head."""
-    return isinstance(model, BertForPreTraining | BertForMaskedLM)
-
-
 def find_words(
     inspected: InspectedModel, tokens: Float[Tensor, "tokens hidden"]
 ) -> Float[Tensor, "tokens words"]:
     """Return the language-modeling head's log probabilities of all words for hidden states."""
-    model = inspected.model
-    assert isinstance(model, BertForPreTraining | BertForMaskedLM | BertLMHeadModel)
-    scores = model.score_words(tokens)
+    assert isinstance(inspected.model, WordScoringBert)
+    scores = inspected.model.score_words(tokens)
     return find_log_probabilities(inspected.name, scores, inspected.tokenizer)
 
 
@@ -90,19 +78,12 @@ class HeadReader:
     def predict(self) -> tuple[HeadPrediction, ...]:
         """Return the predictions for the text, the most relevant first."""
         model, encoded, predictions = self.inspected.model, self.encoded, list[HeadPrediction]()
-        places: Sequence[int]
-        ids, mask_id = encoded.encoding.ids, self.inspected.tokenizer.mask_id
-        masked = [place for place, id_ in enumerate(ids) if id_ == mask_id]
-        if fills_words(model):
-            places = masked or [place for place, word in enumerate(encoded.words) if word >= 0]
-            question = f"the word at each {MASK if masked else 'position'}"
-            predictions.append(self._predict_words(places, question))
-        if isinstance(model, BertLMHeadModel):
-            places, question = range(len(ids) - 1), "the word after each token"
-            predictions.append(self._predict_words(places, question))
-        has_pairs = isinstance(model, BertForPreTraining | BertForNextSentencePrediction)
-        if has_pairs and encoded.pair is not None:
-            predictions.insert(1 if masked else 0, self._predict_pair())
+        mask_id = self.inspected.tokenizer.mask_id
+        has_masks = self.inspected.fills_words and mask_id in encoded.encoding.ids
+        if isinstance(model, WordScoringBert):
+            predictions.append(self._predict_words(model.word_offset))
+        if isinstance(model, PairScoringBert) and encoded.pair is not None:
+            predictions.insert(1 if has_masks else 0, self._predict_pair(model))
         task = self.inspected.task
         if task is not None and task.name in BY_TASK:
             predictions += filter(None, [BY_TASK[task.name](self, task, self.scores())])
@@ -117,21 +98,28 @@ class HeadReader:
         check_finite(scores, f"the scores of the head of {self.inspected.name}")
         return scores.to(torch.promote_types(scores.dtype, torch.float32))
 
-    def _predict_words(self, places: Sequence[int], question: str) -> HeadPrediction:
-        """Predict a word at some positions."""
+    def _predict_words(self, offset: int) -> HeadPrediction:
+        """Predict the words that stand so many tokens after others; 0 is at each token itself."""
+        ids, mask_id = self.encoded.encoding.ids, self.inspected.tokenizer.mask_id
+        places: Sequence[int]
+        if offset:
+            places, question = range(len(ids) - offset), "the word after each token"
+        elif places := [place for place, id_ in enumerate(ids) if id_ == mask_id]:
+            question = f"the word at each {MASK}"
+        else:
+            places = [place for place, word in enumerate(self.encoded.words) if word >= 0]
+            question = "the word at each position"
         about = tuple(self.encoded.tokens[place] for place in places)
         logarithms = find_words(self.inspected, self.states[-1][places])
         choices = self.inspected.tokenizer.vocabulary
         return _choose_likeliest(question, about, tuple(places), choices, logarithms)
 
-    def _predict_pair(self) -> HeadPrediction:
-        model, states = self.inspected.model, self.states[-1]
-        assert isinstance(model, BertForPreTraining | BertForNextSentencePrediction)
-        pooled = model.pooler(states, self.encoded.pack().to(states.device))
-        scores = model.next_sentence(pooled).float()
+    def _predict_pair(self, model: PairScoringBert) -> HeadPrediction:
+        tokens = self.states[-1]
+        scores = model.score_pairs(tokens, self.encoded.pack().to(tokens.device)).float()
         check_finite(scores, f"the scores of the head of {self.inspected.name}")
-        question = "whether the second text follows the first"
-        return self._predict_whole(question, FOLLOWS, scores.log_softmax(dim=-1))
+        question, choices = model.pair_question
+        return self._predict_whole(question, choices, scores.log_softmax(dim=-1))
 
     def predict_labels(self, task: Task[Any, Any], scores: Scores) -> HeadPrediction:
         """Predict the text's label, or for multi-label tasks whether each label applies."""

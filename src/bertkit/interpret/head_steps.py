@@ -11,17 +11,18 @@ from types import MappingProxyType
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from bertkit.base.errors import SettingsError, pluralize
 from bertkit.interpret.ablation import HeadName, check_heads
-from bertkit.interpret.build import find_named, find_token
 from bertkit.interpret.inspected_model import InspectedModel
+from bertkit.interpret.observation import find_token
 from bertkit.interpret.opening import choose_start
 from bertkit.interpret.settings import PROJECTED, AttentionSettings, MatrixSettings
 from bertkit.interpret.views.view import ViewInputs
-from bertkit.nn.attention import causal_mask, score_keys
+from bertkit.nn.attention import score_keys
+from bertkit.nn.masks import BIDIRECTIONAL, MASKS, AttentionMask
 
 MAX_SIZE = 64  # rows, or numbers of a row, of a typed matrix
 MAX_NUMBER = 1e6
@@ -44,7 +45,7 @@ class HeadSteps:
     query: Float[Tensor, "length features"]
     key: Float[Tensor, "attended features"]
     value: Float[Tensor, "attended value_features"]
-    is_causal: bool = False
+    mask: AttentionMask = BIDIRECTIONAL
     is_scaled: bool = True
     name: HeadName | None = None  # of a model's head
     typed: Mapping[str, Tensor] = field(default_factory=lambda: MappingProxyType({}))
@@ -55,10 +56,15 @@ class HeadSteps:
         return self.query @ self.key.T
 
     @cached_property
+    def allowed(self) -> Bool[Tensor, "length attended"]:
+        """For each token, which tokens it may attend to."""
+        return self.mask.find_allowed(len(self.query), len(self.key))
+
+    @cached_property
     def scores(self) -> Float[Tensor, "length attended"]:
-        """The products divided by √d; minus infinity where the left-to-right mask hides a key."""
+        """The products divided by √d; minus infinity where the mask hides a key."""
         scores = score_keys(self.query, self.key) if self.is_scaled else self.products
-        return scores + causal_mask(scores) if self.is_causal else scores
+        return scores.masked_fill(~self.allowed, -math.inf)
 
     @cached_property
     def weights(self) -> Float[Tensor, "length attended"]:
@@ -72,7 +78,7 @@ class HeadSteps:
 
     def find(self, token: str) -> int:
         """Return the index of a token that is given by its text or its number from 1."""
-        return find_named(self.tokens, token)
+        return find_token(self.tokens, token)
 
     def gather_numbers(self, token: int | None = None) -> dict[str, Any]:
         """Return all numbers, or those of one token; masked scores are None."""
@@ -108,7 +114,9 @@ def attend_typed(settings: AttentionSettings) -> HeadSteps:
         names = settings.tokens or EXAMPLE.tokens
         return attend_typed(settings.model_copy(update={**EXAMPLE.model_dump(), "tokens": names}))
     query, key, value = project(typed)
-    check_shapes(query, key, value, is_causal=settings.causal)
+    check_shapes(query, key, value)
+    mask = MASKS[settings.mask_name]
+    mask.find_allowed(len(query), len(key))  # refuses a mask that doesn't fit
     tokens = name_tokens(settings.tokens, len(query))
     attended = tokens if len(query) == len(key) else name_tokens(None, len(key))
     shown = {name: matrix for name, matrix in typed.items() if name not in PROJECTED}
@@ -118,7 +126,7 @@ def attend_typed(settings: AttentionSettings) -> HeadSteps:
         query,
         key,
         value,
-        settings.causal,
+        mask,
         settings.scale,
         typed=MappingProxyType(shown),
     )
@@ -138,14 +146,14 @@ def attend_text(
     check_heads([HeadName(settings.layer or 1, settings.head or 1)], model.model.config)
     observation = model.observe(model.read(text, pair))
     encoded = observation.encoded
-    token = None if settings.token is None else find_token(encoded, settings.token)
+    token = None if settings.token is None else encoded.find(settings.token)
     start = choose_start(ViewInputs(model, observation), settings.layer, settings.head, token)
     name = HeadName(start.layer or 1, start.head or 1)
     heads, head = observation.layers[name.layer - 1], name.head - 1
-    tokens = tuple(observation.encoded.tokens)
+    tokens = tuple(encoded.tokens)
     query, key, value = (part[head].cpu() for part in (heads.query, heads.key, heads.value))
-    is_causal = settings.causal or heads.is_causal
-    return HeadSteps(tokens, tokens, query, key, value, is_causal, settings.scale, name)
+    mask = MASKS[settings.mask_name or heads.mask.name]
+    return HeadSteps(tokens, tokens, query, key, value, mask, settings.scale, name)
 
 
 def read_matrices(settings: MatrixSettings) -> dict[str, Tensor]:
@@ -214,7 +222,7 @@ def project(typed: Mapping[str, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
     return query, key, value
 
 
-def check_shapes(query: Tensor, key: Tensor, value: Tensor, *, is_causal: bool) -> None:
+def check_shapes(query: Tensor, key: Tensor, value: Tensor) -> None:
     """Raise a `SettingsError` if Q, K and V don't fit each other."""
     if query.shape[1] != key.shape[1]:
         raise SettingsError(
@@ -225,11 +233,6 @@ def check_shapes(query: Tensor, key: Tensor, value: Tensor, *, is_causal: bool) 
         raise SettingsError(
             f"there are {pluralize(len(key), 'key')} and {pluralize(len(value), 'value')}; each key"
             " needs its value"
-        )
-    if is_causal and len(query) != len(key):
-        raise SettingsError(
-            f"causal needs a key for each query, and there are {len(query)} queries and {len(key)}"
-            " keys"
         )
 
 

@@ -1,6 +1,7 @@
-"""A loaded model to inspect, and the observations of one forward pass over one text."""
+"""Loaded models whose attention can be observed; read `InspectedModel` first."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -9,82 +10,42 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bertkit.base.errors import CheckpointError, InputError
+from bertkit.base.errors import InputError, SettingsError
+from bertkit.base.wings import INSPECTED_MODELS, load_object
 from bertkit.inference.engines.choice import cast_whole, find_device
 from bertkit.inference.engines.engine import check_finite
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.settings import PrecisionName
-from bertkit.interpret.capture import AttentionHeads, capture_attention, widen
-from bertkit.interpret.patterns import HeadPattern, find_patterns
-from bertkit.models.bert.config import BertConfig
+from bertkit.interpret.ablation import HeadName, ablate, check_heads, parse_heads
+from bertkit.interpret.capture import capture_attention, widen
+from bertkit.interpret.observation import (
+    EncodedText,
+    Observation,
+    PredictedWords,
+    find_log_probabilities,
+    number_words,
+)
+from bertkit.interpret.settings import ViewSettings
 from bertkit.models.bert.encoder import BertEncoder, BertModel
 from bertkit.models.bert.fine_tuning import FineTunedBert
-from bertkit.models.bert.heads import BertLMHeadModel
+from bertkit.models.bert.heads import WordScoringBert
 from bertkit.models.bert.weights import without_memory
 from bertkit.models.open_model import AnyBert, OpenModel
-from bertkit.nn.packing import PackedBatch
 from bertkit.tasks.saved import load_task
 from bertkit.tasks.task import Task
-from bertkit.tokenization.encoding import Encoding
 from bertkit.tokenization.tokenizer import Tokenizer
 
 
-@dataclass(frozen=True, eq=False)
-class EncodedText:
-    """A text, or a pair of texts, tokenized for the model."""
+class AnyInspected(ABC):
+    """Base of the inspected models, which are loaded from a folder or the Hub.
 
-    text: str
-    pair: str | None
-    encoding: Encoding  # offsets are into the token's own text
-    words: tuple[int, ...]  # word index of each token, from 0; −1 for [CLS] and [SEP]
+    Attributes:
+        name: its name in views: the last part of its path, or its id.
+        tokenizer: its tokenizer.
+    """
 
-    @property
-    def tokens(self) -> list[str]:
-        """The tokens, including special tokens."""
-        return list(self.encoding.tokens)
-
-    def pack(self) -> PackedBatch:
-        """Return a new batch of this text; autograd can't use tensors of inference mode."""
-        return PackedBatch.from_sequences([self.encoding.ids], [self.encoding.token_type_ids])
-
-
-@dataclass(frozen=True, eq=False)
-class NextWords:
-    """The next-token predictions of a left-to-right model after the first token, the second, …."""
-
-    log_probabilities: Float[Tensor, "places words"]
-    ids: tuple[int, ...]  # the token ids that actually follow
-
-
-@dataclass(frozen=True, eq=False)
-class Observation:
-    """The hidden states and attention of one forward pass over one text."""
-
-    encoded: EncodedText
-    states: list[Float[Tensor, "length hidden"]]  # of the embeddings, then of each layer
-    layers: list[AttentionHeads]
-    config: BertConfig  # of the encoder or decoder that computed them
-    attended: EncodedText | None = None  # the text of the keys in cross-attention; else None
-    next_words: NextWords | None = None  # None for models that predict none
-
-    @property
-    def is_causal(self) -> bool:
-        """Whether a token attends only to itself and to earlier tokens."""
-        return self.layers[0].is_causal
-
-    @property
-    def attended_tokens(self) -> list[str] | None:
-        """The tokens of the keys in cross-attention; None in self-attention."""
-        return None if self.attended is None else self.attended.tokens
-
-    def find_patterns(self, layer: int) -> list[HeadPattern]:
-        """Return the attention pattern of each head of a layer, from 1."""
-        weights, tokens = self.layers[layer - 1].weights, self.encoded.tokens
-        return find_patterns(weights, tokens, self.attended_tokens, is_causal=self.is_causal)
-
-
-class LoadsFromFolder(ABC):
-    """Base of the inspected models, which are loaded from a folder or the Hub."""
+    name: str
+    tokenizer: Tokenizer
 
     @classmethod
     def load(
@@ -103,15 +64,29 @@ class LoadsFromFolder(ABC):
     def _load(cls, opened: OpenModel, device: str, precision: PrecisionName) -> Self:
         """Load an open model."""
 
+    @abstractmethod
+    def observe_all(
+        self, text: str, pair: str | None, settings: ViewSettings
+    ) -> Sequence[Observation]:
+        """Observe all attentions of the model in one pass over a text, as settings say.
+
+        Raises:
+            SettingsError: a setting selects something that the model doesn't have.
+            InputError: a text is empty or too long, or there is no such token.
+        """
+
+    @property
+    def recorded_name(self) -> str:
+        """Its name in records."""
+        return self.name
+
 
 @dataclass(frozen=True)
-class InspectedModel(LoadsFromFolder):
+class InspectedModel(AnyInspected):
     """A BERT of any kind to inspect, in evaluation mode, with its tokenizer.
 
     Attributes:
-        name: its name in views: the last part of its path, or its id.
         model: the model, on its device.
-        tokenizer: its tokenizer.
         task: the task of a fine-tuned model; None for any other model.
         opened: where it came from; None for a model made in memory.
     """
@@ -124,11 +99,6 @@ class InspectedModel(LoadsFromFolder):
 
     @classmethod
     def _load(cls, opened: OpenModel, device: str, precision: PrecisionName) -> Self:
-        if opened.is_encoder_decoder:
-            raise CheckpointError(
-                f"{opened.folder} is an encoder-decoder, and this needs a BERT; `bertkit view`"
-                " and `bertkit.AttentionView` show its attention"
-            )
         loaded = LoadedModel.load(opened.kind, opened, device)
         model = loaded.model
         cast_whole(model, precision, find_device(model))
@@ -146,9 +116,19 @@ class InspectedModel(LoadsFromFolder):
         return cls(opened.title, model, opened.tokenizer, opened=opened)
 
     @property
+    def recorded_name(self) -> str:
+        """Its name in records."""
+        return self.opened.name if self.opened else self.name
+
+    @property
     def loaded(self) -> LoadedModel[Any]:
         """The model with its tokenizer, for predictions."""
         return LoadedModel(self.model, self.tokenizer, self.opened)
+
+    @property
+    def fills_words(self) -> bool:
+        """Whether it has a masked-LM head."""
+        return isinstance(self.model, WordScoringBert) and not self.model.word_offset
 
     def read(self, text: str, pair: str | None = None, *, read_mask: bool = False) -> EncodedText:
         """Tokenize a text, or a pair of texts.
@@ -172,53 +152,70 @@ class InspectedModel(LoadsFromFolder):
         return EncodedText(text, pair, encoding, number_words(encoding, self.tokenizer))
 
     @torch.inference_mode()
-    def observe(self, encoded: EncodedText) -> Observation:
-        """Run the encoder once and return its hidden states and attention.
+    def observe(self, encoded: EncodedText, without: Sequence[HeadName] = ()) -> Observation:
+        """Run the encoder once, without some heads, and return its hidden states and attention.
 
         Raises:
             NonFiniteError: hidden states aren't finite.
         """
         batch = encoded.pack().to(find_device(self.model))
-        with capture_attention(self.model.encoder) as captured:
+        with ablate(self.model, without), capture_attention(self.model.encoder) as captured:
             states = list(map(widen, self.model.encoder.hidden_states(batch)))
         check_finite(states[-1], f"the hidden states of {self.name}")
-        layers = [layer.heads() for layer in captured]
-        next_words = self._find_next_words(encoded, states[-1])
-        return Observation(encoded, states, layers, self.model.config, next_words=next_words)
-
-    def _find_next_words(
-        self, encoded: EncodedText, tokens: Float[Tensor, "length hidden"]
-    ) -> NextWords | None:
-        """Return a left-to-right model's next-token predictions for all tokens but the last."""
-        if not isinstance(self.model, BertLMHeadModel):
-            return None
-        weight = self.model.encoder.embeddings.word.weight
-        scores = self.model.score_words(tokens[:-1].to(weight.dtype))
-        return NextWords(
-            find_log_probabilities(self.name, scores, self.tokenizer),
-            tuple(encoded.encoding.ids[1:]),
+        return Observation(
+            encoded,
+            states,
+            [layer.heads() for layer in captured],
+            self.model.config,
+            predicted=self._predict_words(encoded, states[-1]),
+            without=tuple(without),
         )
 
+    def _predict_words(
+        self, encoded: EncodedText, tokens: Float[Tensor, "length hidden"]
+    ) -> PredictedWords | None:
+        """Return the predictions of a model whose tokens predict later ones."""
+        if not isinstance(self.model, WordScoringBert) or not self.model.word_offset:
+            return None
+        offset, weight = self.model.word_offset, self.model.encoder.embeddings.word.weight
+        scores = self.model.score_words(tokens[:-offset].to(weight.dtype))
+        return PredictedWords(
+            find_log_probabilities(self.name, scores, self.tokenizer),
+            tuple(encoded.encoding.ids[offset:]),
+        )
 
-def find_log_probabilities(
-    name: str, scores: Float[Tensor, "places entries"], tokenizer: Tokenizer
-) -> Float[Tensor, "places words"]:
-    """Return the log probabilities of the vocabulary's entries, in float32.
+    def observe_all(
+        self, text: str, pair: str | None, settings: ViewSettings
+    ) -> Sequence[Observation]:
+        """Observe the encoder's attention."""
+        if settings.read_mask and not self.fills_words:
+            raise SettingsError(
+                f"read_mask is for masked language models, and {self.name} has no masked-LM head"
+            )
+        if settings.attention is not None:
+            raise SettingsError(
+                f"attention is for models with several, and {self.name} has only self-attention;"
+                " leave it out"
+            )
+        config = self.model.config
+        without = [] if settings.without is None else parse_heads(settings.without, config)
+        check_heads([HeadName(settings.layer or 1, settings.head or 1)], config)
+        encoded = self.read(text, pair, read_mask=settings.read_mask)
+        if settings.token is not None:
+            encoded.find(settings.token)
+        return [self.observe(encoded, without)]
 
-    There may be more rows of logits than vocabulary entries.
-    """
-    check_finite(scores, f"the scores of the head of {name}")
-    logarithms: Tensor = scores.float().log_softmax(dim=-1)[:, : tokenizer.vocab_size]
-    return logarithms
 
-
-def number_words(encoding: Encoding, tokenizer: Tokenizer) -> tuple[int, ...]:
-    """Return the word index of each token, from 0; −1 for [CLS] and [SEP] around the texts."""
-    words, number = [], -1
-    for index, token_id in enumerate(encoding.ids):
-        if index == 0 or (token_id == tokenizer.sep_id and encoding.offsets[index] == (0, 0)):
-            words.append(-1)
-            continue
-        number += not tokenizer.is_continuation[token_id]
-        words.append(max(number, 0))
-    return tuple(words)
+def load_inspected_model(
+    path: str | Path,
+    device: str = "auto",
+    *,
+    revision: str | None = None,
+    precision: PrecisionName = "auto",
+) -> AnyInspected:
+    """Load a model of any kind; arguments and errors as in `AnyInspected.load`."""
+    opened = OpenModel.open(path, revision=revision)
+    kind: type[AnyInspected] = InspectedModel
+    if not opened.is_bert:
+        kind = load_object(INSPECTED_MODELS[opened.checkpoint.config["model_type"]])
+    return kind.load(opened, device, precision=precision)

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from bertkit.interpret.ablation import HeadName
-from bertkit.interpret.inspected_model import EncodedText
+from bertkit.interpret.observation import EncodedText, Observation
 from bertkit.interpret.views.view import ViewInputs
 from bertkit.reports.text import format_percent
 
@@ -41,9 +41,9 @@ def choose_start(
     for number, heads in enumerate(observation.layers, start=1):
         if layer not in (None, number):
             continue
-        scores = _score(heads.weights.float().cpu(), inputs) * is_candidate
+        scores = _score(heads.weights.float().cpu(), observation) * is_candidate
         for index in range(len(scores)):
-            if head not in (None, index + 1) or HeadName(number, index + 1) in inputs.without:
+            if head not in (None, index + 1) or HeadName(number, index + 1) in observation.without:
                 continue
             rows = scores[index].amax(dim=-1)
             chosen = int(rows.argmax()) if token is None else token
@@ -80,16 +80,13 @@ def _find_distances(length: int) -> Float[Tensor, "length length"]:
 
 
 def _score(
-    weights: Float[Tensor, "heads length attended"], inputs: ViewInputs
+    weights: Float[Tensor, "heads length attended"], observation: Observation
 ) -> Float[Tensor, "heads length attended"]:
     """Return how telling each weight is."""
-    length = weights.shape[1]
-    num_attending = torch.full(weights.shape[-1:], length)
-    if inputs.observation.is_causal:
-        num_attending = torch.arange(length, 0, -1)
+    num_attending = observation.allowed.sum(dim=0)
     others = (weights.sum(dim=1, keepdim=True) - weights) / (num_attending - 1).clamp(min=1)
     excess = weights - others
-    if inputs.is_cross_attention:
+    if observation.attended is not None:
         return excess
     return excess * _find_distances(weights.shape[-1]).clamp(min=1).log()
 
@@ -124,9 +121,9 @@ def state_finding(inputs: ViewInputs, start: Start) -> Finding | None:
     if key is None or layer is None or head is None or token is None:
         return None
     observation, name = inputs.observation, HeadName(layer, head)
-    weights = torch.stack([each.weights[:, token].float().cpu() for each in observation.layers])
+    weights = torch.stack([heads.weights[:, token].float().cpu() for heads in observation.layers])
     share = format_percent(float(weights[layer - 1, head - 1, key]))
-    others = (observation.attended or observation.encoded).tokens
+    others = observation.columns.tokens
     word, other = observation.encoded.tokens[token], others[key]
     subject = (
         f"“{word}” attends" if observation.attended is None else f"After “{word}” the model attends"

@@ -16,6 +16,7 @@ MIN_SHARE = 0.5  # minimum mean share of attention for a head to be named after 
 BROAD_SHARE = 0.8  # minimum share of the entropy of uniform attention for a "broad" head
 MIXED = "mixed"
 BROAD = "broad"
+ITSELF = "itself"
 
 Target = Callable[[Sequence[str], Sequence[str]], Bool[Tensor, "length attended"]]
 
@@ -41,7 +42,7 @@ def _same_word(tokens: Sequence[str], attended: Sequence[str]) -> Bool[Tensor, "
 
 
 # The target tokens of each pattern: a row for each query, True where the pattern attends.
-# Cross-attention has no patterns by position, because its queries and keys are of two texts.
+# Where queries and keys are of two texts, there are no patterns by position.
 ACROSS: dict[str, Target] = {
     "[CLS]": lambda tokens, attended: _named(tokens, attended, CLS),
     "[SEP]": lambda tokens, attended: _named(tokens, attended, SEP),
@@ -50,7 +51,7 @@ ACROSS: dict[str, Target] = {
 PATTERNS: dict[str, Target] = {
     "next": lambda tokens, _: _shifted(tokens, 1),
     "previous": lambda tokens, _: _shifted(tokens, -1),
-    "itself": lambda tokens, _: _shifted(tokens, 0),
+    ITSELF: lambda tokens, _: _shifted(tokens, 0),
     **ACROSS,
     "same word": lambda tokens, attended: _same_word(tokens, attended).fill_diagonal_(
         fill_value=False
@@ -64,7 +65,7 @@ class HeadPattern:
 
     Each share, from 0 to 1, is the mean attention that follows a pattern, over the tokens that have
     a target of it. The entropy is the mean over tokens, in nats: 0 if each attends to a single
-    token, log(length) if uniform; if uniform and causal, the mean of log(1), …, log(length).
+    token; if uniform, the mean of the logarithms of how many tokens each may attend to.
     """
 
     name: str  # the strongest; "broad" if attention is spread, "mixed" if there is none
@@ -76,49 +77,48 @@ def find_patterns(
     weights: Float[Tensor, "heads length attended"],
     tokens: Sequence[str],
     attended: Sequence[str] | None = None,
-    *,
-    is_causal: bool = False,
+    allowed: Bool[Tensor, "length attended"] | None = None,
 ) -> list[HeadPattern]:
     """Return the attention pattern of each head of a layer.
 
     Args:
         weights: the attention weights: a row for each query, a column for each key.
         tokens: the tokens of the queries, including special tokens.
-        attended: the tokens of the keys in cross-attention; None in self-attention.
-        is_causal: whether a token attends only to itself and to earlier tokens.
+        attended: the tokens of the keys if they are of another text.
+        allowed: which keys each query may attend to; None if it is all.
     """
     weights = weights.float().cpu()
-    if attended is None:
-        targets = {name: find(tokens, tokens) for name, find in PATTERNS.items()}
-    else:
-        targets = {name: find(tokens, attended) for name, find in ACROSS.items()}
-    if is_causal:
-        targets = {name: _in_sight(name, target) for name, target in targets.items()}
-        del targets["next"]
-    shares = {name: _mean_share(weights, target) for name, target in targets.items()}
+    if allowed is None:
+        allowed = torch.ones(weights.shape[1:], dtype=torch.bool)
+    finders, keys = (PATTERNS, tokens) if attended is None else (ACROSS, attended)
+    targets = {name: find(tokens, keys) for name, find in finders.items()}
+    if not allowed.all():
+        targets = _mask_targets(targets, allowed)
+    has_choice = allowed.sum(dim=1) > 1
+    shares = {
+        name: _mean_share(weights, target & has_choice[:, None]) for name, target in targets.items()
+    }
     entropies = torch.special.entr(weights).sum(dim=-1).mean(dim=-1)
-    broad = BROAD_SHARE * float(count_attended(weights, is_causal=is_causal).log().mean())
+    broad = BROAD_SHARE * float(allowed.sum(dim=1).float().log().mean())
     return [
         _describe({name: float(share[head]) for name, share in shares.items()}, entropy, broad)
         for head, entropy in enumerate(entropies.tolist())
     ]
 
 
-def count_attended(
-    weights: Float[Tensor, "heads length attended"], *, is_causal: bool
-) -> Float[Tensor, " length"]:
-    """Return how many tokens each token can attend to."""
-    _, num_tokens, num_attended = weights.shape
-    if is_causal:
-        return torch.arange(1.0, num_tokens + 1)
-    return torch.full((num_tokens,), float(num_attended))
+def _mask_targets(
+    targets: dict[str, Bool[Tensor, "length length"]], allowed: Bool[Tensor, "length length"]
+) -> dict[str, Bool[Tensor, "length length"]]:
+    """Return the patterns that the mask leaves.
 
-
-def _in_sight(name: str, target: Bool[Tensor, "length length"]) -> Bool[Tensor, "length length"]:
-    """Apply the causal mask; exclude the first token, which can attend only to itself."""
-    seen = target.tril(0 if name == "itself" else -1)
-    seen[0] = False
-    return seen
+    What a token attends to of itself counts for the pattern of that name alone.
+    """
+    kept = {name: target & allowed for name, target in targets.items()}
+    return {
+        name: target if name == ITSELF else target.fill_diagonal_(fill_value=False)
+        for name, target in kept.items()
+        if target.any() or not targets[name].any()
+    }
 
 
 def _mean_share(

@@ -6,6 +6,7 @@ from cyclopts import Parameter
 from pydantic import Field, model_validator
 
 from bertkit.base.settings import Settings, in_panel
+from bertkit.nn.settings import MaskSettings
 
 
 class ViewSettings(Settings):
@@ -13,9 +14,9 @@ class ViewSettings(Settings):
 
     attention: Literal["cross", "encoder", "decoder"] | None = Field(
         default=None,
-        description="For an encoder-decoder, the attention that is shown initially, and in figures"
-        " and numbers: from target to source (cross), within the source (encoder), or within the"
-        " target (decoder). By default cross.",
+        description="For a model that writes a target text for a source text, the attention that is"
+        " shown initially, and in figures and numbers: from target to source (cross), within the"
+        " source (encoder), or within the target (decoder). By default cross.",
     )
     layer: int | None = Field(
         default=None,
@@ -32,12 +33,13 @@ class ViewSettings(Settings):
         default=None,
         description="Token whose attention is shown initially: its text (such as it or ##ing; the"
         " first occurrence is taken) or its number, where 1 is [CLS]; by default the most telling"
-        " one. In cross-attention, the target token after which the next one is predicted.",
+        " one. In attention to a source text, the target token after which the next one is"
+        " predicted.",
     )
     without: str | None = Field(
         default=None,
-        description="Heads to switch off, such as 5.3,5.4 (layer 5, heads 3 and 4); not for an"
-        " encoder-decoder.",
+        description="Heads to switch off, such as 5.3,5.4 (layer 5, heads 3 and 4); only of a"
+        " BERT.",
     )
     views: str | None = Field(
         default=None,
@@ -104,7 +106,7 @@ class MatrixSettings(Settings):
     )
 
 
-class AttentionSettings(MatrixSettings):
+class AttentionSettings(MaskSettings, MatrixSettings):
     """The head whose attention is computed step by step, and what is left out."""
 
     layer: int | None = Field(
@@ -125,11 +127,6 @@ class AttentionSettings(MatrixSettings):
     )
     top_k: int = Field(
         default=8, ge=1, description="Number of weights of --token, the largest first."
-    )
-    causal: bool = Field(
-        default=False,
-        description="Apply the left-to-right mask: no token attends to later ones. Of a model, in"
-        " this head alone; a left-to-right model always has it.",
     )
     scale: bool = Field(
         default=True, description="Divide the scores by √d; --no-scale shows what happens without."

@@ -19,6 +19,8 @@ from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from bertkit.nn.masks import BIDIRECTIONAL, CAUSAL, AttentionMask
+
 BYTE_VALUES = 256
 
 
@@ -267,6 +269,11 @@ class SelfAttention(nn.Module):
         self.is_causal = is_causal
         self.query_key_value = nn.Linear(hidden_size, 3 * hidden_size)
         self.output = nn.Linear(hidden_size, hidden_size)
+
+    @property
+    def mask(self) -> AttentionMask:
+        """Which tokens of its sequence a token may attend to."""
+        return CAUSAL if self.is_causal else BIDIRECTIONAL
 
     def forward(
         self,

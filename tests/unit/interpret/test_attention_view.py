@@ -9,8 +9,8 @@ from tests.unit.inference.small import save_small
 from tests.unit.inference.small_task import save_classifier
 
 from bertkit.base.errors import InputError, SettingsError, StorageError
-from bertkit.interpret import attention_view as module
-from bertkit.interpret.attention_view import AttentionView, find_token, gather_numbers
+from bertkit.interpret import build
+from bertkit.interpret.attention_view import AttentionView, gather_numbers
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.settings import ViewSettings
 from bertkit.interpret.views.table import VIEWS
@@ -51,7 +51,7 @@ def test_a_model_may_be_a_folder(tmp_path, inspected):
 
 def test_heads_that_are_switched_off_change_what_comes_after_them(inspected):
     whole, without = see(inspected), see(inspected, without="1.1, 1.2")
-    assert [str(name) for name in without.inputs.without] == ["1.1", "1.2"]
+    assert [str(name) for name in without.inputs.observation.without] == ["1.1", "1.2"]
     assert_close(without.weights(1), whole.weights(1))
     assert (without.weights(2) - whole.weights(2)).abs().max() > 0.01
 
@@ -91,7 +91,6 @@ def test_a_page_begins_with_what_is_left_open_at_its_most_telling(inspected):
 def test_a_page_has_the_views_that_were_asked_for(inspected, tmp_path):
     page = see(inspected, views="model, heads,model").page
     assert [view["name"] for view in page.data["views"]] == ["model", "heads"]
-    assert module._list_views(ViewSettings()) == list(VIEWS.values())
     record = see(inspected, views="heads").write(tmp_path / "page.html")
     assert (tmp_path / "page.html").stat().st_size == record.size_bytes
 
@@ -116,14 +115,14 @@ def test_a_notebook_can_keep_a_page_of_a_model_with_a_broken_name(inspected):
 
 def test_a_token_is_found_by_its_text_or_its_number(inspected):
     encoded = inspected.read("the 7 cats saw the hat")
-    assert [find_token(encoded, word) for word in ("the", "##s", "[SEP]", "7", "1", "9")] == [
+    assert [encoded.find(word) for word in ("the", "##s", "[SEP]", "7", "1", "9")] == [
         *(1, 4, 8, 6, 0, 8)
     ]
     with pytest.raises(InputError, match=r"no token 'dog'; the tokens are \[CLS\] the \[U"):
-        find_token(encoded, "dog")
+        encoded.find("dog")
     for wrong in ("0", "10", "-1", "", "²", "9" * 9999):
         with pytest.raises(InputError, match="there is no token"):
-            find_token(encoded, wrong)
+            encoded.find(wrong)
 
 
 @pytest.mark.parametrize(
@@ -184,7 +183,7 @@ def test_a_figure_has_room_for_so_many_tokens(tmp_path):
 
 
 def test_a_page_has_room_for_so_many_weights(inspected, monkeypatch):
-    monkeypatch.setattr(module, "MAX_WEIGHTS", 4 * 8 * 8)
+    monkeypatch.setattr(build, "MAX_WEIGHTS", 4 * 8 * 8)
     assert see(inspected, views="heads").page
     view = see(inspected, TEXT + " .", views="heads")
     with pytest.raises(

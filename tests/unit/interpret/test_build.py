@@ -17,10 +17,11 @@ from tests.unit.inference.small import save_small
 
 from bertkit.base.errors import SettingsError
 from bertkit.interpret.ablation import HeadName
-from bertkit.interpret.build import build_page, pack_residuals, pack_vectors, pack_weights
+from bertkit.interpret.build import build_page
 from bertkit.interpret.capture import AttentionHeads
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.opening import Start
+from bertkit.interpret.quantization import pack_residuals, pack_vectors, pack_weights
 from bertkit.interpret.views.view import ViewInputs
 
 SHAPES = [(1, 1, 1), (1, 2, 1), (2, 1, 3), (3, 5, 2), (12, 16, 32), (16, 33, 64), (2, 512, 8)]
@@ -193,9 +194,9 @@ def test_a_page_begins_where_it_is_told(inspected):
 
 
 def test_heads_that_are_off_are_named(inspected):
-    inputs = observe(inspected)
-    off = ViewInputs(inspected, inputs.observation, (HeadName(2, 1),))
-    assert build_page(off, SHARED).data["without"] == ["2.1"]
+    observation = inspected.observe(inspected.read("the cat"), [HeadName(2, 1)])
+    page = build_page(ViewInputs(inspected, observation), SHARED)
+    assert page.data["without"] == ["2.1"]
 
 
 def test_the_page_holds_its_data_and_is_the_same_each_time(inspected):

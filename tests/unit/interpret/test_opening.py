@@ -8,6 +8,7 @@ import torch
 from bertkit.interpret.ablation import HeadName
 from bertkit.interpret.opening import Start, choose_start, find_candidates, state_finding
 from bertkit.interpret.views.view import ViewInputs
+from bertkit.nn.masks import BIDIRECTIONAL, CAUSAL
 
 TEXT = "the cats saw the dog ."
 TOKENS = ["[CLS]", "the", "cat", "##s", "saw", "the", "dog", ".", "[SEP]"]
@@ -17,8 +18,8 @@ LAYERS, HEADS = 2, 2
 class Heads:
     """Stands for a layer's attention, whose weights are written down."""
 
-    def __init__(self, weights, is_causal):
-        self.weights, self.is_causal = weights, is_causal
+    def __init__(self, weights, mask):
+        self.weights, self.mask = weights, mask
 
 
 @pytest.fixture(scope="module")
@@ -28,20 +29,18 @@ def observed(inspected):
     return inputs
 
 
-def weigh(inputs, *entries, is_causal=False, without=()):
+def weigh(inputs, *entries, mask=BIDIRECTIONAL, without=()):
     """Inputs with uniform weights, but for (layer, head, token, key, weight)."""
     length = len(TOKENS)
     weights = torch.full((LAYERS, HEADS, length, length), 1 / length)
-    if is_causal:
-        weights = weights.tril()
-        weights /= weights.sum(dim=-1, keepdim=True)
+    weights *= mask.find_allowed(length, length)
+    weights /= weights.sum(dim=-1, keepdim=True)
     for layer, head, token, key, weight in entries:
         row = weights[layer - 1, head - 1, token]
         row *= (1 - weight) / (1 - row[key])
         row[key] = weight
-    layers = [Heads(layer, is_causal) for layer in weights]
-    observation = replace(inputs.observation, layers=layers)
-    return replace(inputs, observation=observation, without=without)
+    layers = [Heads(layer, mask) for layer in weights]
+    return replace(inputs, observation=replace(inputs.observation, layers=layers, without=without))
 
 
 def test_the_largest_weight_between_distant_words_is_chosen(observed):
@@ -84,21 +83,21 @@ def test_a_selection_is_completed_and_switched_off_heads_are_passed_over(observe
 
 
 def test_a_token_without_words_to_attend_to_opens_as_before(observed):
-    inputs = weigh(observed, is_causal=True)
+    inputs = weigh(observed, mask=CAUSAL)
     assert choose_start(inputs, layer=1, token=1) == Start(1, None, 1, is_mean=False)
     assert state_finding(inputs, Start(1, None, 1)) is None
     assert state_finding(inputs, Start(1, 1, 1)) is None
 
 
 def test_left_to_right_a_word_is_compared_with_what_those_after_it_give(observed):
-    inputs = weigh(observed, (2, 1, 6, 2, 0.5), is_causal=True)
+    inputs = weigh(observed, (2, 1, 6, 2, 0.5), mask=CAUSAL)
     assert choose_start(inputs) == Start(2, 1, 6)
     assert not find_candidates(inputs)[6, 7]
 
 
 def test_left_to_right_a_word_that_all_tokens_after_it_attend_to_tells_nothing(observed):
     sink = [(1, 1, token, 4, 0.95) for token in range(5, len(TOKENS))]
-    inputs = weigh(observed, *sink, (2, 2, 6, 2, 0.4), is_causal=True)
+    inputs = weigh(observed, *sink, (2, 2, 6, 2, 0.4), mask=CAUSAL)
     assert choose_start(inputs) == Start(2, 2, 6)
 
 

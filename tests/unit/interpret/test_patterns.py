@@ -7,6 +7,7 @@ import torch
 from tests.closeness import close
 
 from bertkit.interpret.patterns import PATTERNS, find_patterns
+from bertkit.nn.masks import CAUSAL
 
 TOKENS = ["[CLS]", "the", "cat", "saw", "the", "hat", "[SEP]"]
 LENGTH = len(TOKENS)
@@ -52,11 +53,11 @@ def test_a_text_of_two_tokens_has_neighbors():
     assert pattern.shares["next"] == 1.0
 
 
-CAUSAL = torch.ones(LENGTH, LENGTH).tril()
+ALLOWED = CAUSAL.find_allowed(LENGTH, LENGTH)
 
 
 def find_causal(weights):
-    return find_patterns(weights[None], TOKENS, is_causal=True)[0]
+    return find_patterns(weights[None], TOKENS, allowed=ALLOWED)[0]
 
 
 @pytest.mark.parametrize("name", ["previous", "itself", "[CLS]", "same word"])
@@ -65,14 +66,14 @@ def test_a_planted_pattern_is_named_left_to_right(name):
     target[target.sum(dim=1) == 0] = 1.0
     weights = target.tril() / target.tril().sum(dim=1, keepdim=True)
     if name == "same word":
-        weights[2:4] = CAUSAL[2:4] / CAUSAL[2:4].sum(dim=1, keepdim=True)
+        weights[2:4] = ALLOWED[2:4] / ALLOWED[2:4].sum(dim=1, keepdim=True)
     pattern = find_causal(weights)
     assert pattern.shares[name] == close(1.0, "float32")
     assert pattern.name == name
 
 
 def test_left_to_right_even_attention_is_broad_though_first_tokens_see_few():
-    pattern = find_causal(CAUSAL / CAUSAL.sum(dim=1, keepdim=True))
+    pattern = find_causal(ALLOWED / ALLOWED.sum(dim=1, keepdim=True))
     assert pattern.name == "broad"
     assert "next" not in pattern.shares
     assert pattern.entropy == close(sum(map(math.log, range(1, 8))) / 7, "float32")

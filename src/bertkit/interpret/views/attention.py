@@ -1,20 +1,19 @@
-"""The numbers of the views of attention, alignment and predicted words."""
+"""The views of attention, of the attention that tokens receive, and of predicted words."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from bertkit.interpret.ablation import ablate
-from bertkit.interpret.contexts import PlaceWords, choose_words, predict_words, read_words
-from bertkit.interpret.head_predictions import fills_words, round_digits
+from bertkit.interpret.contexts import PlaceWords, predict_words, read_words
+from bertkit.interpret.head_predictions import round_digits
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.patterns import BROAD_SHARE, MIN_SHARE
 from bertkit.interpret.views.view import View, ViewInputs, paragraphs
 from bertkit.reports.text import format_percent
-from bertkit.tasks.metrics.texts import find_perplexity
 
 READING_HEADS = (
     "Point at a token on the right to see which tokens attend to it. The arrow keys move from"
@@ -44,21 +43,6 @@ HEADS = View(
             """
         ),
     ),
-    cross_legend=(
-        *paragraphs(
-            """
-            A line leads from a token of the target text (left) to each source token that it attends
-            to: the stronger the line, the higher the weight, and the weights of one target token
-            sum to 100 %. Point at a token on the left to see only its lines; click or tap to keep
-            them.
-
-            The token on the left is the decoder's latest input; from what it attends to, the model
-            predicts the following one. So a line from “a” in “a dog” may lead to the source word of
-            “dog”. [CLS] is the input of the first step.
-            """
-        ),
-        READING_HEADS,
-    ),
 )
 
 
@@ -75,17 +59,6 @@ MODEL = View(
         attend to the same token. “Broad” means nearly uniform attention, “mixed” none of the named
         patterns. Each row of pictures is a layer, from the first, which reads the embeddings, to
         the last.
-        """
-    ),
-    cross_legend=paragraphs(
-        """
-        Each small picture is the attention of one head of the decoder: its rows are target tokens,
-        its columns source tokens, and the name below says where at least half of its attention
-        goes, averaged over all tokens. Click or tap a picture to enlarge it.
-
-        In a translation a diagonal line means that both texts have the same word order, a vertical
-        line that all target tokens attend to the same source token. “Broad” means nearly uniform
-        attention, “mixed” none of the named patterns. Each row of pictures is a layer.
         """
     ),
 )
@@ -114,18 +87,7 @@ NEURONS_LEGEND = paragraphs(
     """
 )
 
-ACROSS = (
-    "A head multiplies the query of a target token with the key of every source token, number by"
-    " number (q × k); the sum of the products, divided by the square root of their count, is the"
-    " score (q · k). Softmax turns the scores into weights that sum to 100 %: the attention."
-)
-
-NEURONS = View(
-    name="neurons",
-    title="Neurons",
-    legend=NEURONS_LEGEND,
-    cross_legend=(ACROSS, *NEURONS_LEGEND[1:]),
-)
+NEURONS = View(name="neurons", title="Neurons", legend=NEURONS_LEGEND)
 
 
 DECIMALS = 3
@@ -161,20 +123,18 @@ def collect_attention(inputs: ViewInputs) -> dict[str, Any]:
     "received" is relative to the token's total under uniform attention; "entropy" is in nats.
     """
     observation = inputs.observation
+    even = _share_evenly(observation.allowed)
     received, entropy = [], []
     for layer in observation.layers:
         weights = layer.weights.double().cpu()
-        even = _share_evenly(weights.shape[-1], is_causal=observation.is_causal)
         received.append(_round(weights.sum(dim=1) / even))
         entropy.append(_round(torch.special.entr(weights).sum(dim=2)))
     return {"received": received, "entropy": entropy}
 
 
-def _share_evenly(length: int, *, is_causal: bool) -> Float[Tensor, " length"]:
+def _share_evenly(allowed: Bool[Tensor, "length length"]) -> Float[Tensor, " length"]:
     """Return the total attention that each token would receive if attention were uniform."""
-    weights = torch.ones(length, length, dtype=torch.float64)
-    if is_causal:
-        weights = weights.tril()
+    weights = allowed.double()
     return (weights / weights.sum(dim=1, keepdim=True)).sum(dim=0)
 
 
@@ -188,51 +148,7 @@ TOKENS = View(
     title="Tokens",
     legend=TOKENS_LEGEND,
     collect=collect_attention,
-    supports=lambda inputs: not inputs.is_cross_attention,
-)
-
-
-ALIGNMENT_LEGEND = paragraphs(
-    """
-    Each row is a decoding step: it shows which source tokens (columns) the model attends to while
-    it predicts a target token. The stronger the color of a square, the higher the weight; a row
-    sums to 100 %.
-
-    The weights are means over all heads of all layers, or over the chosen heads of one layer.
-
-    In a translation many steps attend to the word that they translate. Where both languages have
-    the same word order, that makes a diagonal line; where a word moves, the line breaks. One word
-    may align with several, or several with one.
-
-    While a token is predicted, the decoder has not read it yet: its latest input is the token
-    before. “Next word” labels each row with the predicted token; “last word” labels it with the
-    latest input token, whose query it is. Some layers align better with one labeling, others with
-    the other.
-
-    Attention shows which vectors are combined, not why a word was predicted. Much of it goes to
-    [SEP], or to the period, when nothing else in the text matches; leave out “[CLS] and [SEP]” to
-    see the rest renormalized.
-
-    To try: go through the layers, and choose single heads. Point at a square to read it, or go
-    there with Tab and the arrow keys.
-    """
-)
-
-
-def collect_alignment(inputs: ViewInputs) -> dict[str, Any]:
-    """Return "chosen", the token that is predicted in each step: one for each row."""
-    next_words = inputs.observation.next_words
-    assert next_words is not None  # a decoder always has them
-    vocabulary = inputs.inspected.tokenizer.vocabulary
-    return {"chosen": [vocabulary[id_] for id_ in next_words.ids]}
-
-
-ALIGNMENT = View(
-    name="alignment",
-    title="Alignment",
-    legend=ALIGNMENT_LEGEND,
-    collect=collect_alignment,
-    supports=lambda inputs: inputs.is_cross_attention,
+    supports=lambda inputs: not inputs.has_two_texts,
 )
 
 
@@ -275,7 +191,7 @@ def collect_words(inputs: ViewInputs) -> dict[str, Any]:
     assert isinstance(inspected, InspectedModel)  # `supports` excludes other models
     mask_id = inspected.tokenizer.mask_id
     masks = {place for place, id_ in enumerate(encoded.encoding.ids) if id_ == mask_id}
-    with ablate(inspected.model, inputs.without):
+    with ablate(inspected.model, inputs.observation.without):
         read = read_words(inspected, encoded, NUM_SIMILAR_WORDS)
         hidden = None
         if len(encoded.words) <= MAX_GUESSED_TOKENS:
@@ -285,13 +201,14 @@ def collect_words(inputs: ViewInputs) -> dict[str, Any]:
             hidden = sorted(covered + guessed, key=lambda words: words.place)
     return {
         "masks": sorted(masks),
-        "read": _to_json(read),
-        "hidden": None if hidden is None else _to_json(hidden),
+        "read": list_words(read),
+        "hidden": None if hidden is None else list_words(hidden),
         "limit": MAX_GUESSED_TOKENS,
     }
 
 
-def _to_json(places: Sequence[PlaceWords]) -> list[dict[str, Any]]:
+def list_words(places: Sequence[PlaceWords]) -> list[dict[str, Any]]:
+    """Convert predictions to data."""
     return [
         {
             "token": words.place,
@@ -308,59 +225,6 @@ WORDS = View(
     legend=WORDS_LEGEND,
     collect=collect_words,
     supports=lambda inputs: (
-        isinstance(inputs.inspected, InspectedModel) and fills_words(inputs.inspected.model)
-    ),
-)
-
-
-NUM_NEXT_WORDS = 5
-
-NEXT_LEGEND = paragraphs(
-    """
-    For every token, this table lists the words that the model finds most likely to come next: the
-    bar behind a word is its probability. “Comes next” is the token that actually follows, with its
-    probability and rank.
-
-    The model has seen the tokens up to this one, and none after it. At rank 1 it would have
-    generated the next token itself; the token is framed where it is among the most likely words.
-
-    The mean log probability of these tokens measures how well the model predicts the text; e to the
-    power of its negative is the perplexity, which is shown above the table: the model is as
-    uncertain as if it chose among so many equally likely words.
-
-    To try: look for the rows where the next word is least likely. Change the words before them, and
-    see whether it becomes more likely.
-    """
-)
-
-
-def collect_next(inputs: ViewInputs) -> dict[str, Any]:
-    """Return the most likely words after each token, and the word that actually follows.
-
-    "steps" has for each token but the last "token", its position; "next", the token that follows;
-    "words", candidates with probabilities; "own", probability and rank of "next". "perplexity" is
-    that of the whole text.
-    """
-    next_words = inputs.observation.next_words
-    assert next_words is not None  # `supports` excludes other models
-    vocabulary, places = inputs.inspected.tokenizer.vocabulary, range(len(next_words.ids))
-    own = next_words.log_probabilities[places, next_words.ids]
-    rows = _to_json(choose_words(next_words, places, vocabulary, NUM_NEXT_WORDS))
-    return {
-        "perplexity": round_digits(find_perplexity(-float(own.mean()))),
-        "steps": [
-            {"token": row["token"], "next": vocabulary[id_]} | row
-            for id_, row in zip(next_words.ids, rows, strict=True)
-        ],
-    }
-
-
-NEXT = View(
-    name="next",
-    title="Next words",
-    legend=NEXT_LEGEND,
-    collect=collect_next,
-    supports=lambda inputs: (
-        inputs.observation.next_words is not None and not inputs.is_cross_attention
+        isinstance(inputs.inspected, InspectedModel) and inputs.inspected.fills_words
     ),
 )

@@ -13,7 +13,8 @@ from torch.nn.functional import cosine_similarity
 from bertkit.inference.engines.choice import find_device
 from bertkit.interpret.ablation import ablate
 from bertkit.interpret.head_predictions import round_digits
-from bertkit.interpret.inspected_model import EncodedText, InspectedModel
+from bertkit.interpret.inspected_model import InspectedModel
+from bertkit.interpret.observation import EncodedText
 from bertkit.interpret.views.view import View, ViewInputs, paragraphs
 from bertkit.nn.embeddings import Embeddings, sinusoids
 from bertkit.nn.packing import PackedBatch
@@ -116,12 +117,12 @@ def _collect_swap(inputs: ViewInputs, inspected: InspectedModel) -> dict[str, An
     """Return what swapping two words changes, with and without position embeddings."""
     encoded = inputs.observation.encoded
     places = find_swap(encoded)
-    if places is None or inputs.observation.is_causal:
+    if places is None or not inputs.observation.allowed.all():
         return None
     first, second = places
     order = list(range(len(encoded.tokens)))
     order[first], order[second] = second, first
-    with ablate(inspected.model, inputs.without):
+    with ablate(inspected.model, inputs.observation.without):
         runs = {
             has_positions: [
                 _run(inspected, batch if has_positions else _without_positions(batch))

@@ -13,7 +13,8 @@ from bertkit.interpret.ablation import ablate, importance_by_ablation, importanc
 from bertkit.interpret.contexts import Occurrence, WordInContexts
 from bertkit.interpret.geometry import Plane, project_layers
 from bertkit.interpret.head_predictions import Outcome, compare, find_outcome, round_digits, to_json
-from bertkit.interpret.inspected_model import EncodedText, InspectedModel
+from bertkit.interpret.inspected_model import InspectedModel
+from bertkit.interpret.observation import EncodedText
 from bertkit.interpret.views.view import View, ViewInputs, paragraphs
 
 NUM_NEIGHBORS = 5
@@ -107,9 +108,7 @@ GEOMETRY = View(
     title="Geometry",
     legend=GEOMETRY_LEGEND,
     collect=collect_geometry,
-    supports=lambda inputs: (
-        not inputs.is_cross_attention and max(inputs.observation.encoded.words) >= 0
-    ),
+    supports=lambda inputs: not inputs.has_two_texts and max(inputs.observation.encoded.words) >= 0,
 )
 
 
@@ -150,13 +149,13 @@ def collect_importance(inputs: ViewInputs) -> dict[str, Any]:
     """
     inspected, encoded = inputs.inspected, inputs.observation.encoded
     assert isinstance(inspected, InspectedModel)  # `supports` excludes other models
-    with ablate(inspected.model, inputs.without):
+    with ablate(inspected.model, inputs.observation.without):
         with torch.inference_mode():
             now = find_outcome(inspected, encoded)
             ablation = _ablate_each(inspected, encoded, now) if inputs.ablates_heads else None
         gradient = None if now.loss is None else _find_gradients(inspected, encoded)
     with torch.inference_mode():
-        whole = find_outcome(inspected, encoded) if inputs.without else None
+        whole = find_outcome(inspected, encoded) if inputs.observation.without else None
     return {
         "kind": _find_kind(now),
         "ablation": _to_rows(ablation),

@@ -109,7 +109,7 @@ class NeuronView {
     const { layer, head } = this.page.state;
     const parts = await Promise.all([this.page.vectors(layer), this.page.weights(layer)]);
     if (layer === this.page.state.layer && head === this.page.state.head) {
-      this.numbers = new HeadNumbers(...parts, head, this.page.isCausal);
+      this.numbers = new HeadNumbers(...parts, head, this.page.numAllowed);
       this.table.paint(this.numbers);
       this.draw();
     }

@@ -52,8 +52,8 @@ export function describeEntropy(entropy, most) {
  * @param {number|null} token whose entropy it is; null for the mean of all.
  * @returns {number} in nats.
  */
-export function findMostEntropy({ tokens, isCausal }, token) {
-  const seen = tokens.map((_, place) => Math.log(isCausal ? place + 1 : tokens.length));
+export function findMostEntropy({ numAllowed }, token) {
+  const seen = numAllowed.map(Math.log);
   return token === null ? seen.reduce((sum, each) => sum + each, 0) / seen.length : seen[token];
 }
 

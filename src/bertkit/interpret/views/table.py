@@ -3,13 +3,20 @@
 from collections.abc import Iterable
 
 from bertkit.base.errors import SettingsError
-from bertkit.interpret.views.attention import ALIGNMENT, HEADS, MODEL, NEURONS, NEXT, TOKENS, WORDS
+from bertkit.base.wings import ATTENTION_VIEWS, list_installed, load_object
+from bertkit.interpret.views.attention import HEADS, MODEL, NEURONS, TOKENS, WORDS
 from bertkit.interpret.views.inputs import INPUTS
 from bertkit.interpret.views.measures import GEOMETRY, IMPORTANCE
 from bertkit.interpret.views.view import View
 
-ORDERED = (ALIGNMENT, HEADS, MODEL, NEURONS, INPUTS, TOKENS, WORDS, NEXT, IMPORTANCE, GEOMETRY)
-VIEWS: dict[str, View] = {view.name: view for view in ORDERED}
+ORDER = "alignment, heads, model, neurons, inputs, tokens, words, next, importance, geometry"
+OWN = {
+    view.name: view for view in (HEADS, MODEL, NEURONS, INPUTS, TOKENS, WORDS, IMPORTANCE, GEOMETRY)
+}
+OFFERED = {name: load_object(at) for name, at in list_installed(ATTENTION_VIEWS).items()}
+VIEWS: dict[str, View] = {
+    name: view for name in ORDER.split(", ") if (view := OWN.get(name) or OFFERED.get(name))
+}
 
 
 def choose_views(names: Iterable[str] | None) -> list[View]:

@@ -138,7 +138,8 @@ class TokenView {
     const name = element("b", { dir: "auto" }, page.tokens[token].text);
     const received = meanNumbers(data.received, layers, heads)[token];
     const entropy = meanNumbers(data.entropy, layers, heads)[token];
-    const seen = page.isCausal ? `${token + 1} that it sees` : `${page.tokens.length} tokens`;
+    const isMasked = page.numAllowed[0] < page.tokens.length;
+    const seen = `${page.numAllowed[token]} ${isMasked ? "that it sees" : "tokens"}`;
     return [
       element("p", {}, name, ` (token ${token + 1}) receives ${received.toFixed(2)}; uniform`
         + ` attention would give 1. Its entropy is ${entropy.toFixed(2)}: that of uniform attention`

@@ -32,16 +32,16 @@ export class HeadNumbers {
    * @param {Vectors} vectors of its layer.
    * @param {Weights} weights of its layer.
    * @param {number} head from 1.
-   * @param {boolean} isCausal whether a token sees itself and those before it alone.
+   * @param {number[]} numAllowed how many tokens, from the first, each token may attend to.
    */
-  constructor(vectors, weights, head, isCausal = false) {
+  constructor(vectors, weights, head, numAllowed) {
     const read = (part, length) =>
       Array.from({ length }, (_, token) => vectors[part](head, token));
     this.queries = read("query", weights.length);
     this.keys = read("key", weights.width);
     this.values = read("value", weights.width);
     this.weightsOf = (token) => weights.row(head, token);
-    this.isSeen = (token, other) => !isCausal || other <= token;
+    this.isSeen = (token, other) => other < numAllowed[token];
   }
 
   /**

@@ -5,34 +5,30 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from bertkit.decoders.inspected_model import InspectedEncoderDecoder
-from bertkit.interpret.ablation import HeadName
 from bertkit.interpret.contexts import WordInContexts
-from bertkit.interpret.inspected_model import InspectedModel, Observation
+from bertkit.interpret.inspected_model import AnyInspected
+from bertkit.interpret.observation import Observation
 
 
 @dataclass(frozen=True, eq=False)
 class ViewInputs:
-    """A model, its observation of one text, and the heads that were switched off.
+    """A model and its observation of one text.
 
     Attributes:
         inspected: the model.
-        observation: the observation of the text; for an encoder-decoder, of one of its three
-            attentions.
-        without: the heads that were switched off in that pass.
+        observation: the observation of the text, of one of the model's attentions.
         contexts: a word in several texts, for the geometry view.
         ablates_heads: whether the importance view ablates each head in turn, which takes one pass
             per head.
     """
 
-    inspected: InspectedModel | InspectedEncoderDecoder
+    inspected: AnyInspected
     observation: Observation
-    without: tuple[HeadName, ...] = ()
     contexts: WordInContexts | None = None
     ablates_heads: bool = True
 
     @property
-    def is_cross_attention(self) -> bool:
+    def has_two_texts(self) -> bool:
         """Whether this is attention from one text to another."""
         return self.observation.attended is not None
 
@@ -51,12 +47,11 @@ class ViewInputs:
 class View:
     """One view: a tab of the page."""
 
-    name: str  # of its script beside this file, and its key in `VIEWS`
+    name: str  # of its script in this folder, and its key in `VIEWS`
     title: str  # of its tab
     legend: tuple[str, ...]  # what is shown, what colors mean and what to try; see `paragraphs`
     collect: Callable[[ViewInputs], dict[str, Any]] = lambda _: {}
     supports: Callable[[ViewInputs], bool] = lambda _: True  # whether the view can show the inputs
-    cross_legend: tuple[str, ...] = ()  # for cross-attention; if empty, `legend` is used
     summarize: Callable[[dict[str, Any]], list[str]] | None = None  # what `collect` found, as lines
 
 

@@ -4,7 +4,7 @@ Source: Devlin et al. 2018, section 3.1 and appendix A.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -22,6 +22,31 @@ from bertkit.nn.packing import PackedBatch, pad
 from bertkit.nn.vocabulary_loss import vocabulary_loss
 
 IS_NEXT, NOT_NEXT = 0, 1
+
+
+class PairQuestion(NamedTuple):
+    """What a head decides about a pair of texts."""
+
+    question: str
+    choices: tuple[str, ...]  # in the order of the head's scores
+
+
+class PairScoringBert(PretrainedBert):
+    """Base of the models that have a next sentence head."""
+
+    pair_question = PairQuestion(
+        "whether the second text follows the first", ("follows", "doesn't follow")
+    )
+    encoder: BertEncoder
+    pooler: Pooler
+    next_sentence: nn.Linear
+
+    def score_pairs(
+        self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch
+    ) -> Float[Tensor, "sequences 2"]:
+        """Return logits of "B follows A" (0) and "it doesn't" (1), given all hidden states."""
+        relations: Tensor = self.next_sentence(self.pooler(tokens, batch))
+        return relations
 
 
 class MaskedLMHead(nn.Module):
@@ -73,6 +98,7 @@ class WordScoringBert(PretrainedBert):
     """Base of the models that have an `encoder` and a `masked_lm` head."""
 
     predicts_pairs: ClassVar[bool] = False  # whether there is a next sentence head, too
+    word_offset: ClassVar[int] = 0  # from a token to the one that its hidden state predicts
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__(config)
@@ -125,7 +151,7 @@ class BertForMaskedLM(WordScoringBert):
         return self.words_loss(self.encoder(batch).index_select(0, positions), labels)
 
 
-class BertForNextSentencePrediction(PretrainedBert):
+class BertForNextSentencePrediction(PairScoringBert):
     """The encoder with the next sentence prediction head."""
 
     def __init__(self, config: BertConfig) -> None:
@@ -154,7 +180,7 @@ class PreTrainingOutput:
     seq_relationship_logits: Float[Tensor, "batch 2"]  # of "B follows A" (0) and "it doesn't" (1)
 
 
-class BertForPreTraining(WordScoringBert):
+class BertForPreTraining(WordScoringBert, PairScoringBert):
     """The encoder with both pre-training heads: masked LM and next sentence prediction."""
 
     predicts_pairs = True
@@ -168,7 +194,7 @@ class BertForPreTraining(WordScoringBert):
         """Like `words_loss`, at positions of the packed batch; plus the next sentence logits."""
         tokens = self.encoder(batch)
         loss, num_hits = self.words_loss(tokens.index_select(0, positions), labels)
-        return loss, num_hits, self.next_sentence(self.pooler(tokens, batch))
+        return loss, num_hits, self.score_pairs(tokens, batch)
 
     def count_operations(self, batch: PackedBatch, num_predicted: int) -> float:
         """Count a training step's operations, including pooler and next sentence head."""
@@ -179,8 +205,9 @@ class BertForPreTraining(WordScoringBert):
     def forward_packed(self, batch: PackedBatch, mask: PaddingMask) -> PreTrainingOutput:
         """Return the logits of both heads."""
         tokens = self.encoder(batch)
-        relations = self.next_sentence(self.pooler(tokens, batch))
-        return PreTrainingOutput(pad(self.score_words(tokens), mask), relations)
+        return PreTrainingOutput(
+            pad(self.score_words(tokens), mask), self.score_pairs(tokens, batch)
+        )
 
 
 class BertLMHeadModel(WordScoringBert):
@@ -194,6 +221,7 @@ class BertLMHeadModel(WordScoringBert):
     """
 
     may_be_causal = True
+    word_offset = 1
 
     def __init__(self, config: BertConfig) -> None:
         if not config.is_decoder:

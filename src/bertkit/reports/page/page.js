@@ -8,8 +8,8 @@ import { readBytes, Vectors, Weights } from "./arrays.js";
  * - tokens: [{text, segment, word, start, stop, special}] as the model reads them. `segment` is 0
  *   or 1, `word` counts from 0 (−1 for [CLS] and [SEP]), `start` and `stop` are where the token
  *   stands in its text (`texts[segment].slice(start, stop)`), `special` says that it is in no text.
- * - others: the key tokens, in cross-attention; else the same as `tokens`.
- * - isCausal: a token sees itself and those before it, and none behind it.
+ * - others: the key tokens, where they are of another text; else the same as `tokens`.
+ * - numAllowed: how many tokens of `others`, from the first, each token may attend to.
  * - patterns: [layer − 1][head − 1] → {name, entropy, shares: {next: 0.1, …}}.
  * - without: names of the heads that are switched off, such as "5.3".
  * - startsWhole: the page wasn't told to begin with a layer.
@@ -23,9 +23,9 @@ export class Page {
    * @param {Object} frame {show(name, page), isShown(page)}.
    */
   constructor(shared, data, state, frame) {
-    const { model, texts, tokens, patterns, without, isCausal, startsWhole } = shared;
+    const { model, texts, tokens, patterns, without, numAllowed, startsWhole } = shared;
     Object.assign(
-      this, { model, texts, tokens, patterns, without, isCausal, startsWhole, data },
+      this, { model, texts, tokens, patterns, without, numAllowed, startsWhole, data },
     );
     this.others = shared.others ?? tokens;
     this.shared = shared;

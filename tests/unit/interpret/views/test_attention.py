@@ -10,16 +10,9 @@ from tests.closeness import assert_close, close
 from bertkit.interpret.capture import AttentionHeads
 from bertkit.interpret.patterns import find_patterns
 from bertkit.interpret.views.attention import TOKENS
+from bertkit.interpret.views.view import ViewInputs
 
 ROUNDING = 6e-4
-
-
-def with_weights(inputs, scores):
-    """The scene with heads that have these scores, but for a factor."""
-    length = len(scores)
-    vectors = torch.eye(length).expand(2, -1, -1)
-    heads = AttentionHeads(scores.expand(2, -1, -1), vectors, vectors, None)
-    return replace(inputs, observation=replace(inputs.observation, layers=[heads]))
 
 
 def test_received_is_what_all_tokens_give(inputs):
@@ -39,10 +32,12 @@ def test_entropy_has_the_mean_that_patterns_tell(inputs):
         assert found.mean(dim=-1).tolist() == close(expected, within=ROUNDING)
 
 
-def test_a_token_that_looks_at_one_or_at_all_has_the_least_or_most_entropy(inputs):
-    scores = torch.zeros(4, 4)
-    scores[1, 2] = 1e9
-    data = TOKENS.collect(with_weights(inputs, scores))
+def test_a_token_that_looks_at_one_or_at_all_has_the_least_or_most_entropy(inspected):
+    scores, vectors = torch.zeros(2, 4, 4), torch.eye(4).expand(2, -1, -1)
+    scores[:, 1, 2] = 1e9
+    layers = [AttentionHeads(scores, vectors, vectors, None)]  # with these scores, but for a factor
+    observation = replace(inspected.observe(inspected.read("the cat")), layers=layers)
+    data = TOKENS.collect(ViewInputs(inspected, observation))
     assert data["entropy"][0][0] == close([math.log(4), 0, math.log(4), math.log(4)], within=1e-3)
     assert data["received"][0][0] == [0.75, 0.75, 1.75, 0.75]
     json.dumps(data, allow_nan=False)

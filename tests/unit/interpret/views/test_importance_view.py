@@ -26,9 +26,8 @@ def inspected(tmp_path_factory):
 
 
 def look(inspected, *heads, **options):
-    with ablate(inspected.model, heads):
-        observation = inspected.observe(inspected.read(TEXT))
-    return ViewInputs(inspected, observation, tuple(HeadName(*head) for head in heads), **options)
+    names = [HeadName(*head) for head in heads]
+    return ViewInputs(inspected, inspected.observe(inspected.read(TEXT), names), **options)
 
 
 @torch.inference_mode()

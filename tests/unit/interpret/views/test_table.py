@@ -24,14 +24,12 @@ def test_titles_tell_views_apart():
 def test_legends_are_short_paragraphs():
     for view in VIEWS.values():
         assert view.legend
-        legend = (*view.legend, *view.cross_legend)
-        assert all(0 < len(part) <= LONGEST_PARAGRAPH for part in legend), view.name
+        assert all(0 < len(part) <= LONGEST_PARAGRAPH for part in view.legend), view.name
 
 
 def test_legends_begin_with_two_sentences():
     for view in VIEWS.values():
-        for legend in filter(None, (view.legend, view.cross_legend)):
-            assert len(re.findall(r"[.!?](?= |$)", legend[0])) == 2, (view.name, legend[0])
+        assert len(re.findall(r"[.!?](?= |$)", view.legend[0])) == 2, view.legend[0]
 
 
 def test_no_script_of_a_view_replaces_one_of_the_page():

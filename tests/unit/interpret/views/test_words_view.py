@@ -7,7 +7,7 @@ import torch
 from tests.unit.inference.small import save_kind, save_small
 
 from bertkit.base.errors import NonFiniteError
-from bertkit.interpret.ablation import HeadName, ablate
+from bertkit.interpret.ablation import HeadName
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.views import attention as view_module
 from bertkit.interpret.views.attention import WORDS, collect_words
@@ -16,9 +16,8 @@ from bertkit.models.bert.encoder import BertModel
 
 
 def look(inspected, text, *heads):
-    with ablate(inspected.model, heads):
-        observation = inspected.observe(inspected.read(text, read_mask=True))
-    return ViewInputs(inspected, observation, tuple(HeadName(*head) for head in heads))
+    names = [HeadName(*head) for head in heads]
+    return ViewInputs(inspected, inspected.observe(inspected.read(text, read_mask=True), names))
 
 
 def test_masks_of_the_text_are_told_once_for_both(inspected):

@@ -21,7 +21,7 @@ test("products and scores of a head belong to the token that looks", () => {
   const read = (part) => (head, token) => parts[part][token].map((number) => number * head);
   const vectors = Object.fromEntries(Object.keys(parts).map((part) => [part, read(part)]));
   const weights = { length: 2, width: 2, row: (head, token) => [head, token] };
-  const numbers = new HeadNumbers(vectors, weights, 2);
+  const numbers = new HeadNumbers(vectors, weights, 2, [2, 2]);
   assert.deepEqual([...numbers.products(1)[0]], [0, 4, 0, 4]);
   assert.deepEqual([...numbers.scores(1)], [4, 5]);
   assert.deepEqual(numbers.weightsOf(1), [2, 1]);
@@ -32,7 +32,7 @@ test("left to right there are no numbers of tokens that stand behind", () => {
   const vectors = Object.fromEntries(
     ["query", "key", "value"].map((part) => [part, (head, token) => KEYS[token]]));
   const weights = { length: 2, width: 2, row: () => [] };
-  const numbers = new HeadNumbers(vectors, weights, 1, true);
+  const numbers = new HeadNumbers(vectors, weights, 1, [1, 2]);
   assert.equal(numbers.products(0)[1], null);
   assert.notEqual(numbers.products(1)[0], null);
   assert.ok(Number.isNaN(numbers.scores(0)[1]));
@@ -44,7 +44,7 @@ test("left to right there are no numbers of tokens that stand behind", () => {
 test("those that look may be fewer than those that are seen", () => {
   const read = () => (head, token) => Float32Array.of(token);
   const vectors = { query: read(), key: read(), value: read() };
-  const numbers = new HeadNumbers(vectors, { length: 2, width: 3, row: () => [] }, 1);
+  const numbers = new HeadNumbers(vectors, { length: 2, width: 3, row: () => [] }, 1, [3, 3]);
   assert.equal(numbers.queries.length, 2);
   assert.equal(numbers.keys.length, 3);
   assert.deepEqual([...numbers.scores(1)], [0, 1, 2]);

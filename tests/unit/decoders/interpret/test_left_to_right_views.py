@@ -11,11 +11,12 @@ from tests.unit.inference.small_causal import save_causal
 from tests.unit.inference.small_task import LABELS, save_classifier
 
 from bertkit.base.errors import InputError, SettingsError
+from bertkit.decoders.attention_views import collect_next
 from bertkit.interpret.attention_view import AttentionView, gather_numbers
 from bertkit.interpret.head_predictions import find_outcome, to_json
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.settings import ViewSettings
-from bertkit.interpret.views.attention import collect_attention, collect_next
+from bertkit.interpret.views.attention import collect_attention
 from bertkit.interpret.views.measures import collect_importance
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 
@@ -54,7 +55,7 @@ def test_the_page_has_the_views_that_suit(view):
         "importance",
         "geometry",
     ]
-    assert data["isCausal"] is True
+    assert data["numAllowed"] == [1, 2, 3, 4, 5, 6, 7, 8]
     assert all(
         one["legend"][-1].startswith("This is a left-to-right model") for one in data["views"]
     )
@@ -69,7 +70,7 @@ def test_no_more_is_read_than_it_was_trained_on(tmp_path):
 
 def test_a_model_of_one_stack_has_one_attention_to_choose():
     model = build_model().eval()
-    with pytest.raises(SettingsError, match="attention is for encoder-decoders"):
+    with pytest.raises(SettingsError, match="attention is for models with several"):
         AttentionView.of(
             InspectedModel("both", model, None), TEXT, settings=ViewSettings(attention="cross")
         )
@@ -109,8 +110,8 @@ def test_it_decides_which_word_comes_next(inspected):
         outcome = find_outcome(inspected, encoded)
     [prediction] = outcome.predictions
     assert prediction.about == tuple(TOKENS[:-1])
-    next_words = inspected.observe(encoded).next_words
-    assert_close(prediction.log_probabilities, next_words.log_probabilities)
+    expected = inspected.observe(encoded).predicted.log_probabilities
+    assert_close(prediction.log_probabilities, expected)
     assert to_json(outcome)["judgments"][0]["question"] == "the word after each token"
 
 
@@ -141,7 +142,9 @@ def test_numbers_and_figures_have_no_later_tokens(view):
     assert "attention" not in numbers
     links = view.figure(1, 1).draw()
     assert links.count("<line") <= 36
-    with pytest.raises(SettingsError, match="an alignment needs cross-attention"):
+    with pytest.raises(
+        SettingsError, match="an alignment needs attention from one text to another"
+    ):
         view.alignment()
 
 

@@ -12,11 +12,12 @@ from bertkit.decoders.decoding.settings import DecodingSettings
 from bertkit.decoders.detokenization import Spacing
 from bertkit.decoders.generation.settings import Seq2SeqSettingsFile, write_seq2seq_file
 from bertkit.decoders.inspected_model import InspectedEncoderDecoder
-from bertkit.interpret import attention_view as module
-from bertkit.interpret.attention_view import AttentionView, gather_numbers, load_inspected_model
-from bertkit.interpret.build import pack_weights
-from bertkit.interpret.inspected_model import InspectedModel
+from bertkit.interpret import build
+from bertkit.interpret.attention_view import AttentionView, gather_numbers
+from bertkit.interpret.inspected_model import InspectedModel, load_inspected_model
+from bertkit.interpret.quantization import pack_weights
 from bertkit.interpret.settings import ViewSettings
+from bertkit.nn.masks import BIDIRECTIONAL, CAUSAL
 
 READ, WRITTEN = "the cats saw a hat", "a dog lost ."
 READ_TOKENS = ["[CLS]", "the", "cat", "##s", "saw", "a", "hat", "[SEP]"]
@@ -42,7 +43,9 @@ def see(inspected, written=WRITTEN, text=READ, **choices) -> AttentionView:
 
 def test_a_folder_is_known_for_what_it_is(folder):
     assert isinstance(load_inspected_model(folder), InspectedEncoderDecoder)
-    with pytest.raises(CheckpointError, match="small is an encoder-decoder, and this needs a BERT"):
+    with pytest.raises(
+        CheckpointError, match=r"small is an encoder-decoder, .*; a single BERT is needed"
+    ):
         InspectedModel.load(folder)
 
 
@@ -55,7 +58,7 @@ def test_each_attention_is_between_its_texts(tmp_path, joined):
     shapes = {name: one.layers[0].weights.shape for name, one in observed.items()}
     assert shapes == {"cross": (2, 5, 8), "encoder": (2, 8, 8), "decoder": (2, 5, 5)}
     assert [len(one.layers) for one in observed.values()] == [3, 2, 3]
-    assert [one.is_causal for one in observed.values()] == [False, False, True]
+    assert [one.mask for one in observed.values()] == [BIDIRECTIONAL, BIDIRECTIONAL, CAUSAL]
     assert [len(one.states) for one in observed.values()] == [4, 3, 4]
     assert observed["cross"].encoded.tokens == WRITTEN_TOKENS
     assert observed["cross"].attended.tokens == READ_TOKENS
@@ -64,25 +67,25 @@ def test_each_attention_is_between_its_texts(tmp_path, joined):
             assert_close(heads.weights @ heads.value, heads.context)
 
 
-def test_next_words_are_those_of_the_model(inspected):
+def test_predicted_are_those_of_the_model(inspected):
     source, written = inspected.read(READ), inspected.read_target(WRITTEN)
-    next_words = inspected.observe(source, written)["decoder"].next_words
+    predicted = inspected.observe(source, written)["decoder"].predicted
     ids = torch.tensor([source.encoding.ids]), torch.tensor([written.encoding.ids[:-1]])
     with torch.inference_mode():
         expected = inspected.model(*ids)[0].log_softmax(dim=-1)[:, : inspected.tokenizer.vocab_size]
-    assert_close(next_words.log_probabilities, expected)
-    names = [inspected.tokenizer.vocabulary[id_] for id_ in next_words.ids]
+    assert_close(predicted.log_probabilities, expected)
+    names = [inspected.tokenizer.vocabulary[id_] for id_ in predicted.ids]
     assert names == ["a", "dog", "lost", ".", "[SEP]"]
 
 
 def test_it_writes_the_likeliest_words_until_it_ends_or_has_no_room(inspected, tmp_path):
     source = inspected.read(READ)
     written = inspected.write(source)
-    next_words = inspected.observe(source, written)["decoder"].next_words
-    allowed = next_words.log_probabilities.clone()
+    predicted = inspected.observe(source, written)["decoder"].predicted
+    allowed = predicted.log_probabilities.clone()
     never = sorted(inspected.tokenizer.special_ids - {inspected.tokenizer.sep_id})
     allowed[:, never] = -torch.inf
-    assert list(next_words.ids) == allowed.argmax(dim=1).tolist()
+    assert list(predicted.ids) == allowed.argmax(dim=1).tolist()
     assert len(written.encoding.ids) <= 25  # 24 positions, and the last is written and not read
     longest = inspected.read_target("cat " * 23)  # what it could write, the end included
     assert inspected.observe(source, longest)["decoder"].layers[0].weights.shape == (2, 24, 24)
@@ -188,7 +191,7 @@ def test_the_page_has_three_parts_with_the_views_that_suit_them(inspected):
     assert parts["cross"]["start"]["token"] == 2
     assert [token["text"] for token in parts["cross"]["others"]] == READ_TOKENS
     assert parts["decoder"]["others"] is None
-    assert [parts[name]["isCausal"] for name in parts] == [False, False, True]
+    assert [part["numAllowed"] for part in parts.values()] == [[8] * 5, [8] * 8, [1, 2, 3, 4, 5]]
     alignment = parts["cross"]["views"][0]["data"]
     assert alignment["chosen"] == [*WRITTEN_TOKENS[1:], "[SEP]"]
     for name, inputs in view.parts.items():
@@ -213,7 +216,7 @@ def test_legends_say_whose_attention_it_is(inspected):
 
 
 def test_a_page_has_room_for_so_many_weights_of_all_parts(inspected, monkeypatch):
-    monkeypatch.setattr(module, "MAX_WEIGHTS", 3 * 2 * 5 * 8 + 2 * 2 * 8 * 8 + 3 * 2 * 5 * 5 - 1)
+    monkeypatch.setattr(build, "MAX_WEIGHTS", 3 * 2 * 5 * 8 + 2 * 2 * 8 * 8 + 3 * 2 * 5 * 5 - 1)
     with pytest.raises(InputError, match="would have 646 attention weights"):
         _ = see(inspected).page
 
@@ -239,7 +242,9 @@ def test_an_alignment_is_the_mean_of_what_is_not_chosen(inspected):
     for wrong in ((0,), (3, 0), (None, 0)):
         with pytest.raises(SettingsError, match="there is no head"):
             view.alignment(*wrong)
-    with pytest.raises(SettingsError, match="an alignment needs cross-attention"):
+    with pytest.raises(
+        SettingsError, match="an alignment needs attention from one text to another"
+    ):
         see(inspected, attention="decoder").alignment()
 
 

@@ -1,0 +1,50 @@
+"""Which tokens of a sequence each token may attend to."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from bertkit.base.errors import SettingsError
+
+
+@dataclass(frozen=True)
+class AttentionMask:
+    """Which tokens each token may attend to, with words for whoever shows attention.
+
+    Attributes:
+        name: for titles; empty if each token may attend to all.
+        note: for explanations; empty likewise.
+        is_causal: whether a token attends only to itself and to earlier tokens.
+    """
+
+    name: str = ""
+    note: str = ""
+    is_causal: bool = False
+
+    def find_allowed(self, num_queries: int, num_keys: int) -> Bool[Tensor, "queries keys"]:
+        """Return the keys that each query may attend to.
+
+        Raises:
+            SettingsError: a causal mask isn't square.
+        """
+        allowed = torch.ones(num_queries, num_keys, dtype=torch.bool)
+        if not self.is_causal:
+            return allowed
+        if num_queries != num_keys:
+            raise SettingsError(
+                f"causal needs a key for each query, and there are {num_queries} queries and"
+                f" {num_keys} keys"
+            )
+        return allowed.tril()
+
+
+BIDIRECTIONAL = AttentionMask()
+CAUSAL = AttentionMask(
+    "left to right",
+    "This is a left-to-right model: a token attends to itself and to the tokens before it, never to"
+    " those after it. The first token attends only to itself.",
+    is_causal=True,
+)
+MASKS = {mask.name: mask for mask in (BIDIRECTIONAL, CAUSAL)}

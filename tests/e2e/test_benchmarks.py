@@ -14,6 +14,7 @@ from benchmarks import minilm
 from tests.chromium import find_chromium
 from tests.e2e.benchmark_data import write_benchmark_data
 from tests.e2e.small import write_corpus
+from tests.exhaustive import mark_all_but
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -110,7 +111,7 @@ def test_every_benchmark_has_a_smallest_size():
     assert SMALLEST.keys() == found | OF_THE_PAGE_ON_SCALE
 
 
-@pytest.mark.parametrize("name", SMALLEST)
+@pytest.mark.parametrize("name", mark_all_but(["bench_search"], SMALLEST))
 def test_a_benchmark_runs_at_its_smallest_size(name, folders, tmp_path):
     missing = [package for package in PACKAGES.get(name, ()) if not has(package)]
     if missing or (name == "bench_page" and find_chromium() is None):

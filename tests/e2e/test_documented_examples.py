@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from tests.e2e.documentation import ROOT, list_pages, read_blocks
 from tests.e2e.documented_files import TEXTS, Shelf
+from tests.exhaustive import mark_all_but
 from tests.unit.serving.running import running
 
 from bertkit.base.errors import MissingExtraError
@@ -119,7 +120,7 @@ def _short_runs(monkeypatch):
 
 @pytest.mark.usefixtures("_short_runs")
 @pytest.mark.filterwarnings("ignore:Using extra keyword arguments on `Field`")  # Ray Serve's own
-@pytest.mark.parametrize("page", EXAMPLES)
+@pytest.mark.parametrize("page", mark_all_but(["README.md", "docs/guide/python.md"], EXAMPLES))
 def test_the_examples_of_a_page_run(page, shelf, tmp_path, monkeypatch):
     given = GIVEN.get(page, Given())
     shelf.lay_out(given.files, tmp_path)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.exhaustive import mark_all_but
 from tools import write_outputs
 from tools.write_outputs import (
     EXACT,
@@ -114,7 +115,7 @@ def list_outputs(pages: list[str]) -> Iterator[tuple[str, str, ShownCommand]]:
                 yield page, name_command(command), command
 
 
-@pytest.mark.parametrize("name", RUN)
+@pytest.mark.parametrize("name", mark_all_but(["README.md"], RUN))
 def test_a_page_shows_what_is_printed(name, request):
     # in a process of its own, where the checks of tensors' shapes don't slow training down
     processor = ("--processor", request.config.getoption("--processor"))

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bertkit.data.order import TokenBatchOrder
 from bertkit.decoders.model import EncoderDecoderModel
+from bertkit.decoders.seq2seq.order import TokenBatchOrder
 from bertkit.decoders.seq2seq.token_pairs import PairBatch, TokenPairs, TokenTexts
 from bertkit.training.device import prepare_memory
 from devices import Place

@@ -18,9 +18,9 @@ from bertkit.inference.opening import Pipelines, load_pipelines
 from bertkit.inference.settings import Precision
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.models.open_model import OpenModel
-from bertkit.retrieval.search_pipeline import Searcher
 from bertkit.retrieval.settings import SearchSettings
 from bertkit.serving.errors import Reason
+from bertkit.serving.searcher import Searcher
 from bertkit.serving.settings import ServeSettings
 from bertkit.serving.sharing.worker import SharingLimits, Worker
 from bertkit.tokenization.tokenizer import Tokenizer

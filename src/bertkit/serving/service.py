@@ -10,11 +10,11 @@ from typing import Any
 
 from bertkit.inference.fill_mask import MASK, FillMask
 from bertkit.inference.pipeline import Pipeline
-from bertkit.retrieval.search_pipeline import Searcher
 from bertkit.serving.errors import Reason
 from bertkit.serving.logs import REQUESTS
 from bertkit.serving.metrics import ServerMetrics
 from bertkit.serving.models import ReadyModel, ServedModel
+from bertkit.serving.searcher import Searcher
 from bertkit.serving.settings import ServeSettings
 from bertkit.serving.sharing.errors import FailedError
 from bertkit.serving.sharing.work import MOST_TOKENS, Work, WritingOptions, find_texts

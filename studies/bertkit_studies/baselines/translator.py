@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from bertkit.base.errors import InputError
-from bertkit.data.order import TokenBatchOrder
+from bertkit.decoders.seq2seq.order import TokenBatchOrder
 from bertkit.decoders.seq2seq.token_pairs import PairBatch, TokenPairs
 from bertkit.nn.packing import plan_batches
 from bertkit.tokenization.tokenizer import Tokenizer

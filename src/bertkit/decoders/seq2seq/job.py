@@ -10,12 +10,12 @@ import numpy as np
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.progress import announce
-from bertkit.data.order import TokenBatchOrder
 from bertkit.decoders.decoding.settings import DecodingSettings
 from bertkit.decoders.generation.seq2seq_generator import Seq2SeqGenerator
 from bertkit.decoders.generation.settings import Seq2SeqSettingsFile, write_seq2seq_file
 from bertkit.decoders.model import EncoderDecoderModel
 from bertkit.decoders.seq2seq.examples import PairData, encode_held_out, encode_training
+from bertkit.decoders.seq2seq.order import TokenBatchOrder
 from bertkit.decoders.seq2seq.settings import DEFAULT_MINUTES, MOST_EPOCHS, Seq2SeqSettings
 from bertkit.decoders.seq2seq.token_pairs import PairBatch
 from bertkit.nn.packing import plan_batches

@@ -5,7 +5,6 @@ import pytest
 from tests.closeness import close
 from tests.unit.recipes.seq2seq.small import QUICK
 
-from bertkit.data.order import TokenBatchOrder
 from bertkit.decoders.seq2seq import job as rhythm
 from bertkit.decoders.seq2seq.job import (
     choose_schedule,
@@ -15,6 +14,7 @@ from bertkit.decoders.seq2seq.job import (
     limit_epochs,
     list_averaged,
 )
+from bertkit.decoders.seq2seq.order import TokenBatchOrder
 from bertkit.decoders.seq2seq.settings import TranslateSettings
 from bertkit.training.budget import StepPace
 

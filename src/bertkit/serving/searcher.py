@@ -19,7 +19,7 @@ MAX_HITS = 1000  # of a query
 
 
 class SearchOptions(Settings):
-    """What is told of each query."""
+    """Options of search."""
 
     top_k: int = Field(default=5, ge=1, le=MAX_HITS, description="Number of texts.")
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bertkit.base.errors import InputError
-from bertkit.data.order import TokenBatchOrder
+from bertkit.decoders.seq2seq.order import TokenBatchOrder
 
 LENGTHS = st.lists(st.integers(min_value=1, max_value=40), min_size=1, max_size=60)
 

@@ -19,7 +19,6 @@ from bertkit.cli.texts import (
     gather_texts,
     legible,
     printable,
-    shorten,
     stream_results,
     take_model,
 )
@@ -27,7 +26,7 @@ from bertkit.data.problems import announce_unknown
 from bertkit.decoders.decoding.settings import check_seed
 from bertkit.decoders.generation.settings import GeneratorSettings
 from bertkit.inference.settings import EngineSettings, FillOptions, LoadingSettings
-from bertkit.reports.text import format_percent
+from bertkit.reports.text import format_percent, shorten
 
 if TYPE_CHECKING:
     from bertkit.decoders.generation.generator import ContinuedText, Generator

@@ -156,11 +156,6 @@ def printable(text: str) -> str:
     return "".join(map(_show, text))
 
 
-def shorten(text: str, max_chars: int) -> str:
-    """Truncate a text that is longer than `max_chars`."""
-    return text if len(text) <= max_chars else text[: max_chars - 1] + "…"
-
-
 def legible(text: str) -> str:
     """Replace control characters except line feeds and tabs."""
     return "".join(letter if letter in "\n\t" else _show(letter) for letter in text)

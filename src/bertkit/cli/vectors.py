@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from bertkit.base.addresses import show_address
 from bertkit.base.errors import InputError, SettingsError, pluralize
-from bertkit.base.output import check_standard_output, open_output
+from bertkit.base.output import check_standard_output
 from bertkit.base.progress import announce
 from bertkit.base.settings import replace_surrogates
 from bertkit.cli.next_step import Arguments, read_arguments, repeat_flags, suggest
@@ -24,7 +24,6 @@ from bertkit.cli.texts import (
     list_problems,
     name_again,
     printable,
-    shorten,
     take_model,
     take_model_and_files,
 )
@@ -33,7 +32,7 @@ from bertkit.data.problems import WARNING, announce_unknown, append_problems
 from bertkit.data.tables.settings import CorpusSettings
 from bertkit.inference.embeddings.settings import EmbedderSettings, Similarity, WordVectorSettings
 from bertkit.inference.settings import EngineSettings
-from bertkit.reports.text import format_number
+from bertkit.reports.text import format_number, shorten
 from bertkit.retrieval.settings import EmbedSettings, FeaturesSettings, SearchSettings
 
 if TYPE_CHECKING:
@@ -190,13 +189,7 @@ def features(
         check_standard_output()
     is_many = is_folder(output)
     model, named = take_model_and_files(inputs, model, takes_several=is_many)
-    from bertkit.retrieval.features import (
-        FeatureStream,
-        check_output,
-        extract_files,
-        print_features,
-        write_features,
-    )
+    from bertkit.retrieval.features import FeatureStream, extract, extract_files, print_features
 
     if output is not None and is_many:
         made = extract_files(model, named, output, settings, files)
@@ -210,10 +203,8 @@ def features(
         facts = format_json(_list_facts(result)).rstrip()
         announce(facts if json else _describe_features(result))
         return
-    check = partial(check_output, texts, settings=settings)
-    with open_output(output, "writing features into", inputs=[texts], check=check) as place:
-        result = write_features(FeatureStream(model, texts, settings), place)
-        print_result(result, _describe_features, json=json, facts=_list_facts(result))
+    result = extract(model, texts, output, settings)
+    print_result(result, _describe_features, json=json, facts=_list_facts(result))
     if not json:
         _suggest_similarity(model, texts, settings)
 

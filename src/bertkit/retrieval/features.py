@@ -311,6 +311,21 @@ def write_features(stream: FeatureStream, output: Path) -> FeaturesResult:
     return result
 
 
+def extract(
+    model: str | Path,
+    source: str,
+    output: Path,
+    settings: FeaturesSettings,
+    *,
+    is_one_of_many: bool = False,
+) -> FeaturesResult:
+    """Write the features of each text of a file, atomically, with a manifest beside them."""
+    check = partial(check_output, source, settings=settings)
+    with open_output(output, "writing features into", inputs=[source], check=check) as place:
+        stream = FeatureStream(model, source, settings, is_one_of_many=is_one_of_many)
+        return write_features(stream, place)
+
+
 @publishes_output()
 def extract_files(
     model: str | Path,
@@ -335,10 +350,7 @@ def _extract_file(
     restart: bool,
 ) -> dict[str, int]:
     chosen = settings.model_copy(update={"overwrite": overwrite})
-    check = partial(check_output, source, settings=chosen)
-    with open_output(output, "writing features into", inputs=[source], check=check) as place:
-        stream = FeatureStream(model, source, settings, is_one_of_many=True)
-        return asdict(write_features(stream, place).counts)
+    return asdict(extract(model, source, output, chosen, is_one_of_many=True).counts)
 
 
 def check_output(source: str, output: Path, settings: FeaturesSettings) -> None:

@@ -37,19 +37,23 @@ from bertkit.data.writers import format_header
 from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.settings import Precision
 from bertkit.inference.stream import TextCounts
+from bertkit.reports.text import shorten
 
-MANIFEST_SUFFIX = ".json"
+MANIFEST_SUFFIX, ROWS_SUFFIX, RECORD_SUFFIX = ".json", ".unfinished", ".unfinished.json"
 LIMIT_BYTES = 1 << 20
 MAX_SHOWN_CHANGES, MAX_SHOWN_CHARS = 3, 60
+SAVE_SECONDS = 5.0
+BLOCK_BYTES = 4 << 20
+FLOAT = np.dtype("<f4")
 
-
+Vectors = npt.NDArray[np.float32]
 AnySettings = TypeVar("AnySettings", bound=EmbedderSettings)
 
 
 def _check_names(counts: dict[str, int]) -> dict[str, int]:
     unknown = counts.keys() - {field.name for field in fields(TextCounts)}
     if unknown:
-        raise ValueError(f"unknown counts: {shorten(sorted(unknown))}")
+        raise ValueError(f"unknown counts: {_show(sorted(unknown))}")
     return counts
 
 
@@ -71,7 +75,7 @@ class VectorsFingerprint(BaseModel):
         """
         changes = []
         for name in ("embedding", "input"):
-            old, new = (plain(getattr(each, name)) or {} for each in (self, now))
+            old, new = (json.loads(json.dumps(getattr(each, name))) or {} for each in (self, now))
             if old.get("model_sha256") == new.get("model_sha256"):
                 old.pop("model", None)
                 new.pop("model", None)
@@ -79,7 +83,7 @@ class VectorsFingerprint(BaseModel):
                 old.pop("engine", None)
                 new.pop("engine", None)
             changes += [
-                f"{key}: {shorten(old.get(key))} → {shorten(new.get(key))}"
+                f"{key}: {_show(old.get(key))} → {_show(new.get(key))}"
                 for key in sorted(old.keys() | new.keys())
                 if old.get(key) != new.get(key)
             ]
@@ -159,25 +163,9 @@ def measure_file(path: Path) -> tuple[int, int]:
         return os.fstat(stream.fileno()).st_size, zlib.crc32(stream.read(HEAD_BYTES))
 
 
-def plain(value: Any) -> Any:
-    """Return a value after a round trip through JSON."""
-    return json.loads(json.dumps(value))
-
-
-def shorten(value: object) -> str:
+def _show(value: object) -> str:
     """Format a value for a message, truncated if it is long."""
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}…"
-
-
-SAVE_SECONDS = 5.0
-BLOCK_BYTES = 4 << 20
-FLOAT = np.dtype("<f4")
-
-Vectors = npt.NDArray[np.float32]
-
-
-ROWS_SUFFIX, RECORD_SUFFIX = ".unfinished", ".unfinished.json"
+    return shorten(json.dumps(value, ensure_ascii=False), MAX_SHOWN_CHARS)
 
 
 class ResumeState(ChecksummedModel):

@@ -2,8 +2,6 @@
 
 import gzip
 import json
-import subprocess
-import sys
 from itertools import count
 from pathlib import Path
 
@@ -17,12 +15,11 @@ from tests.faults.children import list_differences
 
 import bertkit
 from bertkit.base.extras import describe_install
-from bertkit.base.remote_folder import fetch
+from bertkit.base.transfers import fetch
 from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.run_folder import find_checkpoint
 from bertkit.cli.main import main
 from bertkit.data.shards import ShardSet
-from bertkit.recipes.prepare import plan
 from bertkit.tokenization.tokenizer import Tokenizer
 
 NUMBERS = count()
@@ -213,7 +210,7 @@ def reference(workshop):
 def test_shards_of_a_bucket_are_those_of_the_disk(workshop, bucket, capsys):
     words = [workshop / "corpus.txt", "--workers", "1"]
     assert prepare(workshop, f"{bucket.url}/shards", *words) == 0
-    assert f"published {bucket.url}/shards\n" in capsys.readouterr().err
+    assert f"uploaded {bucket.url}/shards\n" in capsys.readouterr().err
     here = {f"shards/{name}": each for name, each in list_files(workshop / "shards").items()}
     assert bucket.names("shards") == here.keys()
     assert {name: bucket[name] for name in here} == here
@@ -222,43 +219,26 @@ def test_shards_of_a_bucket_are_those_of_the_disk(workshop, bucket, capsys):
     assert ShardSet.open(f"{bucket.url}/shards", verify="all").folder != workshop / "shards"
 
 
-START = """
-import sys, threading
-from bertkit.base import remote_folder
-from bertkit.cli.main import main
-from bertkit.training.log import observe
-
-remote_folder.INTERVAL_SECONDS = 0.05
-wait = lambda step, _: step == 6 and threading.Event().wait()
-with observe(wait, None):
-    main(sys.argv[1:])
-"""
-
-
-def test_another_machine_takes_up_a_run_that_was_killed(
+def test_a_finished_run_is_uploaded_and_its_model_opened(
     workshop, reference, bucket, tmp_path, monkeypatch, capsys
 ):
     words = run_words(workshop / "shards", workshop, f"{bucket.url}/runs/base")
-    with subprocess.Popen([sys.executable, "-c", START, *words], stderr=subprocess.PIPE) as child:
-        assert child.stderr is not None
-        line = f"published {bucket.url}/runs/base/checkpoints/step-00000004\n".encode()
-        assert line in iter(child.stderr.readline, b"")
-        child.kill()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
     assert main(words) == 0
-    assert "resuming after step 4 of " in capsys.readouterr().err
+    assert f"uploaded {bucket.url}/runs/base\n" in capsys.readouterr().err
     names = {f"runs/base/{name}" for name in list_files(reference) if "tensorboard" not in name}
     assert {name for name in bucket.names("runs") if "tensorboard" not in name} == names
     differences = list_differences(reference, fetch(f"{bucket.url}/runs/base"))
-    assert {*differences} <= {"names", ".lock"}  # which aren't published
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "third"))
+    assert {*differences} <= {"names", ".lock"}  # which aren't uploaded
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
     model = resolve_model(f"{bucket.url}/runs/base")
     assert [path.name for path in model.glob("checkpoints/*")] == ["step-00000012"]
     assert not [*model.glob("checkpoints/*/optimizer*")]
     find_checkpoint(model, reading=["model.safetensors"])
+    assert main(words) == 2
+    assert "has a result, and this machine has no copy to resume" in capsys.readouterr().err
 
 
-def test_a_break_while_publishing_leaves_no_file_that_marks_completion(
+def test_a_break_while_uploading_leaves_no_file_that_marks_completion(
     workshop, bucket, monkeypatch, capsys
 ):
     words = [workshop / "corpus.txt", "--workers", "1"]
@@ -293,7 +273,6 @@ def test_vectors_are_written_to_a_bucket(model, bucket, tmp_path, monkeypatch, c
         f"vectors/{name}" for name in ("v.npy", "v.npy.json", "v.npy-of-another")
     }
     assert bucket["vectors/v.npy"] == (tmp_path / "v.npy").read_bytes()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
     assert main([*words, f"{bucket.url}/vectors/v.npy"]) == 0
     assert "already done" in capsys.readouterr().out
 
@@ -356,15 +335,7 @@ def test_a_name_that_leads_out_of_the_cache_is_refused(bucket, tmp_path, name, c
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.name[0] != "."]
 
 
-def test_tasks_of_a_scheduler_share_a_bucket(workshop, bucket, tmp_path, monkeypatch, capsys):
-    write_parts(tmp_path, bucket)
-    monkeypatch.setattr(plan, "UNIT_BYTES", 1)
-    assert prepare(workshop, tmp_path / "here", f"{bucket.url}/corpus", "--workers", "1") == 0
-    words = f"{bucket.url}/shards", f"{bucket.url}/corpus"
-    for share in ("0/2", "1/2"):
-        assert "shards/manifest.json" not in bucket.names()
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / share[0]))
-        assert prepare(workshop, *words, "--workers", "1", "--shard", share) == 0
-    assert f"{bucket.url}/shards: 2 of 4 parts missing" in capsys.readouterr().out
-    here = {f"shards/{name}": each for name, each in list_files(tmp_path / "here").items()}
-    assert {name: bucket[name] for name in bucket.names("shards")} == here
+def test_tasks_of_a_scheduler_need_a_shared_folder(workshop, bucket, capsys):
+    words = [workshop / "corpus.txt", "--shard", "0/2"]
+    assert prepare(workshop, f"{bucket.url}/shards", *words) == 2
+    assert "is a URL, to which this isn't written; name a path" in capsys.readouterr().err

@@ -43,7 +43,7 @@ from bertkit.base.errors import (
 from bertkit.base.files import make_folder, read_text, write_all, write_file
 from bertkit.base.members import check_name
 from bertkit.base.progress import ProgressBar, show_progress
-from bertkit.base.remote_folder import fetch
+from bertkit.base.transfers import fetch
 from bertkit.checkpoints.file_names import (
     CONFIG_FILE,
     DATA_SUFFIX,

@@ -133,10 +133,17 @@ def rotate_checkpoints(run: Path, keep: int, *also: int | None) -> None:
 
 
 def choose_model_files(names: Collection[str]) -> list[str]:
-    """Return a run's files that a model is opened from: no older checkpoints, dumps, optimizer."""
+    """Return a run's files that a model is opened from: no older checkpoints and no optimizer.
+
+    A checkpoint without its manifest is still being uploaded.
+    """
     steps = {name: STEP_IN_NAME.match(name) for name in names}
     newest = max(
-        (step["number"] for step in steps.values() if step and step["folder"] == CHECKPOINTS),
+        (
+            step["number"]
+            for step in steps.values()
+            if step and step["folder"] == CHECKPOINTS and f"{step[0]}{MANIFEST}" in steps
+        ),
         default="",
     )
     return [

@@ -37,7 +37,7 @@ from bertkit.base.checksums import (
 )
 from bertkit.base.errors import DamagedFileError, MissingFileError, storage_errors
 from bertkit.base.remote import find_info
-from bertkit.base.remote_folder import fetch
+from bertkit.base.transfers import fetch
 from bertkit.data.problems import ReadReport, describe_long_words, describe_unknown
 from bertkit.tokenization.folder import MANIFEST_FILE as TOKENIZER_MANIFEST
 from bertkit.tokenization.tokenizer import Tokenizer

@@ -13,8 +13,8 @@ from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.files import durable_file
 from bertkit.base.output import open_output
 from bertkit.base.progress import ProgressBar, show_progress
-from bertkit.base.remote_folder import publishes_output
 from bertkit.base.settings import Settings, replace_surrogates
+from bertkit.base.transfers import uploads_output
 from bertkit.data.file_parts import FilesResult, FilesSettings, make_files
 from bertkit.data.problems import RowReport, check_unknown
 from bertkit.data.tables.decoder import show_names
@@ -222,7 +222,7 @@ class PredictedFile:
         return asdict(answers.counts)
 
 
-@publishes_output()
+@uploads_output()
 def predict_files(
     one: PredictedFile, inputs: Sequence[str], output: Path, files: FilesSettings
 ) -> FilesResult:

@@ -17,9 +17,9 @@ from bertkit.base.errors import BertkitError, InputError, ResumeError, SettingsE
 from bertkit.base.files import DurableFile, durable_file
 from bertkit.base.output import find_place, open_output, refuse_input
 from bertkit.base.progress import show_progress
-from bertkit.base.remote_folder import publishes_output
 from bertkit.base.settings import select
 from bertkit.base.signals import stop_at_once
+from bertkit.base.transfers import uploads_output
 from bertkit.data.file_parts import FilesResult, FilesSettings, make_files
 from bertkit.data.problems import check_unknown, is_unknown
 from bertkit.data.tables.text_files import TextFiles, open_text_files
@@ -126,7 +126,7 @@ class EmbedResult:
     tokens_per_second: float = 0.0  # of this call, special tokens included
 
 
-@publishes_output(files=VECTOR_WRITERS)
+@uploads_output(files=VECTOR_WRITERS)
 def embed(
     model: str | Path,
     source: str | Path | Sequence[str | Path] | TextFiles,
@@ -181,7 +181,7 @@ def embed(
     return result
 
 
-@publishes_output()
+@uploads_output()
 def embed_files(
     model: str | Path,
     inputs: Sequence[str],

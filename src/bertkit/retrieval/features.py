@@ -15,8 +15,8 @@ from bertkit.base.errors import DamagedFileError, MissingFileError, SettingsErro
 from bertkit.base.files import DurableFile, check_new_file, durable_file
 from bertkit.base.output import open_output, refuse_input
 from bertkit.base.progress import ProgressBar, show_progress
-from bertkit.base.remote_folder import publishes_output
 from bertkit.base.settings import select
+from bertkit.base.transfers import uploads_output
 from bertkit.data.file_parts import FilesResult, FilesSettings, make_files
 from bertkit.data.problems import check_unknown
 from bertkit.data.tables.texts import open_texts
@@ -326,7 +326,7 @@ def extract(
         return write_features(stream, place)
 
 
-@publishes_output()
+@uploads_output()
 def extract_files(
     model: str | Path,
     inputs: Sequence[str],

@@ -28,7 +28,7 @@ EXCEPTIONS = {
     ("retrieval/index_folder.py", "np.lib.format.open_memmap"),  # likewise
     ("recipes/finetune/frozen.py", "np.memmap"),  # to be read only
     ("recipes/finetune/frozen.py", "shutil.disk_usage"),  # asks
-    ("base/remote_folder.py", "shutil.disk_usage"),
+    ("base/transfers.py", "shutil.disk_usage"),
     ("recipes/pretrain/benchmark.py", "(folder / 'text.txt').open"),  # in a temporary folder
 }
 MODULES = {"shutil", "tempfile", "mmap"}

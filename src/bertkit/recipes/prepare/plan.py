@@ -128,7 +128,7 @@ class PlannedSource(BaseModel):
     name: str
     size_bytes: int | None
     changed_ns: int | None
-    version: str | None = None  # of a remote file
+    version: str | None = None  # of an object in a bucket
     sha256: str | None = None
     is_held_out: bool = False
 
@@ -164,7 +164,7 @@ def make_plan(
 
 
 def _find_version(source: TextSource) -> dict[str, Any]:
-    """Return the time of change of a file, or the version of a remote one."""
+    """Return the time of change of a file, or the version of an object in a bucket."""
     try:
         stamp = {} if source.path is None else look_at(source.path).stamp
     except (MissingFileError, StorageError):  # reading it reports and counts the error later

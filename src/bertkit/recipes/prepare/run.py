@@ -20,8 +20,8 @@ from bertkit.base.files import make_folder, remove_folder, remove_litter
 from bertkit.base.output import list_names, open_output
 from bertkit.base.parts import PartsSettings, WorkersSettings, count_cores, run_parts
 from bertkit.base.progress import show_progress
-from bertkit.base.remote_folder import publishes_output
 from bertkit.base.signals import stop_at_once
+from bertkit.base.transfers import uploads_output
 from bertkit.data.documents import open_corpus
 from bertkit.data.problems import (
     UNKNOWN_TEXT_ADVICE,
@@ -139,7 +139,7 @@ def plan_preparation(
     )
 
 
-@publishes_output()
+@uploads_output()
 def prepare(
     inputs: Sequence[CorpusInput],
     tokenizer_path: Path,
@@ -193,7 +193,6 @@ class ShareResult(NamedTuple):
     num_missing: int  # of these, not done yet by any process
 
 
-@publishes_output()
 def prepare_share(
     inputs: Sequence[CorpusInput],
     tokenizer_path: Path,

@@ -9,8 +9,8 @@ import torch
 
 from bertkit.base.errors import InputError, ResumeError, pluralize
 from bertkit.base.progress import announce
-from bertkit.base.remote_folder import publishes_output
 from bertkit.base.settings import validate
+from bertkit.base.transfers import uploads_output
 from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.data.shards import ShardSet
 from bertkit.models.bert.config import BertConfig
@@ -204,7 +204,7 @@ def mix_steps(shares: Sequence[float], counts: Sequence[int]) -> int:
     )
 
 
-@publishes_output()
+@uploads_output()
 def pretrain(data: Path, output: Path, settings: PretrainSettings) -> PretrainResult:
     """Pre-train on the shards that `prepare` wrote, or resume the run in `output`, as `train`."""
     return train(Pretraining(data, settings), output)

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count, repeat
 from typing import Any
@@ -20,6 +21,7 @@ from tests.hostile.whole import (
 from torch import Tensor
 
 from bertkit.base.errors import BertkitError, CheckpointError, DamagedFileError, UnsafeFileError
+from bertkit.checkpoints.checkpoint import STRANGERS
 
 DECODER = "cls.predictions.decoder.weight"
 DECODER_BIAS = "cls.predictions.decoder.bias"
@@ -103,18 +105,9 @@ def _sizes() -> Iterator[Case]:
         DamagedFileError,
         "isn't a whole safetensors file: a tensor ends at byte",
     )
-    strangers = {
-        b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n": "git lfs pull",
-        b"<!DOCTYPE html><html></html>": "it is a web page",
-        b"<html><body>404</body></html>": "it is a web page",
-        b"PK\x03\x04" + bytes(60): "it begins like a zip archive",
-        b"\x80\x02}q\x00." + bytes(60): "it begins like a pickle",
-        b"\x89HDF\r\n\x1a\n" + bytes(60): "it is an HDF5 file",
-        b'{"model_type": "bert"}': "it is JSON",
-        b"\xff" * 4096: "it begins with",
-    }
-    for number, (content, match) in enumerate(strangers.items()):
-        files = folder_with({WEIGHTS: content})
+    for number, (start, meaning) in enumerate({**STRANGERS, b"\xff": "it begins with"}.items()):
+        files = folder_with({WEIGHTS: start.ljust(64)})
+        match = re.escape(meaning)
         yield Case("another kind of file as weights", number, files, DamagedFileError, match)
 
 
@@ -149,12 +142,8 @@ def _texts() -> Iterator[Case]:
         "the header of .* isn't JSON",
     )
     deep = [
-        b"[" * 100_000,
-        b"[" * 100_000 + b"]" * 100_000,
-        b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
         b'{"__metadata__":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
         b"[" * 4_000_000,
-        b"[" * 2_000_000 + b"]" * 2_000_000,
         b'{"a":' * 800_000,
     ]
     yield from _make(
@@ -423,24 +412,14 @@ def _types() -> Iterator[Case]:
 
 def _meanings() -> Iterator[Case]:
     weights = tensors()
-    for name, value in (("NaN", float("nan")), ("infinity", float("inf")), ("-", -float("inf"))):
-        changed = []
-        for tensor in (WORDS, NORM, POOLER, "bert.encoder.layer.1.attention.self.key.weight"):
-            for kind in (torch.float32, torch.float16):
-                spoiled = weights[tensor].clone().to(kind)
-                spoiled.reshape(-1)[-1] = value
-                changed.append({tensor: spoiled})
-        yield from _make(
-            f"weights with {name}" if name != "-" else "weights with minus infinity",
-            _weights(*changed),
-            CheckpointError,
-            "has NaN or infinity",
-        )
+    changed = [{POOLER: torch.full((8,), 1e300, dtype=torch.float64)}]  # too large for float32
+    for value in (torch.nan, torch.inf, -torch.inf):
+        for tensor, kind in ((WORDS, torch.float32), (NORM, torch.float16)):
+            spoiled = weights[tensor].clone().to(kind)
+            spoiled.reshape(-1)[-1] = value
+            changed.append({tensor: spoiled})
     yield from _make(
-        "double weights too large for float32",
-        _weights({POOLER: torch.full((8,), 1e300, dtype=torch.float64)}),
-        CheckpointError,
-        "has NaN or infinity",
+        "weights that aren't finite", _weights(*changed), CheckpointError, "has NaN or infinity"
     )
     yield from _make(
         "missing tensors",

@@ -87,32 +87,21 @@ def _make(
 
 
 def _texts() -> Iterator[Case]:
-    texts = [b"", b"{", b"[" * 100_000, b"\xff\xfe[\x00]\x00", b"[{]"]
-    yield from _make(
-        "modules.json isn't JSON",
-        ({MODULES_FILE: text} for text in texts),
-        DamagedFileError,
-        "JSON|UTF",
-    )
+    names = (MODULES_FILE, POOLING_FILE, DENSE_FILE, ENCODER_FILE, SETTINGS_FILE)
+    for damage, text, match in (
+        ("isn't JSON", b"{", "isn't JSON"),
+        ("has a key twice", b'[{"x": 1, "x": 2}]', "the key 'x' appears twice"),
+        ("is oversized", b'{"x": "' + b" " * (2 << 20) + b'"}', "more than 1,048,576 bytes"),
+    ):
+        yield from _make(
+            f"a description {damage}", ({name: text} for name in names), DamagedFileError, match
+        )
     values = [{}, None, "x", 7, {"0": MODULES[0]}]
     yield from _make(
         "modules.json isn't a list",
         ({MODULES_FILE: to_json(value)} for value in values),
         DamagedFileError,
         "must be a list of modules",
-    )
-    twice = [
-        {MODULES_FILE: b'[{"idx": 0, "idx": 0, "name": "0", "path": "", "type": "x"}]'},
-        *({name: b'{"x": 1, "x": 2}'} for name in (POOLING_FILE, DENSE_FILE)),
-        *({name: b'{"x": 1, "x": 2}'} for name in (ENCODER_FILE, SETTINGS_FILE)),
-    ]
-    yield from _make("a key twice", twice, DamagedFileError, "the key '(idx|x)' appears twice")
-    names = (MODULES_FILE, POOLING_FILE, DENSE_FILE, ENCODER_FILE, SETTINGS_FILE)
-    yield from _make(
-        "an oversized description",
-        ({name: b'{"x": "' + b" " * (2 << 20) + b'"}'} for name in names),
-        DamagedFileError,
-        "has more than 1,048,576 bytes",
     )
 
 

@@ -14,7 +14,7 @@ from tests.waiting import MAX_SECONDS
 
 MAX_EXTRA_BYTES = 300_000_000
 MAX_CASES_OF_A_DEFECT = 20
-MIN_DEFECTS, MIN_CASES = 250, 1500  # as docs/security.md says
+MIN_DEFECTS, MIN_CASES = 200, 1000  # as docs/security.md says
 MODULES = tuple(sorted(path.stem for path in Path(__file__).parent.glob("*_files.py")))
 
 pytestmark = [

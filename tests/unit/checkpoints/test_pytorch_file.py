@@ -2,7 +2,6 @@
 
 import collections
 import io
-import re
 import signal
 import struct
 import subprocess
@@ -23,7 +22,6 @@ from tests.pickles import (
     integer,
     name,
     old_text,
-    pack,
     state,
     storage,
     stream,
@@ -169,51 +167,6 @@ def test_a_missing_file_and_a_folder_are_missing(path):
         open_pytorch(path.parent)
 
 
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        (tensor(size=[1 << 30], stride=[0]), "wants 1,073,741,824 elements for 'a' that reach to"),
-        (tensor(size=[2, 2], stride=[3, 1]), "reach to number 5 of a storage of 4"),
-        (tensor(offset=5, size=[0]), "reach to number 5 of a storage of 4"),
-        (tensor(size=[1] * 9, stride=[1] * 9), "a tensor with 9 sizes and 9 strides"),
-        (tensor(storage(num_elements=-1)), "asks for -1 elements of torch.FloatStorage"),
-        (tensor(storage().replace(b"storage", b"modules")), "as 'modules'; expected a storage"),
-    ],
-    ids=lambda value: value[:40] if isinstance(value, str) else "",
-)
-def test_what_a_tensor_wants_and_cannot_have_is_told(value, message, path):
-    for data in (archive(state({"a": value})), stream(state({"a": value}))):
-        with pytest.raises(UnsafeFileError, match=re.escape(message)):
-            read(path, data)
-
-
-def test_tensors_together_take_no_more_than_their_storages(path):
-    halves = {"a": tensor(size=[2]), "b": tensor(offset=2, size=[2]), "c": tensor(size=[2])}
-    assert read(path, archive(state(halves))).keys() == halves.keys()
-    with pytest.raises(UnsafeFileError, match="tensors of 20 bytes that view the same 16 bytes"):
-        read(path, archive(state(halves | {"d": tensor(offset=3, size=[1])})))
-
-
-def test_tensors_are_no_more_than_a_model_has(path, monkeypatch):
-    monkeypatch.setattr(pytorch_file, "MAX_TENSORS", 1)
-    assert len(read(path, archive(state({"a": tensor()})))) == 1
-    with pytest.raises(UnsafeFileError, match=r"has 2 tensors; no model needs over 1$"):
-        read(path, archive(state({"a": tensor(), "b": tensor()})))
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ({"a": BASE, "step": 3}, "holds something other than tensors under 'step'"),
-        ({"rate": 0.5}, "under 'rate'"),
-    ],
-)
-@FORMS
-def test_what_is_no_dict_of_tensors_is_named(content, message, is_archive, path):
-    with pytest.raises(CheckpointError, match=re.escape(message)):
-        read(path, save(content, is_archive=is_archive))
-
-
 @pytest.mark.parametrize("has_optimizer", [False, True])
 @pytest.mark.parametrize("key", ["state_dict", "model's"])
 @FORMS
@@ -234,12 +187,6 @@ def test_the_advice_for_a_training_checkpoint_gets_its_weights(
 
 
 WHOLE = archive(state({"a": tensor()}))
-
-
-def test_an_entry_beside_the_archives_folder_is_none_of_its(path):
-    entries = {"m/data.pkl": state({"a": tensor()}), "m/version": b"3", "data/0": bytes(16)}
-    with pytest.raises(DamagedFileError, match="which isn't there"):
-        read(path, pack(entries))
 
 
 def test_a_directory_beyond_its_limits_is_refused(path, monkeypatch):

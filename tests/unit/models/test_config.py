@@ -3,7 +3,6 @@ import json
 import pytest
 
 from bertkit.base.errors import CheckpointError, SettingsError
-from bertkit.decoders.config import EncoderDecoderConfig
 from bertkit.models.bert.config import PRESETS, BertConfig, find_sizes
 from bertkit.nn.block import ACTIVATIONS
 
@@ -69,9 +68,6 @@ def test_another_family_is_named_with_a_bert_that_does_its_job(kind, said):
     with pytest.raises(CheckpointError, match=said) as refused:
         BertConfig.from_dict(foreign, "m/")
     assert "pad_token_id" not in str(refused.value)
-    halves = {"model_type": "encoder-decoder", "encoder": {"model_type": "bert"}}
-    with pytest.raises(CheckpointError, match=said):
-        EncoderDecoderConfig.from_dict({**halves, "decoder": foreign}, "m/")
 
 
 def test_what_it_is_instead_is_said():

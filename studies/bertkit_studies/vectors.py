@@ -138,8 +138,8 @@ def train(data: Path, output: Path, settings: SkipThoughtSettings, *, json: bool
         from bertkit_studies.baselines.skip_thought import train_skip_thought
 
     result = train_skip_thought(data, output, settings)
-    words = ("She opened the door.", "--file", "sentences.txt")
-    trial = describe_next("study", "skip-thought", output, *words)
+    words = ("She opened the door.", "--file", "FILE")
+    trial = f"{describe_next('study', 'skip-thought', output, *words)} (one sentence per line)"
     sys.stdout.write(describe_training(result, trial, json=json))
 
 

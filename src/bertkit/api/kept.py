@@ -1,4 +1,4 @@
-"""What a function has loaded stays for its next call: the last model of each kind, no more.
+"""The last model of each kind that a function loaded, kept for its next call.
 
 A call with another model or other settings, or after a change of the model's files, loads again.
 """
@@ -34,7 +34,7 @@ class LastLoaded:
         self.unlock()
 
     def unlock(self) -> None:
-        """Take a new lock; the child of a fork does, where the thread that holds it is missing."""
+        """Reset the lock after a fork, where the thread that holds it is missing."""
         self._lock = threading.Lock()
 
     def take(

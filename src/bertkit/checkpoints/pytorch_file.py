@@ -224,7 +224,7 @@ def _read_operations(stream: io.BytesIO) -> Iterator[tuple[pickletools.OpcodeInf
 
 
 def _recall(tokens: list[Token]) -> Token:
-    """Return what stands for the last value where it is recalled; `?` is nothing that may be."""
+    """Return what stands for the last value where it is recalled; `?` marks an illegal value."""
     letter, value = tokens[-1] if tokens else ("?", None)
     if letter == "R":  # what a call made, a tensor
         return "T", len(tokens) - 1

@@ -21,7 +21,7 @@ class Reason(Enum):
     MALFORMED = 400, "Validation", "This isn't a request of HTTP, or it could be read in two ways."
     EMPTY = 400, "Empty", "There is nothing to compute."
     NO_KEY = 401, "Unauthorized", "The request has no key, or a wrong one."
-    FORBIDDEN = 403, "Unauthorized", "Nobody may use the route of this server."
+    FORBIDDEN = 403, "Forbidden", "The routes for administrators are disabled."
     UNKNOWN_MODEL = 404, "UnknownModel", "There is no such model, or it does something else."
     NO_ROUTE = 404, "UnknownRoute", "There is no such route."
     WRONG_METHOD = 405, "Validation", "The route takes another method."

@@ -32,7 +32,6 @@ TASKS = [
     ("reranker", "Predict a number"),
     ("reranker", "Order by a query"),
     ("encoder", "Find neighbors"),
-    ("extractor", "Summarize"),
     ("encoder", "Search"),
     ("encoder", "Attention"),
 ]
@@ -221,9 +220,7 @@ def test_texts_of_the_corpus_are_found(page, client):
     assert rows(result)[0][0] == "It rains."
 
 
-@pytest.mark.parametrize(
-    ("model", "task"), [("translator", "Translate"), ("extractor", "Summarize")]
-)
+@pytest.mark.parametrize(("model", "task"), [("translator", "Translate")])
 def test_what_is_written_is_shown(page, client, model, task):
     choose(page, model, task)
     result = ask(page, text="the cat saw a hat . a dog lost")

@@ -16,9 +16,14 @@ from bertkit.base.errors import MissingExtraError
 Table = Mapping[str, str]  # addresses, `module:name`, by the name under which the core looks
 
 # By wing: the server's routes of it, as a tuple of `Endpoint`.
-SERVER_ROUTES: Table = {"decoders": "bertkit.decoders.routes:ENDPOINTS"}
+SERVER_ROUTES: Table = {
+    "decoders": "bertkit.decoders.routes:ENDPOINTS",
+    "interpret": "bertkit.interpret.routes:ENDPOINTS",
+}
 # By wing: how the server answers the Hub's requests of its tasks, as a mapping of functions.
 SERVER_HUB_FORMS: Table = {"decoders": "bertkit.decoders.routes:HUB_FORMS"}
+# By wing: what the page of the server has of it, as a function without arguments.
+SERVER_PAGE_PARTS: Table = {"interpret": "bertkit.interpret.routes:read_page_parts"}
 # Models other than BERT: the class of their config, by `model_type` of config.json.
 CONFIGS: Table = {
     "encoder-decoder": "bertkit.decoders.config:EncoderDecoderConfig",

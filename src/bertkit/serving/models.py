@@ -16,7 +16,6 @@ from bertkit.inference.engines.engine import Engine
 from bertkit.inference.loading import find_max_length
 from bertkit.inference.opening import Pipelines, load_pipelines
 from bertkit.inference.settings import Precision
-from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.models.open_model import OpenModel
 from bertkit.retrieval.settings import SearchSettings
 from bertkit.serving.errors import Reason
@@ -83,12 +82,6 @@ class ReadyModel:
         embedder = self.pipelines.get("embed")
         sentences = embedder.opened.sentences if isinstance(embedder, Embedder) else None
         return find_prompt(sentences, EmbedderSettings(prompt_name=name))
-
-    @cached_property
-    def inspected(self) -> InspectedModel:
-        """The encoder that it computes, for views of attention."""
-        assert self.engine is not None  # the route refuses encoder-decoders
-        return InspectedModel.of(self.opened, self.engine.encoder)
 
     @property
     def usual(self) -> tuple[str, Any]:

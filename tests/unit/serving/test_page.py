@@ -6,8 +6,8 @@ from tests.unit.serving.running import running
 
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.opening import choose_start
+from bertkit.interpret.routes import MAX_TOKENS_WITH_ATTENTION
 from bertkit.interpret.views.view import ViewInputs
-from bertkit.serving.routes.tasks import MAX_TOKENS_WITH_ATTENTION
 
 
 def test_the_page_is_open_and_may_only_ask_its_server(models, tmp_path):
@@ -68,7 +68,7 @@ def test_attention_is_the_models(client, models, name, texts):
         ("words", {"inputs": "a", "options": {"head": 1}}, "head"),
         ("words", {"inputs": [["a", "b", "c"]]}, "inputs"),
         ("words", {"inputs": ["a", "b"]}, "inputs"),
-        ("translator", {"inputs": "a"}, "translator is an encoder-decoder; this needs a BERT"),
+        ("translator", {"inputs": "a"}, "translator isn't a BERT; this shows the attention of one"),
         ("encoder", {"inputs": "a " * MAX_TOKENS_WITH_ATTENTION}, "258 tokens"),
     ],
 )

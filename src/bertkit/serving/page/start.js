@@ -1,6 +1,7 @@
 import { choiceChips } from "./chips.js";
 import { complaint, element } from "./dom.js";
 import { Form } from "./form.js";
+import { OTHERS } from "./others.js";
 import { Refusal, Server } from "./server.js";
 import { State } from "./state.js";
 import { TASKS, listTasks } from "./tasks.js";
@@ -137,4 +138,5 @@ function offer(label, options, open) {
   return root;
 }
 
+Object.assign(TASKS, OTHERS); // tasks of other wings, in a module that the server writes
 new Tryout(document.getElementById("page")).load();

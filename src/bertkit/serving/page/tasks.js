@@ -1,10 +1,9 @@
-import { drawAttention } from "./attention.js";
 import { element } from "./dom.js";
 import { formatShare } from "./numbers.js";
 import { barTable, kindLegend, markedText, only, written } from "./results.js";
 
-const TEXT = { name: "text", label: "Text", example: "The cat sat on the mat because it was tired." };
-const SECOND = { name: "second", label: "Second text (optional)", example: "" };
+export const TEXT = { name: "text", label: "Text", example: "The cat sat on the mat because it was tired." };
+export const SECOND = { name: "second", label: "Second text (optional)", example: "" };
 const QUERY = { name: "query", label: "Query", example: "Where can I sell an old car?" };
 const LINES = {
   name: "lines", label: "Texts, one a line", isLong: true,
@@ -21,6 +20,7 @@ const LINES = {
  * - isStreamed: whether the answer comes in parts.
  * - draw: nodes, of the answer, the values, and {model, theme, again, show}: `again` asks once more,
  *   with changes to the body, and `show` shows nodes that aren't finished.
+ * - suits: whether a model is asked it that has other tasks; not where it is a task of the model.
  */
 export const TASKS = {
   "fill-mask": ownTask("Fill in", [{ ...TEXT, isMasked: true,
@@ -34,6 +34,7 @@ export const TASKS = {
     path: "/v1/rerank",
     write: (model, { query, lines }) => ({ model, query, documents: splitLines(lines) }),
     draw: drawOrder,
+    suits: (tasks) => tasks.includes("regress"),
   },
   tag: ownTask("Find entities", [{ ...TEXT,
     example: "Ada Lovelace was born in London and wrote to Charles Babbage." }], drawTags),
@@ -65,19 +66,15 @@ export const TASKS = {
     ...ownTask("Continue", [{ ...TEXT, example: "The cat" }], drawGrowing),
     isStreamed: true, write: (_, { text }) => ({ inputs: text, stream: true }),
   },
-  attention: {
-    ...ownTask("Attention", [TEXT, SECOND], drawAttention),
-    write: (_, values) => ({ inputs: readTexts(values), options: { layer: null } }),
-  },
 };
 
-function ownTask(title, fields, draw, read = readTexts) {
+export function ownTask(title, fields, draw, read = readTexts) {
   const write = (_, values) => ({ inputs: read(values) });
   return { title, fields, path: null, write, draw };
 }
 
 /** One text, or two as one input, which is a list in a list of inputs. */
-function readTexts({ text, second = "" }) {
+export function readTexts({ text, second = "" }) {
   return second.trim() === "" ? text : [[text, second]];
 }
 
@@ -87,9 +84,8 @@ function splitLines(text) {
 
 /** The names of what a model of these tasks can be asked. */
 export function listTasks(tasks) {
-  const ranks = tasks.includes("regress") ? ["rerank"] : [];
-  const attends = tasks.includes("translate") ? [] : ["attention"];
-  return [...tasks.filter((task) => task in TASKS), ...ranks, ...attends];
+  const others = Object.keys(TASKS).filter((name) => TASKS[name].suits?.(tasks));
+  return [...tasks.filter((task) => task in TASKS), ...others];
 }
 
 function fillBlanks(answer) {

@@ -1,6 +1,6 @@
 """What handlers return, and how it becomes JSON."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import NoneType
 from typing import Any, get_type_hints
@@ -59,6 +59,21 @@ class TaskResults:
     model: str
     results: Any
     usage: dict[str, int]
+
+
+@dataclass(frozen=True)
+class PageParts:
+    """What another wing adds to the page.
+
+    Attributes:
+        tasks: names of tasks; a module of the same name exports each, as those of `tasks.js`.
+        modules: JavaScript by file name.
+        styles: style sheets.
+    """
+
+    tasks: Sequence[str]
+    modules: Mapping[str, str]
+    styles: Sequence[str]
 
 
 async def write_events(parts: AsyncIterator[Any]) -> AsyncIterator[bytes]:

@@ -288,16 +288,3 @@ class QuestionsBody(TaskBody[Question | Pair]):
 
 class ChoicesBody(TaskBody[Choices]):
     """A request with beginnings, each with its endings."""
-
-
-class AttentionOptions(OwnBody):
-    """Which attention is shown; null is the layer with the most telling weight."""
-
-    layer: Annotated[int, Field(strict=True, ge=1)] | None = 1
-
-
-class AttentionBody(InputsBody[Text | Pair], extra="forbid"):
-    """A request of a model's attention: a text, or a list of one text or pair of texts."""
-
-    inputs: Text | Annotated[list[Text | Pair], Field(min_length=1, max_length=1)]
-    options: AttentionOptions = AttentionOptions()

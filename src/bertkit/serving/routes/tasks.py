@@ -1,22 +1,20 @@
 """bertkit's own routes: a pipeline's call and its JSON, for one input or several, and the page."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import resources
+from itertools import chain
 from typing import Any
 
 from starlette.responses import HTMLResponse, Response
 
-from bertkit.base.errors import InputError
-from bertkit.interpret.opening import choose_start
-from bertkit.interpret.views.view import ViewInputs
+from bertkit.base.wings import SERVER_PAGE_PARTS, list_installed, load_object
 from bertkit.reports.interactive import InteractivePage, page_modules, read_modules, read_styles
 from bertkit.serving.errors import Reason
-from bertkit.serving.models import ReadyModel
-from bertkit.serving.routes.answers import Endpoint, TaskResults
+from bertkit.serving.routes.answers import Endpoint, PageParts, TaskResults
 from bertkit.serving.routes.requests import (
-    AttentionBody,
     ChoicesBody,
     InputsBody,
     PairsBody,
@@ -29,7 +27,6 @@ from bertkit.serving.routes.requests import (
 from bertkit.serving.service import RequestContext
 
 RELOAD_SECONDS = 5  # that loading a model takes, about
-MAX_TOKENS_WITH_ATTENTION = 256  # whose weights, in one layer of BERT-Large, are a million numbers
 
 TASKS: Mapping[str, tuple[type[TaskBody[Any]], str]] = {
     "fill-mask": (TextsBody, "Predict the words for each [MASK]."),
@@ -52,46 +49,6 @@ async def compute_task(call: RequestContext, body: TaskBody[Any]) -> TaskResults
     return answer(call, body, found)
 
 
-async def show_attention(call: RequestContext, body: AttentionBody) -> TaskResults:
-    """Show what tokens attend to."""
-    loaded, layer = call.find(), body.options.layer
-    if loaded.opened.is_encoder_decoder:
-        raise Reason.UNREADABLE.error(f"{call.model} is an encoder-decoder; this needs a BERT")
-    most = loaded.opened.config.num_hidden_layers
-    if layer is not None and layer > most:
-        raise Reason.UNREADABLE.error(f"layer is {layer}; {call.model} has layers 1 to {most}")
-    found = await call.run(lambda one: attend(loaded, one, layer), body.list_inputs())
-    return answer(call, body, found)
-
-
-def attend(loaded: ReadyModel, text: str | tuple[str, str], layer: int | None) -> dict[str, Any]:
-    """Return the tokens of a text or a pair, and the weights of each head of a layer.
-
-    `start` is the head, from 1, and the token, from 0, of the most telling weight; each is null if
-    there is none. Without a layer, it is that of this weight.
-    """
-    inspected = loaded.inspected
-    first, second = (text, None) if isinstance(text, str) else text
-    encoded = inspected.read(first, second, read_mask=True)
-    if len(encoded.tokens) > MAX_TOKENS_WITH_ATTENTION:
-        raise InputError(
-            f"the text has {len(encoded.tokens)} tokens, and attention is shown of"
-            f" {MAX_TOKENS_WITH_ATTENTION} at most; shorten it"
-        )
-    inputs = ViewInputs(inspected, inspected.observe(encoded))
-    start = choose_start(inputs, layer)
-    shown = start.layer or 1
-    weights = inputs.observation.layers[shown - 1].weights.cpu().numpy()
-    return {
-        "tokens": encoded.tokens,
-        "segments": encoded.encoding.token_type_ids,
-        "layer": shown,
-        "start": {"head": start.head, "token": start.token},
-        "num_layers": inspected.model.config.num_hidden_layers,
-        "weights": weights.round(5),
-    }
-
-
 def answer(call: RequestContext, body: InputsBody[Any], found: Sequence[Any]) -> TaskResults:
     """Return the results in the form of the request, with the model and its tokens."""
     rows = [one.to_json() if hasattr(one, "to_json") else one for one in found]
@@ -107,13 +64,15 @@ async def show_page(call: RequestContext, _: None) -> Response:
 
 @cache
 def build_page() -> tuple[str, dict[str, str]]:
-    """Build the page, with the heads of `bertkit view`, and return it with its headers."""
+    """Build the page, with the parts of other wings, and return it with its headers."""
     own = resources.files("bertkit.serving").joinpath("page")
-    views = resources.files("bertkit.interpret").joinpath("views")
+    others = [load_object(one)() for one in list_installed(SERVER_PAGE_PARTS).values()]
+    modules = ChainMap({"others.js": list_others(others)}, page_modules(), read_modules(own))
+    modules.maps += [one.modules for one in others]
     page = InteractivePage(
         title="Try the models of this server",
-        modules={**page_modules(), **read_modules(views), **read_modules(own)},
-        styles=[*read_styles(own).values(), read_styles(views)["heads.css"]],
+        modules=modules,
+        styles=[*read_styles(own).values(), *chain.from_iterable(one.styles for one in others)],
         data=None,
         arrays={},
         asks_server=True,
@@ -125,6 +84,13 @@ def build_page() -> tuple[str, dict[str, str]]:
         "cache-control": "no-cache",
     }
     return page.render(), headers
+
+
+def list_others(parts: Iterable[PageParts]) -> str:
+    """Return the module that has the page's tasks of other wings."""
+    names = list(chain.from_iterable(one.tasks for one in parts))
+    imports = "".join(f'import {{ {name} }} from "./{name}.js";\n' for name in names)
+    return f"{imports}export const OTHERS = {{ {', '.join(names)} }};\n"
 
 
 async def reload_models(call: RequestContext, _: None) -> dict[str, list[str]]:
@@ -147,7 +113,6 @@ ENDPOINTS = (
         Endpoint(OF_MODEL + task, compute_task, "openai", body, summary=summary)
         for task, (body, summary) in TASKS.items()
     ),
-    Endpoint(OF_MODEL + "attention", show_attention, "openai"),
     Endpoint(OF_MODEL + "reload", reload_models, "openai", summary=RELOAD_ONE, is_admin=True),
     Endpoint("/v1/reload", reload_models, "openai", is_admin=True),
 )

@@ -5,6 +5,7 @@ import { view } from "./heads.js";
 import { Page } from "./page.js";
 import { only } from "./results.js";
 import { State } from "./state.js";
+import { SECOND, TEXT, ownTask, readTexts } from "./tasks.js";
 
 /** The page of the heads, whose weights come from the server, a layer at a time. */
 class ServedPage extends Page {
@@ -53,7 +54,7 @@ function describe({ tokens, segments, num_layers: layers, weights }, { text, sec
 }
 
 /** Lines from each token to those that it attends to, in the heads of a layer. */
-export function drawAttention(answer, values, { model, theme, again }) {
+function drawAttention(answer, values, { model, theme, again }) {
   const first = only(answer);
   const shared = describe(first, values, model);
   const { head, token } = first.start;
@@ -70,3 +71,9 @@ export function drawAttention(answer, values, { model, theme, again }) {
   view.mount(root, page);
   return [root];
 }
+
+export const attention = {
+  ...ownTask("Attention", [TEXT, SECOND], drawAttention),
+  write: (_, values) => ({ inputs: readTexts(values), options: { layer: null } }),
+  suits: (tasks) => !tasks.includes("translate"),
+};

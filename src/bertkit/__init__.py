@@ -11,11 +11,8 @@ from bertkit.base.wings import list_installed, load_object
 
 if TYPE_CHECKING:
     from bertkit.api.language import fill_mask as fill_mask
-    from bertkit.api.language import generate as generate
     from bertkit.api.language import next_sentence as next_sentence
     from bertkit.api.language import score as score
-    from bertkit.api.language import summarize as summarize
-    from bertkit.api.language import translate as translate
     from bertkit.api.models import export as export
     from bertkit.api.models import inspect as inspect
     from bertkit.api.models import report as report
@@ -31,6 +28,9 @@ if TYPE_CHECKING:
     from bertkit.api.vectors import similarity as similarity
     from bertkit.base.errors import BertkitError as BertkitError
     from bertkit.decoders.config import EncoderDecoderConfig as EncoderDecoderConfig
+    from bertkit.decoders.functions import generate as generate
+    from bertkit.decoders.functions import summarize as summarize
+    from bertkit.decoders.functions import translate as translate
     from bertkit.decoders.generation.extractive import CentralSummarizer as CentralSummarizer
     from bertkit.decoders.generation.generator import Generator as Generator
     from bertkit.decoders.generation.seq2seq_generator import Translator as Translator
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 
 # The public names of each module, which is imported when one of them is first used.
 _NAMES = {
-    "bertkit.api.language": "fill_mask generate next_sentence score summarize translate",
+    "bertkit.api.language": "fill_mask next_sentence score",
     "bertkit.api.models": "export inspect report",
     "bertkit.api.training": "benchmark_pretrain finetune prepare pretrain train_tokenizer",
     "bertkit.api.vectors": "embed evaluate predict search similarity",
@@ -85,6 +85,7 @@ _NAMES = {
     "bertkit.inference.embeddings.settings": "EmbedderSettings",
     "bertkit.inference.embeddings.word_vectors": "WordVectors",
     "bertkit.inference.fill_mask": "FillMask",
+    "bertkit.decoders.functions": "generate summarize translate",
     "bertkit.decoders.generation.extractive": "CentralSummarizer",
     "bertkit.decoders.generation.generator": "Generator",
     "bertkit.decoders.generation.seq2seq_generator": "Translator",

@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from tests.browser.scenes import HOSTILE
 from tests.browser.test_heads import in_words
 from tests.closeness import assert_close
-from tests.unit.inference.small_encoder_decoder import save_encoder_decoder
+from tests.unit.decoders.small_encoder_decoder import save_encoder_decoder
 
 from bertkit.decoders.inspected_model import InspectedEncoderDecoder
 from bertkit.interpret.attention_view import AttentionView

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 from tests.e2e.documentation import ROOT, list_pages, read_blocks
 from tests.e2e.small import write_corpus
+from tests.unit.decoders.small_encoder_decoder import save_encoder_decoder
+from tests.unit.decoders.small_rewriter import SAVED
 from tests.unit.inference.small import build_model, save_small
 from tests.unit.inference.small_causal import save_causal
-from tests.unit.inference.small_encoder_decoder import save_encoder_decoder
-from tests.unit.inference.small_rewriter import SAVED
 from tests.unit.inference.small_task import save_answerer, save_model, save_tagger
 from tests.unit.recipes.finetune.small import make_rows, write_rows
 

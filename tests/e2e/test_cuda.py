@@ -5,8 +5,8 @@ import pytest
 import torch
 from tests.closeness import assert_close
 from tests.e2e.small import pretrain_words
+from tests.unit.decoders.seq2seq.small import write_files
 from tests.unit.recipes.finetune.small import save_model, write_tables
-from tests.unit.recipes.seq2seq.small import write_files
 
 from bertkit.cli.main import main
 

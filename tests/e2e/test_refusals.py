@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.small import without_precision
+from tests.unit.decoders.small_encoder_decoder import save_encoder_decoder
 from tests.unit.inference.small import save_small
 from tests.unit.inference.small_causal import save_causal
-from tests.unit.inference.small_encoder_decoder import save_encoder_decoder
 from tests.unit.recipes.finetune.small import save_model, write_tables
 
 from bertkit.cli.main import main

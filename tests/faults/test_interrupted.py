@@ -33,9 +33,9 @@ from tests.faults.children import (
 )
 from tests.faults.watch import FULL_DISK, Fault, Place
 from tests.letters import letters_tokenizer, prepare_corpus, write_letters
+from tests.unit.decoders.seq2seq.small import make_pairs, write_files
 from tests.unit.inference.small import WORDS
 from tests.unit.recipes.finetune.small import save_model, write_tables
-from tests.unit.recipes.seq2seq.small import make_pairs, write_files
 
 from bertkit import BertForMaskedLM, BertForPreTraining, Tokenizer
 from bertkit.base import local_workers

@@ -90,7 +90,6 @@ PUBLIC_NAMES = [
 INSTALLED_NAMES = sorted({*PUBLIC_NAMES} & {*bertkit.__all__})  # all, unless a wing is deleted
 WINGS = ("decoders", "interpret", "serving")
 DELETED_WINGS = {wing for wing in WINGS if not has_wing(f"bertkit.{wing}")}
-KINDS = "bertkit.decoders.seq2seq.settings:KINDS"
 MAX_ROOMS = 18
 PACKAGES = (bertkit, bertkit_demo, bertkit_studies)
 IN_A_MODULE = ("BertkitError", "__version__")  # the page has the whole module of errors
@@ -150,8 +149,7 @@ def test_each_task_is_a_folder_with_two_commands():
         assert kind.__module__ == f"bertkit.tasks.{name.replace('-', '_')}.task"
     commands = list_commands(build_app())
     of_packages = {"demo", "next-word", *(f"study {name}" for name in (*STUDIES, *VECTORS))}
-    pairs = load_object(KINDS) if has_wing(KINDS) else ()
-    of_tasks = {*TASKS, *(f"finetune {name}" for name in (*TASKS, *pairs))}
+    of_tasks = {*TASKS, *(f"finetune {name}" for name in TASKS)}
     assert commands.keys() == {*list_installed(COMMANDS), *of_tasks, *of_packages}
 
 

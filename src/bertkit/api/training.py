@@ -5,7 +5,7 @@ ends with a checkpoint.
 """
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast, overload
 
@@ -18,16 +18,11 @@ from bertkit.base.errors import SettingsError
 from bertkit.base.parts import WorkersSettings
 from bertkit.base.progress import announce
 from bertkit.base.settings import select
+from bertkit.base.wings import TEXT_TASKS, has_wing, load_object
 from bertkit.checkpoints.hub import find_bundled, resolve_tokenizer
 from bertkit.checkpoints.run_folder import RUN_FOLDER
-from bertkit.data.input_files import name_input
 from bertkit.data.shards import ShardSet, is_prepared
 from bertkit.data.tables.rows import Table
-from bertkit.decoders.generation.seq2seq_generator import Seq2SeqGenerator, Translator
-from bertkit.decoders.generation.summarizer import AbstractiveSummarizer
-from bertkit.decoders.seq2seq.examples import Pairs
-from bertkit.decoders.seq2seq.run import PairFiles, train_seq2seq
-from bertkit.decoders.seq2seq.settings import KINDS, SummarizeSettings, TranslateSettings
 from bertkit.inference.predictor import Answerer, Chooser, Classifier, Predictor, Regressor, Tagger
 from bertkit.recipes.finetune.run import Sources
 from bertkit.recipes.finetune.run import finetune as run_finetune
@@ -62,10 +57,6 @@ PREDICTORS: Mapping[str, type[Predictor[Any, Any, Any]]] = {
     "answer": Answerer,
     "choose": Chooser,
 }  # of other tasks `Predictor` itself
-GENERATORS: Mapping[str, type[Seq2SeqGenerator]] = {
-    "translate": Translator,
-    "summarize": AbstractiveSummarizer,
-}
 
 
 class OutputCall(Call):
@@ -286,14 +277,6 @@ class ExtractCall(ExtractSettings, FineTuneCall):
     """The keyword arguments of `finetune("extract")`."""
 
 
-class TrainTranslatorCall(TranslateSettings, TrainCall):
-    """The keyword arguments of `finetune("translate")`."""
-
-
-class TrainSummarizerCall(SummarizeSettings, TrainCall):
-    """The keyword arguments of `finetune("summarize")`."""
-
-
 @overload
 @takes(ClassifyCall)
 def finetune(call: ClassifyCall, task: Literal["classify"]) -> Classifier: ...
@@ -325,21 +308,15 @@ def finetune(call: ExtractCall, task: Literal["extract"]) -> Predictor[Any, Any,
 
 
 @overload
-@takes(TrainTranslatorCall)
-def finetune(call: TrainTranslatorCall, task: Literal["translate"]) -> Translator: ...
+def finetune(task: Literal["translate", "summarize"], **settings: Any) -> Any: ...
 
 
 @overload
-@takes(TrainSummarizerCall)
-def finetune(call: TrainSummarizerCall, task: Literal["summarize"]) -> AbstractiveSummarizer: ...
-
-
-@overload
-def finetune(task: str, **settings: Any) -> Predictor[Any, Any, Any] | Seq2SeqGenerator: ...
+def finetune(task: str, **settings: Any) -> Predictor[Any, Any, Any] | Any: ...
 
 
 @ends_in_one_line
-def finetune(task: str, **settings: Any) -> Predictor[Any, Any, Any] | Seq2SeqGenerator:
+def finetune(task: str, **settings: Any) -> Predictor[Any, Any, Any] | Any:
     """Fine-tune an encoder for a task, as `bertkit finetune`, and return the model.
 
     Args:
@@ -372,11 +349,11 @@ def finetune(task: str, **settings: Any) -> Predictor[Any, Any, Any] | Seq2SeqGe
         >>> sorted(classify.task.labels)
         ['bad', 'good']
     """
-    if not isinstance(cast("object", task), str) or task not in {*TASKS, *KINDS}:
-        known = ", ".join((*TASKS, *KINDS))
+    if not isinstance(cast("object", task), str) or task not in {*TASKS, *TEXT_TASKS}:
+        known = ", ".join((*TASKS, *TEXT_TASKS))
         raise SettingsError(f"there is no task {show(repr(task), 40)}; choose one of {known}")
-    if task in KINDS:
-        return _train_pairs(task, settings)
+    if task in TEXT_TASKS:
+        return load_object(TEXT_TASKS[task].function)(task, settings)
     kinds = (FromEncoderCall, TASKS[task].settings, SeedsSettings, FineTuneSettings)
     call, task_settings, several, chosen = divide(settings, "finetune", *kinds)
     name = str(find_bundled("vectors") if call.model is None else call.model)
@@ -398,28 +375,5 @@ show_fields(
     inspect.signature(finetune),
     FineTuneCall,
     *(entry.settings for entry in TASKS.values()),
-    *(kind.settings for kind in KINDS.values()),
+    *(load_object(task.settings) for task in TEXT_TASKS.values() if has_wing(task.settings)),
 )
-
-
-def _train_pairs(task: str, values: Mapping[str, Any]) -> Seq2SeqGenerator:
-    """Train a model that writes, and load it."""
-    if (model := values.get("model")) is not None:
-        values = {**values, "model": str(model)}
-    call, settings = divide(values, "finetune", TrainCall, KINDS[task].settings)
-    place = choose_output(call.output, task)
-    pairs = PairFiles(_take_pairs(call.train), None if call.dev is None else _take_pairs(call.dev))
-    with observe(call.on_step, call.on_evaluation):
-        train_seq2seq(pairs, place, settings)
-    return GENERATORS[task].load(place, device=settings.device)
-
-
-def _take_pairs(given: Texts) -> Pairs:
-    """Return the files of pairs, or rows that can be read more than once."""
-    if isinstance(given, str | Path):
-        return (Path(name_input(given)),)
-    if isinstance(given, list | tuple):
-        names = [one for one in given if isinstance(one, str | Path)]
-        if names and len(names) == len(given):
-            return tuple(Path(name_input(name)) for name in names)
-    return list(given) if isinstance(given, tuple | Iterator) else cast("Table", given)

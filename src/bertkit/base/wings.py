@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple
 
 from bertkit.base.errors import MissingExtraError
 
@@ -41,6 +41,28 @@ ATTENTION_VIEWS: Table = {
 }
 # Files with which wings describe a model; they are fetched and listed with it.
 DESCRIPTIONS = ("bertkit_seq2seq.json",)
+
+
+class TextTask(NamedTuple):
+    """What `finetune` trains besides the tasks of `tasks/table.py`: a model that writes texts."""
+
+    settings: str  # the address of its settings
+    function: str  # that of what `bertkit.finetune` calls
+    model: str  # what is trained, in the words of a report
+
+
+TEXT_TASKS = {
+    "translate": TextTask(
+        settings="bertkit.decoders.seq2seq.settings:TranslateSettings",
+        function="bertkit.decoders.functions:finetune_pairs",
+        model="An encoder-decoder trained to translate",
+    ),
+    "summarize": TextTask(
+        settings="bertkit.decoders.seq2seq.settings:SummarizeSettings",
+        function="bertkit.decoders.functions:finetune_pairs",
+        model="An encoder-decoder trained to summarize",
+    ),
+}
 
 
 def has_wing(address: str) -> bool:

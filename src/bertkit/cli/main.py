@@ -28,7 +28,7 @@ from bertkit.cli.output import (
     hold_standard_output,
     settle_standard_error,
 )
-from bertkit.cli.predict import build_finetune, build_predict
+from bertkit.cli.predict import PAIRS_OF_TEXTS, build_finetune, build_predict
 from bertkit.cli.usage import describe_usage
 from bertkit.tasks.table import TASKS
 
@@ -39,12 +39,12 @@ COMMANDS = {
     "benchmark pretrain": "bertkit.cli.pretrain:benchmark_pretrain",
     "report": "bertkit.cli.pretrain:report",
     "fill-mask": "bertkit.cli.language:fill_mask",
-    "generate": "bertkit.cli.language:generate",
+    "generate": "bertkit.decoders.commands.generate:generate",
     "score": "bertkit.cli.language:score",
     "embed": "bertkit.cli.vectors:embed",
     "similarity": "bertkit.cli.vectors:similarity",
     "search": "bertkit.cli.vectors:search",
-    "summarize": "bertkit.decoders.commands:summarize",
+    "summarize": "bertkit.decoders.commands.summarize:summarize",
     "features": "bertkit.cli.vectors:features",
     "nearest": "bertkit.cli.vectors:nearest",
     "attention": "bertkit.interpret.commands:attention",
@@ -54,10 +54,13 @@ COMMANDS = {
     "export": "bertkit.cli.model_files:export",
     "devices": "bertkit.cli.model_files:devices",
     "evaluate": "bertkit.cli.evaluate:evaluate",
-    "translate": "bertkit.decoders.commands:translate",
+    "translate": "bertkit.decoders.commands.translate:translate",
+    "finetune translate": "bertkit.decoders.commands.finetune:finetune_translate",
+    "finetune summarize": "bertkit.decoders.commands.finetune:finetune_summarize",
     "serve": "bertkit.serving.commands:serve",
 }
 # `finetune` has a command for each task, and each task has one of its own: those follow from TASKS.
+# What a wing has is left out where the wing isn't installed.
 START = Group("Start here", sort_key=0)
 FINE_TUNING = Group("Fine-tuning and prediction", sort_key=1)
 ENCODERS = Group("Using and inspecting models", sort_key=2)
@@ -120,17 +123,19 @@ def build_app() -> App:
         version_flags=["--version", "-V"],
         suppress_keyboard_interrupt=False,
     )
+    finetune = build_finetune()
+    finetune.group, finetune.sort_key = (START,), STARTING.index("finetune")
     for order, (name, target) in enumerate(list_installed(COMMANDS).items()):
         first, _, word = name.rpartition(" ")
-        if first:
+        if first == "finetune":
+            finetune.command(target, name=word, sort_key=order, **PAIRS_OF_TEXTS)
+        elif first:
             if first not in app:
                 parent = App(name=first, help=BENCHMARK_HELP, sort_key=order, group=GROUPS[first])
                 app.command(parent)
             app[first].command(target, name=word)
         else:
             app.command(target, name=name, **find_place(name, order, ENCODERS))
-    finetune = build_finetune()
-    finetune.group, finetune.sort_key = (START,), STARTING.index("finetune")
     app.command(finetune)
     app.register_install_completion_command(COMPLETION, group=OPTIONS)
     for order, (name, entry) in enumerate(TASKS.items(), start=len(COMMANDS)):
@@ -218,7 +223,7 @@ def run_command(words: Sequence[str]) -> None:
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
     app = build_app()
-    check_installed(words[:1], app)
+    check_installed({*words[:1], " ".join(words[:2])}, app)
     if config_path is not None:
         app.config = [ConfigDict(read_config(config_path, app), source=str(config_path))]
     if not words or words[0] in app.help_flags:

@@ -1,8 +1,7 @@
 """`bertkit finetune <task>` and `bertkit <task>`: two commands for each task of `TASKS`."""
 
-import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -13,7 +12,7 @@ from cyclopts import App, Group, Parameter
 from bertkit.base.errors import InputError, pluralize
 from bertkit.base.progress import ProgressBar, announce, show_progress
 from bertkit.base.signals import stop_at_once
-from bertkit.cli.next_step import read_arguments, repeat_flags, suggest
+from bertkit.cli.next_step import read_arguments, suggest
 from bertkit.cli.output import describe_files, print_result
 from bertkit.cli.texts import (
     NO_TEXT,
@@ -26,9 +25,6 @@ from bertkit.cli.texts import (
 )
 from bertkit.data.file_parts import FilesSettings, check_is_single, is_folder
 from bertkit.data.problems import append_problems
-from bertkit.data.tables.parallel import read_sources
-from bertkit.data.tables.settings import TableSettings
-from bertkit.decoders.seq2seq.settings import KINDS, Kind, Seq2SeqSettings
 from bertkit.inference.settings import EngineSettings
 from bertkit.jobs.settings import PredictSettings
 from bertkit.recipes.finetune.settings import FineTuneSettings, SeedsSettings
@@ -37,7 +33,6 @@ from bertkit.tasks.settings import choose_columns
 from bertkit.tasks.table import TASKS, TaskEntry
 
 if TYPE_CHECKING:
-    from bertkit.decoders.seq2seq.run import Seq2SeqResult
     from bertkit.jobs.predict import Answers
     from bertkit.recipes.finetune.result import FineTuneResult
 
@@ -66,8 +61,11 @@ FINETUNE_DOCSTRING = """{summary}
 SHOWN_METRICS, SHOWN_COLUMNS = 12, 40
 # Panels of the help, in this order: what one must say stands first.
 ONE_PASS = Group("Labels, numbers and spans of texts", sort_key=1)
-PAIRS_OF_TEXTS = Group("Texts from texts", sort_key=2)
 SOURCES = Group("Model and data", sort_key=1)
+PAIRS_OF_TEXTS: dict[str, Any] = {
+    "group": Group("Texts from texts", sort_key=2),
+    "group_parameters": SOURCES,
+}
 TASK = Group("Task", sort_key=2)
 TRAINING = Group("Training", sort_key=3)
 HELP = "Fine-tune a pre-trained model for a task: `bertkit finetune <task>`."
@@ -79,67 +77,7 @@ def build_finetune() -> App:
     for order, (name, entry) in enumerate(TASKS.items()):
         command = build_command(name, entry)
         app.command(command, name=name, sort_key=order, group=ONE_PASS, group_parameters=SOURCES)
-    for order, (name, kind) in enumerate(KINDS.items(), start=len(TASKS)):
-        command = build_pair_command(kind)
-        app.command(
-            command, name=name, sort_key=order, group=PAIRS_OF_TEXTS, group_parameters=SOURCES
-        )
     return app
-
-
-def build_pair_command(kind: Kind) -> Callable[..., None]:
-    """Build `bertkit finetune <name>` of a task that learns from pairs of texts."""
-    settings_kind: Any = kind.settings
-
-    def finetune_pairs(
-        *,
-        train: Annotated[list[Path], Parameter(consume_multiple=True)],
-        dev: Annotated[list[Path] | None, Parameter(consume_multiple=True)] = None,
-        output: Path,
-        settings: Annotated[settings_kind, Parameter(group=TRAINING)] = settings_kind(),
-        json: bool = False,
-    ) -> None:
-        with stop_at_once(lambda: "stopped while loading; run the same command again"):
-            from bertkit.decoders.seq2seq.run import PairFiles, train_seq2seq
-
-        files = PairFiles(tuple(train), None if dev is None else tuple(dev))
-        result = train_seq2seq(files, output, settings)
-        print_result(result, describe_pairs, json=json, facts=list_facts(result, "signatures"))
-        given = [] if json else choose_source(train, settings)
-        suggest(settings.kind, output, *given, json=not given)
-
-    finetune_pairs.__doc__ = kind.help
-    return finetune_pairs
-
-
-def describe_pairs(result: "Seq2SeqResult") -> str:
-    """Describe a model that writes: its training, its metrics and the command that tries it."""
-    saved = result.saved
-    shown = ", ".join(
-        f"{name} {format_metric(name, value)}"
-        for name, value in saved.metrics.items()
-        if math.isfinite(value)
-    )
-    line = (
-        f"{result.output}: {pluralize(saved.num_steps, 'step')},"
-        f" {pluralize(saved.num_epochs, 'epoch')}: {shown}"
-    )
-    return legible("\n".join((line, *saved.warnings)))
-
-
-def choose_source(train: Sequence[Path], settings: Seq2SeqSettings) -> list[str]:
-    """Choose what a model that writes is tried with: a source text, or their file."""
-    column = settings.source_column
-    if settings.kind == "translate":
-        return read_arguments(
-            train, lambda: ([("", text)] for text in read_sources(train, settings))
-        )
-    if len(train) > 1:
-        return [str(train[0])]
-    if "." in column or not settings.header:  # `bertkit summarize` doesn't read such a table
-        return []
-    reading = repeat_flags(settings, TableSettings)
-    return [str(train[0]), "--text-column", column, *reading]
 
 
 def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
@@ -183,7 +121,7 @@ def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
     return finetune_task
 
 
-def list_facts(result: "FineTuneResult | Seq2SeqResult", about_metrics: str) -> dict[str, Any]:
+def list_facts(result: Any, about_metrics: str) -> dict[str, Any]:
     """Return a result as JSON, with what the record says about its metrics."""
     told = {name: getattr(result.saved, name) for name in ("metrics", about_metrics, "warnings")}
     return {"output": result.output, **told}

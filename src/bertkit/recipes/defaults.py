@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from bertkit.base.settings import validate
-from bertkit.decoders.seq2seq.settings import KINDS
+from bertkit.base.settings import Settings, validate
+from bertkit.base.wings import TEXT_TASKS, load_object
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.tasks.table import TASKS
@@ -13,15 +13,15 @@ from bertkit.tasks.table import TASKS
 def list_defaults(stored: Mapping[str, Any], source: str) -> dict[str, Any]:
     """Return the default settings for the kind and model of stored ones; `source` names these."""
     if stored.get("task") is None:
-        kind = KINDS.get(str(stored.get("kind")))
+        task = TEXT_TASKS.get(str(stored.get("kind")))
         given = {
             name: stored[name] for name in ("model", "start_from", "recipe") if stored.get(name)
         }
-        recipe = PretrainSettings if kind is None else kind.settings
+        recipe: type[Settings] = PretrainSettings if task is None else load_object(task.settings)
         return validate(recipe, given, source).model_dump(mode="json")
     given = {name: stored[name] for name in ("features",) if stored.get(name)}
     settings = validate(FineTuneSettings, given, source)
     defaults = {**settings.model_dump(mode="json"), **settings.undecided}
     entry = TASKS.get(str(stored["task"]))
-    task = {} if entry is None else entry.settings().model_dump(mode="json")
-    return {**task, **defaults}
+    own = {} if entry is None else entry.settings().model_dump(mode="json")
+    return {**own, **defaults}

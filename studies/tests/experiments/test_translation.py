@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from tests.unit.recipes.seq2seq.small import QUICK, make_pairs, write_sides
+from tests.unit.decoders.seq2seq.small import QUICK, make_pairs, write_sides
 from tests.unit.training.jobs import vary
 
 from bertkit.base.errors import SettingsError

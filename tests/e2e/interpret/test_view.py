@@ -13,8 +13,8 @@ import torch
 from tests.closeness import close
 from tests.e2e.small import without_precision
 from tests.fonts import need_font
+from tests.unit.decoders.small_encoder_decoder import save_encoder_decoder
 from tests.unit.inference.small_causal import save_causal
-from tests.unit.inference.small_encoder_decoder import save_encoder_decoder
 
 from bertkit.base import storage
 from bertkit.cli.main import main

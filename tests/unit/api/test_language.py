@@ -4,18 +4,14 @@ import inspect
 
 import pandas as pd
 import pytest
-from tests.unit.inference.small_rewriter import save_rewriter
 
 import bertkit
 from bertkit.base.errors import SettingsError
 from bertkit.cli.main import build_app, list_commands
-from bertkit.decoders.generation.extractive import ExtractiveSummary
-from bertkit.decoders.generation.generator import Generator
 from bertkit.inference.text_scorer import TextScorer
 from bertkit.tasks.objectives.settings import ObjectiveSettings
 
 TEXTS = ["the cat saw a [MASK] .", "a [MASK] lost the hat"]
-LINES = "the cat saw a dog.\na dog lost the hat.\nthe hat lost a cat.\n"
 WORKERS = {"address", "run_on", "shard", "threads", "workers"}  # of files, by several processes
 # What only a terminal has; of a function the result is all, and texts are an argument.
 NOT_IN_PYTHON = {
@@ -78,35 +74,3 @@ def test_a_loaded_model_refuses_options_of_loading(model):
     scorer = TextScorer.load(model)
     with pytest.raises(SettingsError, match=r"has its precision; give that to TextScorer\.load"):
         bertkit.score("the cat", model=scorer, precision="bf16")
-
-
-def test_generate_takes_the_settings_of_the_command(causal_folder):
-    one = bertkit.generate("the cat", model=causal_folder, max_tokens=3, num_answers=2, beams=2)
-    assert one.text.startswith("the cat")
-    assert len(one.answers) == 2
-    loaded = Generator.load(causal_folder)
-    assert bertkit.generate(["the cat"], model=loaded, max_tokens=3)[0].prompt == "the cat"
-    with pytest.raises(SettingsError, match="generate has no setting beam"):
-        bertkit.generate("the cat", model=causal_folder, beam=2)
-    with pytest.raises(SettingsError, match="seed"):
-        bertkit.generate("the cat", model=causal_folder, seed=2)
-
-
-def test_translate_and_summarize_write(tmp_path):
-    german = save_rewriter(tmp_path / "de-en")
-    assert isinstance(bertkit.translate("the cat", model=german, beams=1).text, str)
-    (tmp_path / "t.csv").write_text("de;en\nthe cat;x\na dog;y\n")
-    found = bertkit.translate(tmp_path / "t.csv", model=german, text_column="de", delimiter=";")
-    assert len(found) == 2
-    news = save_rewriter(tmp_path / "news", kind="summarize")
-    summary = bertkit.summarize(LINES, model=news, num_answers=2, beams=2)
-    assert not isinstance(summary, ExtractiveSummary)
-    assert len(summary.others) == 1
-
-
-def test_summarize_takes_a_plain_text_file_as_one_text(model, tmp_path):
-    (tmp_path / "article.txt").write_text(LINES)
-    (summary,) = bertkit.summarize(tmp_path / "article.txt", model=model, sentences=1)
-    assert summary.text == bertkit.summarize(LINES, model=model, sentences=1).text
-    with pytest.raises(SettingsError, match="takes no beams"):
-        bertkit.summarize(LINES, model=model, beams=2)

@@ -23,7 +23,7 @@ RIGHT = {
     'bertkit.score(["a"])': "list[bertkit.inference.text_scorer.TextScore]",
     'bertkit.summarize("a", sentences=2, beams=3)': "ExtractiveSummary",
     'bertkit.finetune("tag", train=rows, scheme="plain")': "bertkit.inference.predictor.Tagger",
-    'bertkit.finetune("translate", train=[Path("f")])': "seq2seq_generator.Translator",
+    'bertkit.finetune("translate", train=[Path("f")])': "Any",
     "bertkit.finetune(task, train=rows)": "Predictor[Any, Any, Any]",
     'bertkit.predict("m", rows, label_column="l", top_k=2)': "list[Any]",
     'bertkit.evaluate("m", rows, split="test")': "bertkit.recipes.evaluate.run.EvaluateResult",

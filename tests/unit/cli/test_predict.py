@@ -15,7 +15,7 @@ from tests.unit.inference.small_task import LABELS, save_classifier
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.cli.main import build_app, list_commands, list_flags, main
 from bertkit.cli.output import format_json
-from bertkit.cli.predict import describe, describe_pairs, list_facts
+from bertkit.cli.predict import describe, list_facts
 from bertkit.cli.texts import find_source
 from bertkit.inference import stream
 from bertkit.inference.predictor import Classifier
@@ -65,19 +65,6 @@ def test_what_is_not_defined_is_null_in_json():
         "metrics": {"pearson": None, "mse": 0.25},
         "calibration": None,
         "warnings": ["every prediction is 'x'"],
-    }
-
-
-def test_what_is_odd_about_pairs_is_told_to_people_and_programs():
-    names = {"kind": "translate", "metrics": {"bleu": 0.0}, "signatures": {"bleu": "nrefs:1"}}
-    counts = {"num_steps": 1200, "num_epochs": 2.5, "warnings": ("bleu is uninformative here",)}
-    result = SimpleNamespace(output=Path("out"), saved=SimpleNamespace(**names, **counts))
-    assert "bleu is uninformative here" in describe_pairs(result).splitlines()
-    assert json.loads(format_json(list_facts(result, "signatures"))) == {
-        "output": "out",
-        "metrics": {"bleu": 0.0},
-        "signatures": {"bleu": "nrefs:1"},
-        "warnings": ["bleu is uninformative here"],
     }
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from tests.unit.decoders.small_rewriter import save_rewriter
 from tests.unit.inference.small_causal import save_causal
-from tests.unit.inference.small_rewriter import save_rewriter
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.decoders.generation.extractive import CentralSummarizer

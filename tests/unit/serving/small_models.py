@@ -1,8 +1,8 @@
 """Small models of all kinds that a server has."""
 
+from tests.unit.decoders.small_rewriter import save_rewriter
 from tests.unit.inference.small import save_small
 from tests.unit.inference.small_causal import save_causal
-from tests.unit.inference.small_rewriter import save_rewriter
 from tests.unit.inference.small_task import save_answerer, save_classifier, save_model, save_tagger
 
 from bertkit.tasks.choose import ChooseSettings

@@ -10,9 +10,9 @@ import numpy as np
 from bertkit.base.errors import NonFiniteError
 from bertkit.data.sentences import Candidates
 from bertkit.decoders.generation.sentence_selection import (
+    CosineRedundancy,
     Numbers,
-    Room,
-    SameDirection,
+    SummaryLimits,
     select_sentences,
 )
 from bertkit.decoders.generation.settings import (
@@ -118,14 +118,14 @@ def compose(
     candidates: Candidates,
     relevance: Numbers,
     scores: Numbers,
-    redundancy: SameDirection,
+    redundancy: CosineRedundancy,
     settings: SummarySettings,
 ) -> ExtractiveSummary:
     """Select sentences and build the summary; `scores` are before redundancy is subtracted."""
     word_counts = [len(split_words(sentence)) for sentence in candidates.sentences]
     wanted = count_wanted(settings, len(candidates))
-    room = Room(min(wanted, MAX_SENTENCES), settings.words)
-    taken = select_sentences(scores, redundancy, word_counts, room)
+    limits = SummaryLimits(min(wanted, MAX_SENTENCES), settings.words)
+    taken = select_sentences(scores, redundancy, word_counts, limits)
     sentences = [
         SummarySentence(
             text=candidates.sentences[one.index],
@@ -227,7 +227,7 @@ def summarize_vectors(
         candidates,
         relevance,
         (1.0 - settings.diversity) * blended,
-        SameDirection(directions, settings.diversity),
+        CosineRedundancy(directions, settings.diversity),
         settings,
     )
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 Numbers = npt.NDArray[np.float64]
 
 
-class Room(NamedTuple):
+class SummaryLimits(NamedTuple):
     """The maximum size of a summary."""
 
     num_sentences: int
@@ -27,7 +27,7 @@ class SelectedSentence:
     similar_to: int | None  # index of that sentence; None for the first
 
 
-class SameDirection:
+class CosineRedundancy:
     """Redundancy: `weight` times the highest cosine similarity to a selected sentence."""
 
     def __init__(self, vectors: npt.NDArray[np.float32], weight: float) -> None:
@@ -57,7 +57,10 @@ class SameDirection:
 
 
 def select_sentences(
-    relevance: Numbers, redundancy: SameDirection, word_counts: Sequence[int], room: Room
+    relevance: Numbers,
+    redundancy: CosineRedundancy,
+    word_counts: Sequence[int],
+    limits: SummaryLimits,
 ) -> list[SelectedSentence]:
     """Select sentences greedily by maximal marginal relevance, in the order of selection.
 
@@ -69,8 +72,8 @@ def select_sentences(
     taken: list[SelectedSentence] = []
     is_free = np.ones(len(relevance), dtype=bool)
     words = np.asarray(word_counts)
-    left = room.num_words
-    while len(taken) < room.num_sentences:
+    left = limits.num_words
+    while len(taken) < limits.num_sentences:
         fits = is_free if left is None else is_free & (words <= left)
         scores = np.where(fits, relevance - redundancy.penalties(), -np.inf)
         if not np.isfinite(scores.max(initial=-np.inf)):

@@ -233,53 +233,6 @@ class SummarizeSettings(Seq2SeqSettings):
     )
 
 
-TRANSLATE_HELP = """Train a translation model on parallel text.
-
-    Trains an encoder and a decoder, from scratch or from an encoder's weights, and writes a folder
-    with the model, a model card and a report. Without a budget it takes at most about 50 minutes,
-    or as long as it takes to translate all held-out pairs. The same command resumes an interrupted
-    run.
-
-    **Examples**
-
-        bertkit finetune translate --train train.de train.en --dev val.de val.en --output de-en/
-
-        bertkit finetune translate --train a.tsv --source-column de --target-column en --output m/
-
-        bertkit finetune translate --model bert/ --train train.de train.en --output warm/
-
-    Args:
-        train: Two files, line n of one belonging to line n of the other, or one with a column for
-            each side; also .gz, .bz2 or .zst.
-        dev: The same of held-out pairs; without it, a share of the training pairs is held out.
-        output: Folder for the model.
-        settings: Settings.
-        json: Print the result as one JSON object.
-    """
-SUMMARIZE_HELP = """Train a summarization model on texts with reference summaries.
-
-    Trains an encoder and a decoder, from scratch or from an encoder's weights, and writes a folder
-    with the model, a model card and a report. The same command resumes an interrupted run.
-    `bertkit summarize` with any encoder extracts sentences without training.
-
-    **Examples**
-
-        bertkit finetune summarize --model bert/ --train articles.jsonl --output summaries/
-
-        bertkit finetune summarize --train train.jsonl --dev dev.jsonl --output five/ --epochs 5
-
-        bertkit finetune summarize --train a.csv --source-column article --output table/
-
-    Args:
-        train: One file with a column for each side, or two files, line n of one belonging to line
-            n of the other; also .gz, .bz2 or .zst.
-        dev: The same of held-out pairs; without it, a share of the training pairs is held out.
-        output: Folder for the model.
-        settings: Settings.
-        json: Print the result as one JSON object.
-    """
-
-
 @dataclass(frozen=True)
 class Kind:
     """A kind of seq2seq task."""
@@ -289,7 +242,6 @@ class Kind:
     decoding: DecodingSettings
     pipeline_tag: str  # the task's name on the Hub
     file_arguments: str  # command-line arguments that read a file
-    help: str  # of the command that trains it
 
 
 KINDS = {
@@ -299,7 +251,6 @@ KINDS = {
         decoding=DecodingSettings(beams=5),
         pipeline_tag="translation",
         file_arguments="--file texts.txt",
-        help=TRANSLATE_HELP,
     ),
     "summarize": Kind(
         settings=SummarizeSettings,
@@ -307,6 +258,5 @@ KINDS = {
         decoding=DecodingSettings(beams=4, no_repeat_ngram=3),
         pipeline_tag="summarization",
         file_arguments="article.txt",
-        help=SUMMARIZE_HELP,
     ),
 }

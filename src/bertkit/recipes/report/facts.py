@@ -7,10 +7,10 @@ from typing import Any, get_args
 
 from bertkit.base.errors import BertkitError, InputError, MissingFileError, storage_errors
 from bertkit.base.progress import announce
+from bertkit.base.wings import TEXT_TASKS
 from bertkit.checkpoints.formats import describe_model, name_model
 from bertkit.checkpoints.run_folder import METRICS_FILE, RUN_FOLDER, list_checkpoints
 from bertkit.data.shards import MANIFEST, ShardSet
-from bertkit.decoders.seq2seq.settings import KINDS
 from bertkit.recipes.defaults import list_defaults
 from bertkit.recipes.finetune.card import SavedFineTuning
 from bertkit.recipes.finetune.run import SEEDS_FOLDER
@@ -43,15 +43,15 @@ class RunFacts:
 
     @property
     def task(self) -> str | None:
-        """The task of a fine-tuning, or the kind of an encoder-decoder; None for pre-training."""
+        """The task of a fine-tuning, or what a model that writes is for; None for pre-training."""
         stored = self.record.settings
         task = stored.get("task", stored.get("kind"))
         return None if task is None else str(task)
 
     @property
-    def is_encoder_decoder(self) -> bool:
-        """Whether the run trains an encoder-decoder."""
-        return self.task in KINDS
+    def writes_texts(self) -> bool:
+        """Whether the run trains a model that writes texts."""
+        return self.task in TEXT_TASKS
 
     @property
     def objective(self) -> ObjectiveName:
@@ -112,7 +112,7 @@ def read_facts(path: Path, data: Path | None = None) -> RunFacts:
             f"{path} is of `bertkit {facts.kind}`; data is for pre-training runs; leave it out"
         )
     output = run.folder.parent
-    if facts.is_encoder_decoder or not (output / METRICS_FILE).is_file():
+    if facts.writes_texts or not (output / METRICS_FILE).is_file():
         return facts
     return replace(facts, result=SavedFineTuning.read(output))
 

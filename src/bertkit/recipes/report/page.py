@@ -6,6 +6,7 @@ from pathlib import Path
 from shlex import quote
 
 from bertkit.base.errors import BertkitError, InputError, storage_errors
+from bertkit.base.wings import TEXT_TASKS
 from bertkit.checkpoints.huggingface import WEIGHTS_FILE
 from bertkit.decoders.generation.generator import Generator
 from bertkit.decoders.generation.settings import GeneratorSettings
@@ -265,10 +266,10 @@ def describe_number(number: float) -> str:
 def summarize(facts: RunFacts) -> str:
     """Summarize the run in a few sentences."""
     history = facts.history
-    if facts.is_encoder_decoder:
+    if facts.task in TEXT_TASKS:
         start = facts.settings.get("model")
         initial = "from random weights" if start is None else f"starting from {start}"
-        made = f"An encoder-decoder trained to {facts.task}, {initial}"
+        made = f"{TEXT_TASKS[facts.task].model}, {initial}"
     elif facts.task is not None:
         made = f"{facts.initial_model}, fine-tuned for the task {facts.task}"
     elif facts.record.settings.get("start_from"):
@@ -370,7 +371,7 @@ def list_sizes(facts: RunFacts) -> dict[str, str | float]:
 def list_commands(facts: RunFacts) -> list[str]:
     """Return commands for the next steps with the run."""
     run, output = quote(str(facts.run.folder)), quote(str(facts.run.folder.parent))
-    if facts.is_encoder_decoder and facts.is_finished:
+    if facts.writes_texts and facts.is_finished:
         return [f"bertkit {facts.task} {output} --help"]
     if facts.task is not None and facts.result is None:
         return ["bertkit finetune --help"]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from tests.closeness import assert_close, close
-from tests.unit.inference.decoding.tables import END, TableSequences
+from tests.unit.decoders.decoding.tables import END, TableSequences
 
 from bertkit.base.errors import InputError, NonFiniteError, SettingsError
 from bertkit.decoders.decoding.beam import DecodingLimits, DecodingSource

@@ -16,7 +16,7 @@ from bertkit.decoders.generation.extractive import (
     find_centrality,
     normalize,
 )
-from bertkit.decoders.generation.sentence_selection import SameDirection
+from bertkit.decoders.generation.sentence_selection import CosineRedundancy
 from bertkit.decoders.generation.settings import SummarySettings
 from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.pipeline import Window
@@ -158,7 +158,7 @@ def test_many_sentences_need_no_matrix():
     directions = normalize(np.ones((20_000, 8), np.float32))
     tracemalloc.start()
     centrality = find_centrality(directions)
-    redundancy = SameDirection(directions, 0.3)
+    redundancy = CosineRedundancy(directions, 0.3)
     redundancy.add(0)
     assert redundancy.penalties().shape == centrality.shape
     assert tracemalloc.get_traced_memory()[1] < 4 << 20

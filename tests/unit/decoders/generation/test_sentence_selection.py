@@ -3,23 +3,27 @@
 import numpy as np
 from tests.closeness import close
 
-from bertkit.decoders.generation.sentence_selection import Room, SameDirection, select_sentences
+from bertkit.decoders.generation.sentence_selection import (
+    CosineRedundancy,
+    SummaryLimits,
+    select_sentences,
+)
 
 DIRECTIONS = np.array([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8], [0.0, 1.0]], dtype=np.float32)
 RELEVANCE = np.array([0.9, 0.8, 0.5, 0.2])
 
 
-def choose(weight: float, room: Room, words=(5, 5, 5, 5)):
-    redundancy = SameDirection(DIRECTIONS, weight)
+def choose(weight: float, room: SummaryLimits, words=(5, 5, 5, 5)):
+    redundancy = CosineRedundancy(DIRECTIONS, weight)
     return select_sentences((1.0 - weight) * RELEVANCE, redundancy, words, room)
 
 
 def test_without_diversity_the_most_relevant_are_taken():
-    assert [one.index for one in choose(0.0, Room(3))] == [0, 1, 2]
+    assert [one.index for one in choose(0.0, SummaryLimits(3))] == [0, 1, 2]
 
 
 def test_with_diversity_what_repeats_comes_later():
-    taken = choose(0.5, Room(4))
+    taken = choose(0.5, SummaryLimits(4))
     assert [one.index for one in taken] == [0, 3, 1, 2]
     assert [one.similar_to for one in taken] == [None, 0, 0, 1]
     assert [one.similarity for one in taken] == close([0.0, 0.0, 0.8, 0.96], "float32")
@@ -34,7 +38,7 @@ def test_each_is_the_best_beside_those_before_it():
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         relevance = generator.random(9)
         taken = select_sentences(
-            (1 - weight) * relevance, SameDirection(vectors, weight), [1] * 9, Room(6)
+            (1 - weight) * relevance, CosineRedundancy(vectors, weight), [1] * 9, SummaryLimits(6)
         )
         for place, one in enumerate(taken):
             before = [other.index for other in taken[:place]]
@@ -49,17 +53,20 @@ def test_each_is_the_best_beside_those_before_it():
 
 
 def test_words_bound_a_summary():
-    assert [one.index for one in choose(0.0, Room(9, num_words=10))] == [0, 1]
-    assert [one.index for one in choose(0.0, Room(9, 10), words=(8, 9, 3, 2))] == [0, 3]
-    assert [one.index for one in choose(0.0, Room(9, 1), words=(8, 9, 3, 2))] == [3]
+    assert [one.index for one in choose(0.0, SummaryLimits(9, num_words=10))] == [0, 1]
+    assert [one.index for one in choose(0.0, SummaryLimits(9, 10), words=(8, 9, 3, 2))] == [0, 3]
+    assert [one.index for one in choose(0.0, SummaryLimits(9, 1), words=(8, 9, 3, 2))] == [3]
 
 
 def test_nothing_comes_of_nothing_and_no_more_than_there_is():
-    empty = SameDirection(np.empty((0, 2), np.float32), 0.5)
-    assert select_sentences(np.empty(0), empty, [], Room(3, 10)) == []
-    assert len(choose(0.5, Room(9))) == 4
+    empty = CosineRedundancy(np.empty((0, 2), np.float32), 0.5)
+    assert select_sentences(np.empty(0), empty, [], SummaryLimits(3, 10)) == []
+    assert len(choose(0.5, SummaryLimits(9))) == 4
 
 
 def test_of_equal_ones_the_first_is_taken():
-    same = SameDirection(np.ones((3, 1), np.float32), 0.3)
-    assert [one.index for one in select_sentences(np.ones(3), same, [1] * 3, Room(2))] == [0, 1]
+    same = CosineRedundancy(np.ones((3, 1), np.float32), 0.3)
+    assert [one.index for one in select_sentences(np.ones(3), same, [1] * 3, SummaryLimits(2))] == [
+        0,
+        1,
+    ]

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 from tests.closeness import close
+from tests.unit.decoders.small_rewriter import build_rewriter, save_rewriter
 from tests.unit.inference.small import save_small
-from tests.unit.inference.small_rewriter import build_rewriter, save_rewriter
 
 from bertkit.base.checksummed_json import write_checksummed_json
 from bertkit.base.errors import CheckpointError, DamagedFileError, InputError, SettingsError

@@ -3,9 +3,9 @@
 import json
 
 import pytest
+from tests.unit.decoders.small_encoder_decoder import save_encoder_decoder
+from tests.unit.decoders.small_rewriter import save_rewriter
 from tests.unit.inference.small import save_kind, save_small
-from tests.unit.inference.small_encoder_decoder import save_encoder_decoder
-from tests.unit.inference.small_rewriter import save_rewriter
 
 from bertkit.base.errors import CheckpointError, SettingsError
 from bertkit.cli.main import main

@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 from tests.closeness import assert_close
-from tests.unit.inference.small_encoder_decoder import save_encoder_decoder
+from tests.unit.decoders.small_encoder_decoder import save_encoder_decoder
 
 from bertkit.base.errors import CheckpointError, DamagedFileError, InputError, SettingsError
 from bertkit.decoders.decoding.settings import DecodingSettings

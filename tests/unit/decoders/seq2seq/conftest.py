@@ -1,7 +1,7 @@
 """Small files, made once."""
 
 import pytest
-from tests.unit.recipes.seq2seq.small import QUICK, SHORT, write_files
+from tests.unit.decoders.seq2seq.small import QUICK, SHORT, write_files
 
 from bertkit.decoders.seq2seq import run as recipe
 

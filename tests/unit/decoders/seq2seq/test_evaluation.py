@@ -6,7 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from tests.unit.recipes.seq2seq.small import SHORT, open_job
+from tests.unit.decoders.seq2seq.small import SHORT, open_job
 
 from bertkit.base.errors import InputError
 from bertkit.data.tables.settings import TableSettings

@@ -3,8 +3,7 @@
 import math
 
 import pytest
-from tests.unit.inference.small_causal import save_causal
-from tests.unit.recipes.seq2seq.small import (
+from tests.unit.decoders.seq2seq.small import (
     QUICK,
     SHORT,
     make_pairs,
@@ -12,6 +11,7 @@ from tests.unit.recipes.seq2seq.small import (
     save_encoder,
     write_sides,
 )
+from tests.unit.inference.small_causal import save_causal
 
 from bertkit.base.errors import CheckpointError
 from bertkit.decoders.generation.seq2seq_generator import GenerationCounts

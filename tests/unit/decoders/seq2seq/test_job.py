@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from tests.closeness import close
-from tests.unit.recipes.seq2seq.small import QUICK
+from tests.unit.decoders.seq2seq.small import QUICK
 
 from bertkit.decoders.seq2seq import job as rhythm
 from bertkit.decoders.seq2seq.job import (

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from tests.closeness import assert_close, close
-from tests.unit.recipes.seq2seq.small import (
+from tests.unit.decoders.seq2seq.small import (
     QUICK,
     SHORT,
     make_pairs,

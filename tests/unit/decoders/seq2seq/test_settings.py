@@ -40,6 +40,5 @@ def test_summaries_read_longer_texts_and_are_never_left_out():
 def test_each_kind_is_its_settings_own():
     for name, kind in KINDS.items():
         assert kind.settings.kind == name
-        assert f"bertkit finetune {name}" in kind.help
         metrics = WRITING_METRICS[name]
         assert metrics.best_by in metrics.measure(["a b c d"], ["a b c d"])

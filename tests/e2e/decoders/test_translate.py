@@ -7,7 +7,7 @@ from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
-from tests.unit.recipes.seq2seq.small import make_pairs, write_files, write_sides
+from tests.unit.decoders.seq2seq.small import make_pairs, write_files, write_sides
 
 from bertkit.base.extras import describe_install
 from bertkit.cli.main import main

@@ -1,10 +1,8 @@
-"""`bertkit translate` and `bertkit summarize`: texts from texts."""
+"""`bertkit translate`: translations of texts, or their scores beside references."""
 
 import sys
-from collections import deque
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,31 +10,17 @@ from cyclopts import Parameter
 
 from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.files import check_new_file, durable_file
-from bertkit.base.output import check_standard_output
 from bertkit.base.progress import ProgressBar, announce, show_progress
 from bertkit.base.settings import replace_surrogates
 from bertkit.cli.output import format_json, print_result
-from bertkit.cli.texts import (
-    NamedModel,
-    Words,
-    find_source,
-    legible,
-    list_problems,
-    open_result,
-    take_model_and_files,
-)
-from bertkit.data.problems import append_problems, check_unknown
+from bertkit.cli.texts import Words, find_source, legible, list_problems, open_result
+from bertkit.data.problems import append_problems
 from bertkit.data.tables.settings import TableSettings
 from bertkit.decoders.decoding.settings import DecodingOverrides
-from bertkit.decoders.generation.settings import SummarySettings
-from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.settings import LoadingSettings
-from bertkit.reports.text import format_metric, format_number
+from bertkit.reports.text import format_metric
 
 if TYPE_CHECKING:
-    from bertkit.decoders.generation.extractive import ExtractiveSummary, SummaryCounts
-    from bertkit.decoders.generation.seq2seq_generator import GeneratedText, GenerationCounts
-    from bertkit.decoders.generation.summarizer import Summarizer
     from bertkit.decoders.seq2seq.evaluation import GeneratedTexts, Scoring
 
 TRANSLATION_PROBLEMS = {
@@ -200,132 +184,3 @@ def describe_counts(work: "GeneratedTexts", *, is_file: bool) -> str:
     rate = counts.tokens_written / max(work.elapsed_seconds, 1e-9)
     written = f"{pluralize(counts.tokens_written, 'token')} generated, {rate:,.0f} per second"
     return append_problems(f"{counts.texts:,} translated, {written}", problems)
-
-
-SUMMARY_PROBLEMS = {
-    "empty": "without a sentence",
-    "whole": "with no more sentences than requested, left whole",
-    "limited": "whose summary was limited to 1,000 sentences",
-    "truncated": "sentences truncated because they are too long for the model",
-    "cut": "truncated because they are too long for the model",
-    "unfinished": "whose summary reached the maximum length",
-}
-SIMILARITY_CHARS = 18
-
-
-def summarize(
-    *inputs: Words,
-    model: NamedModel = None,
-    settings: SummarySettings = SummarySettings(),
-    table: TableSettings = TableSettings(),
-    embedding: EmbedderSettings = EmbedderSettings(),
-    decoding: DecodingOverrides = DecodingOverrides(),
-    why: bool = False,
-    json: bool = False,
-) -> None:
-    """Summarize texts: extract their most central sentences, or generate new ones.
-
-    Any encoder extracts the sentences that are nearest to all others, without training. A model of
-    `bertkit finetune summarize` generates a summary; with --num-answers, several per text, one per
-    line, the best first.
-
-    A plain text file is one text; in JSONL, CSV, TSV and Parquet, each row is one. All may be .gz,
-    .bz2 or .zst.
-
-    **Examples**
-
-        bertkit summarize article.txt --sentences 3
-
-        bertkit summarize all-MiniLM-L6-v2/ report.txt --words 100 --diversity 0.5 --why
-
-        bertkit summarize news/ articles.jsonl --text-column body --json
-
-        zcat speech.txt.gz | bertkit summarize run/ - --share 0.05
-
-    Args:
-        inputs: Files of texts, or - for standard input; of several arguments, the first is the
-            model, unless --model names it.
-        why: Show before each sentence its number in the text, its rank, its score, and its
-            similarity to the most similar sentence chosen before it.
-        json: Print one JSON object per text, with the same details and character positions.
-    """
-    check_standard_output()
-    model, files = take_model_and_files(inputs, model)
-    texts = SummarizedTexts(files, table)
-    from bertkit.decoders.generation.summarizer import load_summarizer
-
-    summarizer = load_summarizer(model, embedding, settings, decoding)
-    summaries, counts = stream_summaries(summarizer, texts, why=why)
-    with show_progress("Summarizing", None, is_hidden=sys.stdout.isatty()) as bar:
-        for summary in summaries:
-            file, row = texts.places.popleft()
-            if json:
-                facts = {"file": file, "row": row, "summary": summary.text, **asdict(summary)}
-                facts.pop("text", None)
-                sys.stdout.write(format_json(facts))
-            else:
-                place = file if row is None else f"{file}, row {row + 1}"
-                heading = "" if len(files) == 1 and row is None else f"{place}\n"
-                sys.stdout.write(legible(heading + describe_summary(summary, why=why)))
-            bar.advance(1)
-    check_unknown("the input", counts.unknown_tokens, counts.text_tokens)
-    problems = list_problems(counts, SUMMARY_PROBLEMS, num_undecodable=texts.num_undecodable)
-    if problems or counts.texts > 1:
-        announce(append_problems(f"{counts.texts:,} summarized", problems))
-
-
-class SummarizedTexts:
-    """The texts of some files, and where they came from until their summaries are there."""
-
-    def __init__(self, files: list[str], table: TableSettings) -> None:
-        from bertkit.data.tables.texts import open_texts
-
-        self._files, self._table = files, table
-        # file and row, from 0, of those without a summary yet; no row if the file is the text
-        self.places: deque[tuple[str, int | None]] = deque()
-        self.num_undecodable = 0
-        for file in files:
-            open_texts(file, table)  # an error comes before a model is loaded
-
-    def __iter__(self) -> Iterator[str]:
-        """Yield one text after the other."""
-        from bertkit.data.tables.texts import read_documents
-
-        for file in self._files:
-            for document in read_documents(file, self._table):
-                self.places.append((document.name, document.row))
-                self.num_undecodable += document.is_undecodable
-                yield document.text
-
-
-def stream_summaries(
-    summarizer: "Summarizer", texts: SummarizedTexts, *, why: bool
-) -> "tuple[Iterator[ExtractiveSummary | GeneratedText], SummaryCounts | GenerationCounts]":
-    """Return a stream of summaries, and the counts that it updates."""
-    from bertkit.decoders.generation.extractive import SummaryCounts
-    from bertkit.decoders.generation.seq2seq_generator import GenerationCounts
-    from bertkit.decoders.generation.summarizer import AbstractiveSummarizer
-
-    if isinstance(summarizer, AbstractiveSummarizer):
-        if why:
-            raise SettingsError("--why is for extracted sentences; this model generates its own")
-        return summarizer.stream(texts, counts=(written := GenerationCounts())), written
-    counts = SummaryCounts()
-    return summarizer.stream(texts, counts=counts), counts
-
-
-def describe_summary(summary: "ExtractiveSummary | GeneratedText", *, why: bool) -> str:
-    """Show a summary: a sentence a line, or the generated summaries, best first."""
-    from bertkit.decoders.generation.extractive import ExtractiveSummary
-
-    if not isinstance(summary, ExtractiveSummary):
-        return "".join(f"{one.text}\n" for one in (summary, *summary.others))
-    lines = []
-    for sentence in summary.sentences:
-        reasons = f"{sentence.number:6,} {sentence.rank:4,}. {format_number(sentence.score):>8}"
-        if sentence.similar_to is None:
-            reasons += " " * SIMILARITY_CHARS
-        else:
-            reasons += f"{format_number(sentence.similarity):>8} to {sentence.similar_to:<6,}"
-        lines.append(f"{reasons}  {sentence.text}" if why else sentence.text)
-    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,103 @@
+"""`bertkit generate`: continuations of texts."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bertkit.base.errors import SettingsError
+from bertkit.base.output import check_standard_output
+from bertkit.base.settings import replace_surrogates
+from bertkit.cli.output import print_result
+from bertkit.cli.texts import Words, find_size, gather_texts, legible, stream_results
+from bertkit.decoders.decoding.settings import check_seed
+from bertkit.decoders.generation.settings import GeneratorSettings
+from bertkit.inference.settings import LoadingSettings
+
+if TYPE_CHECKING:
+    from bertkit.decoders.generation.generator import ContinuedText, Generator
+
+
+def generate(
+    model: str,
+    /,
+    *prompts: Words,
+    file: Path | None = None,
+    settings: GeneratorSettings = GeneratorSettings(),
+    stream: bool | None = None,
+    loading: LoadingSettings = LoadingSettings(),
+    json: bool = False,
+) -> None:
+    """Continue a text with a left-to-right model.
+
+    Uses greedy search by default, beam search with --beams, and sampling with --sample. Generation
+    ends at the end token, or after --max-tokens.
+
+    **Examples**
+
+        bertkit generate gpt/ "The cats are very active and fast, they have strong" --max-tokens 20
+
+        bertkit generate gpt/ "She opened the door" --sample --top-p 0.9 --num-answers 3 --seed 7
+
+        bertkit generate gpt/ "It was" --beams 4 --no-repeat-ngram 3
+
+        bertkit generate gpt/ --file beginnings.txt --json
+
+        bertkit generate gpt/ ""
+
+    Args:
+        model: A run of `bertkit pretrain --objective causal`, its model folder, or the id of such a
+            model of the Hub.
+        prompts: Texts to continue; an empty one starts from nothing; - reads standard input, one
+            text per line.
+        file: File with one text per line.
+        stream: Print tokens as they are generated; by default in a terminal, for one text and one
+            answer without beams.
+        json: Print one JSON object per text.
+    """
+    check_standard_output()
+    is_single = len(prompts) == 1 and prompts[0] != "-" and file is None
+    can_stream = is_single and not json and settings.beams == settings.num_answers == 1
+    if stream and not can_stream:
+        raise SettingsError(
+            "--stream is for one text and one answer, without --beams, --file and --json; remove it"
+        )
+    check_seed(settings, settings.seed)
+    from bertkit.decoders.generation.generator import Generator
+
+    prompts = replace_surrogates(prompts)
+    named = gather_prompts(prompts, file)
+    generator = Generator.load(model, loading).with_options(settings)
+    if stream or (stream is None and can_stream and sys.stdout.isatty()):
+        write_live(generator, prompts[0])
+        return
+    is_watched = is_single or sys.stdout.isatty()  # the printed results show the progress
+    size = find_size(prompts, file)
+    for result in stream_results(generator, named, "Writing", size, is_hidden=is_watched):
+        print_result(result, describe_continuation, json=json)
+
+
+def gather_prompts(prompts: Sequence[str], file: Path | None) -> Iterator[tuple[str, str]]:
+    """Yield all texts with their names; an empty text is valid as an argument."""
+    if prompts and "-" not in prompts and file is None:
+        return ((f"text {number}", text) for number, text in enumerate(prompts, start=1))
+    return gather_texts(prompts, file)
+
+
+def write_live(generator: "Generator", prompt: str) -> None:
+    """Print the prompt, then tokens as they are generated; if it is too long, print nothing."""
+    pieces = generator.stream_words(prompt)
+    first = next(pieces)
+    for piece in chain([prompt, first], pieces):
+        sys.stdout.write(legible(piece))
+        sys.stdout.flush()
+    sys.stdout.write("\n")
+
+
+def describe_continuation(result: "ContinuedText") -> str:
+    """Describe the text, or each of several answers to its beginning."""
+    if len(result.answers) == 1:
+        return legible(result.text)
+    lines = [result.prompt, *(f"  {one.score:6.2f} {one.text.strip()}" for one in result.answers)]
+    return legible("\n".join(lines))

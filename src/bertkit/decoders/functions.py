@@ -1,0 +1,169 @@
+"""Functions of `import bertkit` that write texts, or train a model that does."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import SkipValidation
+
+from bertkit.api.inputs import choose_output, take_documents
+from bertkit.api.kept import LAST_LOADED
+from bertkit.api.language import load_pipeline, takes_texts
+from bertkit.api.settings import Call, TextsCall, divide
+from bertkit.api.training import Texts, TrainCall
+from bertkit.base.settings import select
+from bertkit.data.input_files import name_input
+from bertkit.data.tables.rows import Table
+from bertkit.data.tables.settings import TableSettings
+from bertkit.decoders.decoding.settings import DecodingOverrides
+from bertkit.decoders.generation.extractive import CentralSummarizer, ExtractiveSummary
+from bertkit.decoders.generation.generator import ContinuedText, Generator
+from bertkit.decoders.generation.seq2seq_generator import (
+    GeneratedText,
+    Seq2SeqGenerator,
+    Translator,
+)
+from bertkit.decoders.generation.settings import GeneratorSettings, SummarySettings
+from bertkit.decoders.generation.summarizer import AbstractiveSummarizer, load_summarizer
+from bertkit.decoders.seq2seq.examples import Pairs
+from bertkit.decoders.seq2seq.run import PairFiles, train_seq2seq
+from bertkit.decoders.seq2seq.settings import KINDS
+from bertkit.inference.embeddings.settings import EmbedderSettings
+from bertkit.inference.pipeline import Pipeline
+from bertkit.inference.settings import LoadingSettings
+from bertkit.training.log import observe
+
+GENERATORS: Mapping[str, type[Seq2SeqGenerator]] = {
+    "translate": Translator,
+    "summarize": AbstractiveSummarizer,
+}
+
+
+class GenerateCall(GeneratorSettings, LoadingSettings, TextsCall):
+    """The keyword arguments of `generate`."""
+
+    model: SkipValidation[str | Path | Generator]
+
+
+@takes_texts(GenerateCall)
+def generate(call: GenerateCall) -> Pipeline[str, ContinuedText]:
+    """Continue texts with a left-to-right model.
+
+    Args:
+        texts: one text, which may be empty; or a list of texts, a data frame, or the `Path` of a
+            file.
+        model: a run of `bertkit pretrain` with objective causal, its model folder, the id of such
+            a model of the Hub, or a `Generator`.
+        text_column: column of the texts, if they are rows or a file has several.
+
+    Further keyword arguments: fields of `GeneratorSettings` and `LoadingSettings`.
+
+    Returns:
+        A `ContinuedText` with `text` and `answers`; for several texts, a list.
+
+    Raises:
+        BertkitError: as in `Generator.load` and `Generator.stream`.
+
+    Examples:
+        >>> bertkit.generate("The captain looked at", model="gpt/").text  # doctest: +SKIP
+        'The captain looked at the sea.'
+    """
+    return load_pipeline(Generator, call.model, call, GeneratorSettings)
+
+
+class TranslateCall(DecodingOverrides, TableSettings, LoadingSettings, Call):
+    """The keyword arguments of `translate`."""
+
+    model: SkipValidation[str | Path | Translator]
+
+
+@takes_texts(TranslateCall)
+def translate(call: TranslateCall) -> Pipeline[str, GeneratedText]:
+    """Translate texts with a model of `bertkit.finetune("translate", …)`.
+
+    Args:
+        texts: one text; or a list of texts, a data frame, or the `Path` of a file.
+        model: the model's folder, the id of such a model of the Hub, or a `Translator`.
+
+    Further keyword arguments: fields of `LoadingSettings`, of `TableSettings`, which say how to
+    read the texts, and decoding settings; of these, those that aren't given come from the model's
+    folder.
+
+    Returns:
+        A `GeneratedText` with `text` and `score`; for several texts, a list.
+
+    Raises:
+        BertkitError: as in `Translator.load` and `Translator.stream`.
+
+    Examples:
+        >>> bertkit.translate("Zwei Hunde spielen.", model="de-en/").text  # doctest: +SKIP
+        'Two dogs are playing.'
+    """
+    return load_pipeline(Translator, call.model, call, DecodingOverrides)
+
+
+class SummarizeCall(SummarySettings, DecodingOverrides, TableSettings, EmbedderSettings, Call):
+    """The keyword arguments of `summarize`."""
+
+    model: SkipValidation[str | Path | None] = None
+
+
+@takes_texts(SummarizeCall, take_documents)
+def summarize(call: SummarizeCall) -> Pipeline[str, ExtractiveSummary | GeneratedText]:
+    """Summarize texts: extract their most central sentences, or generate new ones.
+
+    Any encoder extracts sentences, without training; a model of
+    `bertkit.finetune("summarize", …)` writes.
+
+    Args:
+        texts: one text; or a list of texts, a data frame, or the `Path` of a file. A plain text
+            file is one text.
+        model: a model folder, a run, or the id of a model of the Hub; by default the model that
+            comes with bertkit.
+
+    Further keyword arguments: fields of `SummarySettings`, `EmbedderSettings` and `TableSettings`,
+    which say how to read the texts, and for a model that writes decoding settings.
+
+    Returns:
+        An `ExtractiveSummary` or, of a model that writes, a `GeneratedText`; both have `text`. For
+        several texts, a list.
+
+    Raises:
+        SettingsError: a setting is for another kind of model.
+        BertkitError: the texts can't be read, or the model can't be loaded.
+
+    Examples:
+        >>> text = "Cats sleep all day. My cat sleeps in the sun all day. Rain fell on Monday."
+        >>> bertkit.summarize(text, sentences=1).text
+        'My cat sleeps in the sun all day.'
+    """
+    embedding = select(EmbedderSettings, call)
+    folder = CentralSummarizer.find(call.model, embedding.revision).path
+    embedding = embedding.model_copy(update={"revision": None})
+    options = select(SummarySettings, call), select(DecodingOverrides, call)
+    summarizer: Pipeline[str, Any]
+    summarizer = LAST_LOADED.take(load_summarizer, [folder], embedding, *options)
+    return summarizer
+
+
+def finetune_pairs(task: str, values: Mapping[str, Any]) -> Seq2SeqGenerator:
+    """Train a model that writes, as `bertkit.finetune` for such a task, and load it."""
+    if (model := values.get("model")) is not None:
+        values = {**values, "model": str(model)}
+    call, settings = divide(values, "finetune", TrainCall, KINDS[task].settings)
+    place = choose_output(call.output, task)
+    pairs = PairFiles(_take_pairs(call.train), None if call.dev is None else _take_pairs(call.dev))
+    with observe(call.on_step, call.on_evaluation):
+        train_seq2seq(pairs, place, settings)
+    return GENERATORS[task].load(place, device=settings.device)
+
+
+def _take_pairs(given: Texts) -> Pairs:
+    """Return the files of pairs, or rows that can be read more than once."""
+    if isinstance(given, str | Path):
+        return (Path(name_input(given)),)
+    if isinstance(given, list | tuple):
+        names = [one for one in given if isinstance(one, str | Path)]
+        if names and len(names) == len(given):
+            return tuple(Path(name_input(name)) for name in names)
+    return list(given) if isinstance(given, tuple | Iterator) else cast("Table", given)

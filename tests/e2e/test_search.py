@@ -142,14 +142,14 @@ def test_errors_are_one_line(model, corpus, capsys):
 
 
 def test_an_interrupted_index_goes_on_with_the_same_command(model, corpus, capsys, monkeypatch):
-    embed_rest = embed_run._embed_rest
+    show_progress = embed_run.show_progress
 
-    def stop(*arguments):
+    def stop(*arguments, **options):
         signal.raise_signal(signal.SIGTERM)
-        return embed_rest(*arguments)
+        return show_progress(*arguments, **options)
 
     with monkeypatch.context() as patches:
-        patches.setattr(embed_run, "_embed_rest", stop)
+        patches.setattr(embed_run, "show_progress", stop)
         out, err = run(capsys, "search", model, "--corpus", corpus, "a hat", code=75)
     assert out == ""
     assert "the same command resumes" in err

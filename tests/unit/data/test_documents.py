@@ -30,15 +30,6 @@ def test_documents_and_groups_of_plain_text(folder):
     assert corpus.report.summary_lines() == []
 
 
-@pytest.mark.parametrize(
-    "content", ["\ufeff" + TEXT, TEXT.replace("\n", "\r\n"), "\n\n " + TEXT.strip()]
-)
-def test_marks_line_ends_and_blank_lines_change_nothing(folder, content):
-    documents, report = read(write(folder / "a.txt", content))
-    assert documents == DOCUMENTS
-    assert report.counts == {}
-
-
 def test_a_file_that_vanishes_is_counted(folder):
     path = write(folder / "a.txt", TEXT)
     write(folder / "b.txt", TEXT)
@@ -165,13 +156,6 @@ def test_a_record_of_the_most_bytes_is_read(folder, monkeypatch, end):
     assert report == ReadReport()
 
 
-def test_another_field_is_read(folder):
-    path = write(folder / "a.jsonl", '{"body": "Here."}\n')
-    assert read(path, text_column="body")[0] == [("Here.",)]
-    path = write_parquet(folder / "b.parquet", body=["There."])
-    assert read(path, text_column="body")[0] == [("There.",)]
-
-
 def standard_input(monkeypatch, content: bytes) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
 
@@ -269,13 +253,6 @@ def test_progress_adds_up_to_the_bytes_on_disk(folder):
     assert sum(seen) == close(corpus.size_bytes, within=8)
 
 
-TEXT_OF = {
-    "text": b"One.\nTwo.\n",
-    "jsonl": b'{"text": "One.\\nTwo."}',
-    "mediawiki": b"<m><page><text>One.\nTwo.</text></page></m>",
-}
-
-
 def test_texts_in_memory_are_documents():
     source = memory_source(["One.\nTwo.", "", "Three.\0"])
     corpus = open_corpus([source], ReaderSettings())
@@ -286,16 +263,6 @@ def test_texts_in_memory_are_documents():
     assert corpus.report.counts == {"empty-document": 1, "nul": 1}
     assert corpus.size_bytes == 16
     assert memory_source(["One.", "Two."]).sha256 != memory_source(["One.T", "wo."]).sha256
-
-
-@pytest.mark.parametrize("name", ["text", "jsonl", "parquet", "mediawiki"])
-def test_every_reader_takes_its_source_by_name(folder, name):
-    path = folder / "any.name"
-    if name == "parquet":
-        write_parquet(path, text=["One.\nTwo."])
-    else:
-        write(path, TEXT_OF[name])
-    assert read(path, format=name) == ([("One.", "Two.")], ReadReport())
 
 
 def test_noise_is_no_text(folder):

@@ -145,11 +145,6 @@ def test_a_link_to_nothing_is_left_for_reading_to_count(books):
     assert names(books / "gone.txt") == ["books/gone.txt"]
 
 
-def test_a_pipe_has_no_size(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    assert find_sources([str(tmp_path / "pipe")], ReaderSettings())[0].size_bytes is None
-
-
 def test_a_folder_that_cannot_be_listed_is_an_error(books, monkeypatch):
     def refuse(path):
         raise PermissionError(13, "Permission denied", str(path))
@@ -195,8 +190,3 @@ def test_the_name_tells_the_format(tmp_path, name, expected):
     path = tmp_path / name
     path.touch()
     assert find_sources([str(path)], ReaderSettings())[0].format == expected
-
-
-def test_a_chosen_format_wins(books):
-    sources = find_sources([str(books), "-"], ReaderSettings(format="jsonl"))
-    assert {source.format for source in sources} == {"jsonl"}

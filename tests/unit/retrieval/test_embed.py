@@ -7,6 +7,8 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +42,6 @@ from bertkit.base.errors import (
 )
 from bertkit.base.output import open_output
 from bertkit.data.tables.text_files import open_text_files
-from bertkit.data.tables.texts import TextRow
 from bertkit.inference.pipeline import Window
 from bertkit.retrieval import embed as run_module
 from bertkit.retrieval.embed import VECTOR_WRITERS, EmbedResult, embed, embed_lines, format_rows
@@ -517,16 +518,15 @@ def test_a_row_that_is_no_text_ends_it_with_a_message(embedder, tmp_path, monkey
 
 def test_vectors_that_are_not_finite_are_refused(embedder, source, tmp_path, monkeypatch):
     use_engine(monkeypatch, embedder)
-    broken = np.ones((WINDOW_TEXTS, 8), np.float32)
-    broken[3, 2] = np.nan
-    monkeypatch.setattr(
-        type(embedder),
-        "stream_windows",
-        lambda *_: iter([Window(None, rows) for rows in (np.ones((8, 8), np.float32), broken)]),
-    )
-    monkeypatch.setattr(
-        run_module, "_note_rows", lambda _, kept: kept.extend([TextRow("", 1)] * 16) or []
-    )
+
+    def stream(_: object, texts: Iterable[object], __: object) -> Iterator[Window]:
+        texts = iter(texts)
+        for number in range(2):
+            rows = np.ones((len(list(islice(texts, WINDOW_TEXTS))), 8), np.float32)
+            rows[3, 2] = np.nan if number else 1
+            yield Window(None, rows)
+
+    monkeypatch.setattr(type(embedder), "stream_windows", stream)
     lines: list[str] = []
     with pytest.raises(NonFiniteError, match="of row 12 has NaN or infinity; try --precision"):
         embed_lines(embedder, open_text_files(source), lines.append)

@@ -107,14 +107,6 @@ def test_numbers_that_are_missing_are_null_in_every_table(tmp_path, name):
     assert texts(path, format=name[2:]) == ["one", "two", ""]
 
 
-@pytest.mark.parametrize("line", ['{"text": "a"', '["a"'])
-def test_texts_are_refused_where_records_are(tmp_path, line):
-    path = write(tmp_path, "a.jsonl", f'{{"text": "a"}}\n{line}\n')
-    with pytest.raises(InputError, match="row 2 isn't JSON"):
-        texts(path)
-    assert read(path)[1].num_broken == 1
-
-
 @pytest.mark.parametrize("num_rows", [3, 300])
 def test_rows_that_would_lose_characters_are_refused(tmp_path, num_rows):
     rows = "".join(f"Schön {n},x\n" for n in range(num_rows))
@@ -135,13 +127,6 @@ def test_a_file_of_json_in_another_encoding_is_refused(tmp_path):
     rows = [{"text": f"Schön {n}", "label": "x"} for n in range(9)]
     content = json.dumps(rows, ensure_ascii=False).encode("latin-1")
     refuse(write(tmp_path, "a.json", content), r"9 of 10 lines .* byte 15 \(0xF6\)")
-
-
-def test_many_damaged_rows_end_the_reading_early(tmp_path):
-    rows = "Schön ist es auf der Welt zu sein.\n" * 5000
-    path = write(tmp_path, "a.txt", rows.encode("latin-1"))
-    with pytest.raises(InputError, match=r"100 of the first 100 lines \(100\.0 %\) aren't UTF-8"):
-        texts(path)
 
 
 def test_a_wrong_encoding_is_told(tmp_path):

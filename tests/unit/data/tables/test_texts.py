@@ -17,7 +17,7 @@ from tests.unit.data.corpora import COMPRESS
 
 from bertkit.base.errors import BertkitError, InputError, MissingFileError, StorageError
 from bertkit.data.tables import decoder
-from bertkit.data.tables.decoder import MAX_ROW_BYTES, RowDecoder
+from bertkit.data.tables.decoder import MAX_ROW_BYTES
 from bertkit.data.tables.settings import TableSettings
 from bertkit.data.tables.texts import open_texts
 
@@ -114,20 +114,6 @@ def test_bytes_that_are_not_utf8_are_replaced_and_counted_once_a_row(tmp_path, n
     assert table.num_undecodable == 2  # counted anew
 
 
-def test_halves_of_characters_are_replaced_and_counted(tmp_path):
-    table = open_texts(write(tmp_path, "a.jsonl", b'"a\\ud83d"\n"\\ud83d\\ude00"\n'))
-    assert [row.text for row in table.rows()] == ["a\ufffd", "\N{GRINNING FACE}"]
-    assert table.num_undecodable == 1
-
-
-def test_a_cell_may_have_lines_and_is_one_row(tmp_path):
-    texts = ["one\ntwo", "three\r\nfour", "", "end"]
-    table = open_texts(write(tmp_path, "a.csv", write_csv(texts, lineterminator="\n")))
-    assert [row.text for row in table.rows()] == texts
-    tsv = b'text\n"She\n"quoted" it\n'
-    assert read(write(tmp_path, "a.tsv", tsv)) == ['"She', '"quoted" it']
-
-
 def test_the_field_is_the_only_one_or_text_or_the_named_one(tmp_path):
     two = {
         "a.csv": b"id,body\n1,x\n",
@@ -183,14 +169,6 @@ def test_a_record_with_more_or_fewer_cells_is_named(tmp_path):
     refuse(write(tmp_path, "a.tsv", b"a\ttext\n1\n"), r"row 1 has 1 cell where there are 2 columns")
 
 
-@pytest.mark.parametrize("mark", [";", "|", "\t"])
-def test_another_separator_is_told_by_the_header(tmp_path, mark):
-    content = f"id{mark}text\n1{mark}x, y\n".encode()
-    assert read(write(tmp_path, "a.csv", content)) == ["x, y"]
-    assert read(write(tmp_path, "b.csv", content), delimiter=mark) == ["x, y"]
-    refuse(write(tmp_path, "c.csv", content[:-1] + b"\nx\n"), r"c\.csv, row 2 has 1 cell where")
-
-
 def test_a_quote_that_is_never_closed_is_named_and_takes_no_memory(tmp_path, monkeypatch):
     path = write(tmp_path, "a.csv", b'text\nx\n"y\n' + b"z\n" * 5000)
     refuse(path, r"a\.csv, row 2 isn't CSV \(unexpected end of data\); a cell that begins")
@@ -232,15 +210,6 @@ def test_a_long_row_is_read_and_one_byte_more_is_not(tmp_path, monkeypatch):
     assert MAX_ROW_BYTES == 16 << 20
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.csv"])
-def test_what_is_cut_short_is_an_error_after_the_rows_that_came(tmp_path, name):
-    content = gzip.compress(FILES[name] * 1)
-    path = write(tmp_path, f"{name}.gz", content[:-9])
-    refuse(path, rf"{name}\.gz is damaged or cut short after row \d \(it ends too early\); cr")
-    path.write_bytes(b"no gzip at all")
-    refuse(path, r"isn't compressed as \.gz says, but is text; give it a name without \.gz, or cre")
-
-
 @pytest.mark.parametrize(
     ("content", "match"),
     [
@@ -253,11 +222,6 @@ def test_what_is_cut_short_is_an_error_after_the_rows_that_came(tmp_path, name):
 )
 def test_parquet_that_is_no_table_of_texts(tmp_path, content, match):
     refuse(write(tmp_path, "a.parquet", content), match)
-
-
-def test_parquet_that_was_packed_and_cut_short(tmp_path):
-    packed = gzip.compress(FILES["a.parquet"])
-    refuse(write(tmp_path, "a.parquet.gz", packed[:-9]), r"damaged or cut short after row 0 \(")
 
 
 def test_what_is_no_text_is_refused(tmp_path):
@@ -320,14 +284,3 @@ def test_the_same_input_is_known_again_and_another_one_is_not(tmp_path):
     os.utime(path, ns=(changed_ns, changed_ns))
     assert open_texts(path).identity() == identity
     assert open_texts(path, TableSettings(format="csv")).identity() != identity
-
-
-def test_a_decoder_counts_a_row_once():
-    decoder = RowDecoder("a")
-    decoder.decode(b"\xff")
-    decoder.decode(b"\xff")
-    decoder.replace_surrogates("\ud800")
-    assert decoder.report.num_undecodable == 1
-    decoder.finish_row()
-    decoder.decode(b"\xff")
-    assert decoder.report.num_undecodable == 2

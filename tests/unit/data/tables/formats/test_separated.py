@@ -127,11 +127,6 @@ def test_cells_that_are_quoted_later_are_told(tmp_path, capsys):
     assert "1 row looks quoted" in capsys.readouterr().err
 
 
-def test_quotes_are_text_in_tsv(tmp_path):
-    path = write(tmp_path, "a.tsv", 'text\tlabel\n"a\t1\n"b"c\t2\n')
-    assert texts_of(path)[0] == ['"a', '"b"c']
-
-
 @settings(max_examples=40)
 @given(st.lists(st.tuples(TEXTS, TEXTS), max_size=8), st.data())
 def test_broken_rows_cost_no_other(tmp_path_factory, rows, data):

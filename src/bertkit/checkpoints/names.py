@@ -56,14 +56,6 @@ BERT_NAMES: dict[str, tuple[str, ...]] = {
     ),
     "masked_lm.bias": ("cls.predictions.bias",),
 }
-# A head that only bertkit has: two bidirectional LSTM layers, under torch's own names.
-LSTM_NAMES: dict[str, tuple[str, ...]] = {
-    f"lstm.{kind}_{source}_l{layer}{way}": (f"lstm.{kind}_{source}_l{layer}{way}",)
-    for kind in ("weight", "bias")
-    for source in ("ih", "hh")
-    for layer in range(2)
-    for way in ("", "_reverse")
-}
 
 # Tied tensors that some files store a second time under these names.
 COPIES = {
@@ -81,10 +73,9 @@ PARTS = {
     "cls.seq_relationship": "next_sentence",
     "classifier": "classifier",
     "qa_outputs": "qa_outputs",
-    "lstm": "lstm",
 }
 # Parts that are ignored by models that don't use them.
-HEADS = ("pooler", "masked_lm", "next_sentence", "classifier", "qa_outputs", "lstm")
+HEADS = ("pooler", "masked_lm", "next_sentence", "classifier", "qa_outputs")
 
 # Names of layer norms in older files, such as `bert-base-uncased`.
 OLD_NORMS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
@@ -127,7 +118,7 @@ def show(name: str) -> str:
 def their_names(name: str) -> tuple[str, ...]:
     """Return the foreign names for one of our names."""
     if not name.startswith("encoder.layers."):
-        return LSTM_NAMES[name] if name in LSTM_NAMES else BERT_NAMES[name]
+        return BERT_NAMES[name]
     layer, _, rest = name.removeprefix("encoder.layers.").partition(".")
     return tuple(their.format(layer=layer) for their in BERT_NAMES[f"{LAYER}.{rest}"])
 

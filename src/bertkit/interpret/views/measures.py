@@ -192,9 +192,7 @@ def _find_gradients(
         assert found is not None  # every pass has a loss, or none has
         return found
 
-    # cuDNN can't backpropagate through an LSTM in evaluation mode; some heads have one.
-    with torch.backends.cudnn.flags(enabled=False):
-        return importance_by_gradient(inspected.model, [loss])
+    return importance_by_gradient(inspected.model, [loss])
 
 
 def _find_kind(outcome: Outcome) -> str:

@@ -250,6 +250,13 @@ class BertConfig(ModelConfig):
             value = (self.model_extra or {}).get(name)
             if value not in harmless:
                 raise ValueError(f"{name}={value!r:.80} isn't supported: bertkit's BERT {reason}")
+        head = (self.model_extra or {}).get(FEATURE_HEAD)
+        if isinstance(head, dict) and head.get("lstm_hidden") is not None:
+            raise ValueError(
+                f"{FEATURE_HEAD} has a BiLSTM (lstm_hidden={head['lstm_hidden']!r:.20}), which"
+                " isn't supported; train the task again without it (`bertkit study features`"
+                " compares such heads)"
+            )
         return self
 
     @classmethod

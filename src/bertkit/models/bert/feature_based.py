@@ -1,18 +1,16 @@
-"""Heads that only bertkit has: on several layers, on the mean of the tokens, or with a BiLSTM.
+"""Heads that only bertkit has: on several layers, or on the mean or maximum of the tokens.
 
-Source: Devlin et al. 2018, section 5.3, for a BiLSTM on the states of a frozen encoder; Reimers and
+Source: Devlin et al. 2018, section 5.3, for several layers of a frozen encoder; Reimers and
 Gurevych 2019, "Sentence-BERT", section 3, for means and maxima of the tokens.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Mapping
+from typing import Any, Literal, Self
 
 import torch
-from jaxtyping import Float, Int
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from jaxtyping import Float
+from pydantic import BaseModel, ConfigDict, model_validator
 from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence
 
 from bertkit.base.errors import SettingsError
 from bertkit.base.settings import validate
@@ -24,95 +22,36 @@ from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
 from bertkit.models.bert.encoder import BertEncoder, summary_tokens
 from bertkit.models.bert.fine_tuning import ClassifierBert, Scored, classifier_dropout
 from bertkit.models.bert.weights import initialize
-from bertkit.nn.attention import length_mask
 from bertkit.nn.packing import PackedBatch, max_tokens, mean_tokens
 
-
-@dataclass(frozen=True, eq=False)
-class Steps:
-    """Token order by time step, as in PyTorch's `PackedSequence`; longest sequences first."""
-
-    order: Int[Tensor, " tokens"]  # the index of the token at each place
-    places: Int[Tensor, " tokens"]  # the place of each token
-    rows: Int[Tensor, " sequences"]  # indices of the sequences, longest first
-    # number of sequences that have a token, for each step; on the host
-    batch_sizes: Int[Tensor, " steps"]
-
-    @classmethod
-    def of(
-        cls, lengths: Sequence[int], device: torch.device, *, is_backwards: bool = False
-    ) -> "Steps":
-        """Build the order for sequences of these lengths."""
-        sizes = torch.tensor(lengths)
-        rows = sizes.argsort(descending=True, stable=True)
-        mask = length_mask(sizes[rows].tolist(), sizes.device).t()
-        step, rank = mask.nonzero().unbind(dim=1)
-        row = rows[rank]
-        place = sizes[row] - 1 - step if is_backwards else step
-        order = (sizes.cumsum(0) - sizes)[row] + place
-        return cls(order.to(device), order.argsort().to(device), rows.to(device), mask.sum(dim=1))
-
-
-def run_net(
-    net: nn.LSTM | nn.GRU,
-    tokens: Float[Tensor, "tokens features"],
-    lengths: Sequence[int],
-    *,
-    is_backwards: bool = False,
-) -> Float[Tensor, "tokens hidden"]:
-    """Return the last layer's state after each token.
-
-    A bidirectional net concatenates both states; `is_backwards` reads with a unidirectional one
-    from the last token to the first.
-    """
-    steps = Steps.of(lengths, tokens.device, is_backwards=is_backwards)
-    states, _ = net(PackedSequence(tokens.index_select(0, steps.order), steps.batch_sizes))
-    in_place: Tensor = states.data.index_select(0, steps.places)
-    return in_place
-
-
-def join_ends(
-    states: Float[Tensor, "tokens twice_hidden"], batch: PackedBatch
-) -> Float[Tensor, "sequences twice_hidden"]:
-    """Concatenate the forward state of a sequence's last token and the backward one of its first.
-
-    Each of these has read the whole sequence.
-    """
-    half = states.shape[1] // 2
-    return torch.cat([states[batch.last_tokens, :half], states[batch.first_tokens, half:]], dim=1)
-
-
-NUM_LSTM_LAYERS = 2
-MAX_LSTM_HIDDEN = 4096
 LAYERS = {"last": (-1,), "last_four": (-4, -3, -2, -1)}
 
 
 class FeatureHead(BaseModel):
     """A head of bertkit's own; `feature_head` in the model's `config.json`.
 
-    Without a BiLSTM, pooling says what represents a sequence: its summary token ([CLS]; the last
-    token of a causal encoder), or the mean or the maximum of all its tokens.
+    Pooling says what represents a sequence: its summary token ([CLS]; the last token of a causal
+    encoder), or the mean or the maximum of all its tokens.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     layers: Literal["last", "last_four"]  # whose hidden states are concatenated
-    # features of each direction of the BiLSTM; None for no BiLSTM
-    lstm_hidden: Annotated[int, Field(ge=1, le=MAX_LSTM_HIDDEN)] | None
+    lstm_hidden: None = None  # files have the key; `BertConfig` refuses any other value
     # logits per token, per sequence, or one per sequence (multiple choice)
     scores: Scored
     pooling: Literal["cls", "mean", "max"] = "cls"
 
     @model_validator(mode="after")
     def _pools_only_sequences(self) -> Self:
-        if self.pooling != "cls" and (self.scores == "token" or self.lstm_hidden is not None):
-            raise ValueError("pooling is for scores per sequence, without a BiLSTM")
+        if self.pooling != "cls" and self.scores == "token":
+            raise ValueError("pooling is for scores per sequence")
         return self
 
     @property
     def is_pooled(self) -> bool:
         """Whether it is a linear layer on pooled tokens, which other programs compute too."""
-        return (self.layers, self.lstm_hidden, self.scores) == ("last", None, "sequence")
+        return (self.layers, self.scores) == ("last", "sequence")
 
 
 def read_feature_head(config: BertConfig) -> FeatureHead:
@@ -128,10 +67,7 @@ def read_feature_head(config: BertConfig) -> FeatureHead:
 
 
 class BertFeatureBased(ClassifierBert):
-    """Logits from hidden states, as `config.feature_head` says.
-
-    A sequence is represented by its pooled tokens or, with a BiLSTM, by its two end states.
-    """
+    """Logits from hidden states, as `config.feature_head` says."""
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__(config)
@@ -139,11 +75,6 @@ class BertFeatureBased(ClassifierBert):
         self.scored = self.head.scores
         self.encoder = BertEncoder(config)
         width = config.hidden_size * len(self.head_layers)
-        if self.head.lstm_hidden is not None:
-            self.lstm = nn.LSTM(
-                width, self.head.lstm_hidden, num_layers=NUM_LSTM_LAYERS, bidirectional=True
-            )
-            width = 2 * self.head.lstm_hidden
         self.dropout = classifier_dropout(config)
         num_scores = 1 if self.scored == "choice" else config.num_labels
         self.classifier = nn.Linear(width, num_scores)
@@ -162,14 +93,9 @@ class BertFeatureBased(ClassifierBert):
     def summarize(
         self, tokens: Float[Tensor, "tokens features"], batch: PackedBatch
     ) -> Float[Tensor, "rows inputs"]:
-        """As in `FineTunedBert`: the output of the BiLSTM, or pooled tokens."""
-        has_lstm = self.head.lstm_hidden is not None
-        if has_lstm:
-            tokens = run_net(self.lstm, tokens, batch.lengths)
+        """As in `FineTunedBert`: the tokens, or each sequence's pooled ones."""
         if self.scored == "token":
             return tokens
-        if has_lstm:
-            return join_ends(tokens, batch)
         match self.head.pooling:
             case "mean":
                 return mean_tokens(tokens, batch)

@@ -32,17 +32,12 @@ READ_ONE_TOKEN = (["BertForSequenceClassification"], ["BertForMultipleChoice"])
 def initialize(model: nn.Module, standard_deviation: float) -> None:
     """Initialize weights from the default generator: truncated normal; biases 0; norms 1.
 
-    LSTMs keep torch's own initialization.
-
     Source: google-research/bert, which truncates at two standard deviations.
     """
     if next(model.parameters()).is_meta:
         return  # there are no values to initialize
     limit = 2 * standard_deviation
     for module in model.modules():
-        if isinstance(module, nn.LSTM):
-            module.reset_parameters()  # uniform, with limits by its size
-            continue
         for name, parameter in module.named_parameters(recurse=False):
             if name == "bias":
                 nn.init.zeros_(parameter)

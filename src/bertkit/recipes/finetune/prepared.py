@@ -34,7 +34,7 @@ from bertkit.tasks.texts import TextExample
 from bertkit.tokenization.tokenizer import Tokenizer
 
 SENTENCE_ENCODER = "is_sentence_encoder"  # key of a checkpoint's facts
-TASK_HEADS = frozenset({"classifier", "qa_outputs", "lstm"})
+TASK_HEADS = frozenset({"classifier", "qa_outputs"})
 
 
 def open_pretrained(
@@ -102,15 +102,8 @@ def describe_head(
     """Return the config key that describes a bertkit-only head; empty for other heads."""
     if settings.feature_layers == "last" and pooling == "cls":
         return {}
-    head = FeatureHead(
-        layers=settings.feature_layers,
-        lstm_hidden=None,
-        scores=task.scored,
-        pooling=pooling,
-    )
-    return {
-        FEATURE_HEAD: head.model_dump(exclude_defaults=True) | {"lstm_hidden": head.lstm_hidden}
-    }
+    head = FeatureHead(layers=settings.feature_layers, scores=task.scored, pooling=pooling)
+    return {FEATURE_HEAD: head.model_dump(exclude_defaults=True) | {"lstm_hidden": None}}
 
 
 def choose_kind(task: Task[Any, Any], pretrained: OpenModel) -> type[FineTunedBert]:

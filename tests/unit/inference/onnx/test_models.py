@@ -123,7 +123,7 @@ def test_int8_is_near_and_is_read_back_as_it_computes(tmp_path, architecture):
 
 
 def test_what_has_no_graph_is_named():
-    for changes in ({"lstm_hidden": 4, "pooling": "cls"}, {"layers": "last_four"}):
+    for changes in ({"scores": "token", "pooling": "cls"}, {"layers": "last_four"}):
         head = {**MEAN, **changes}
         config = BertConfig.preset("mini", vocab_size=12, feature_head=head)
         with pytest.raises(CheckpointError, match="and not of this BertFeatureBased"):

@@ -158,15 +158,17 @@ def describe_pairs(result: "PairsResult") -> str:
 
 def describe_held_out(result: "HeldOutResult") -> str:
     """Describe the metrics of held-out text."""
-    name = "clm" if result.objective == "causal" else "mlm"
     counted = {
         "document": result.num_documents,
         "sequence": result.num_sequences,
         "predicted word": result.num_predicted,
     }
     counts = ", ".join(pluralize(number, noun) for noun, number in counted.items())
+    (bits,) = (
+        value for name, value in result.metrics.items() if name.endswith("_bits_per_character")
+    )
     return (
         f"{counts}, up to {result.max_length} tokens at a time\n"
         f"{describe_metrics(result.metrics)}\n"
-        f"{format_number(result.metrics[f'{name}_bits_per_character'])} bits per character"
+        f"{format_number(bits)} bits per character"
     )

@@ -22,6 +22,7 @@ from bertkit.data.problems import describe_unknown
 from bertkit.data.tables.decoder import check_standard_input
 from bertkit.reports.text import format_number
 from bertkit.tasks.metrics.shares import describe_share
+from bertkit.tasks.objectives.settings import METRIC_WORDS
 
 if TYPE_CHECKING:
     from bertkit.checkpoints.hub import Part
@@ -227,9 +228,6 @@ def take_bundled(part: "Part") -> str:
     return str(folder)
 
 
-METRIC_WORDS = {"mlm": "masked", "clm": "next-word", "word": "next-word"}
-
-
 def name_again(model: str) -> list[str]:
     """Return the flag that names a model in a further command; none for the bundled one."""
     from bertkit.checkpoints.hub import PACKAGE
@@ -295,8 +293,6 @@ def describe_metrics(metrics: Mapping[str, Any]) -> str:
             perplexity = metrics.get(f"{name}_perplexity")
             more = "" if perplexity is None else f", perplexity {perplexity:,.1f}"
             parts.append(f"{words} accuracy {describe_share(metrics, f'{name}_accuracy')}{more}")
-    if "nsp_accuracy" in metrics:
-        parts.append(f"next-sentence accuracy {describe_share(metrics, 'nsp_accuracy')}")
     return ", ".join(parts)
 
 

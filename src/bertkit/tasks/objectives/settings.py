@@ -7,6 +7,13 @@ from pydantic import Field, model_validator
 from bertkit.tasks.objectives.masking import MaskingSettings
 
 ObjectiveName: TypeAlias = Literal["bert", "mlm", "causal"]
+# What an objective predicts, by the beginning of the names of its metrics.
+METRIC_WORDS = {
+    "mlm": "masked",
+    "clm": "next-word",
+    "word": "next-word",
+    "nsp": "next-sentence",
+}
 
 
 class ObjectiveSettings(MaskingSettings):

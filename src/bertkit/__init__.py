@@ -112,7 +112,7 @@ _NAMES = {
 _OF_TASKS = "bertkit.predict(model, rows), or call what bertkit.finetune or Predictor.load returns"
 # What to write instead of a command's name that is no function.
 _INSTEAD = {
-    **dict.fromkeys(("answer", "choose", "classify", "extract", "regress", "tag"), _OF_TASKS),
+    **dict.fromkeys(("answer", "choose", "classify", "regress", "tag"), _OF_TASKS),
     "attention": "bertkit.view(text)",
     "features": "bertkit.FeatureExtractor.load(model)(texts)",
     "nearest": "bertkit.WordVectors.load(model).nearest(word)",

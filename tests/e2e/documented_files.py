@@ -23,8 +23,6 @@ from bertkit.cli.main import main
 from bertkit.decoders.generation.settings import write_seq2seq_file
 from bertkit.tasks.choose import ChooseSettings
 from bertkit.tasks.choose.task import Choose
-from bertkit.tasks.extract import ExtractSettings
-from bertkit.tasks.extract.task import Extract
 from bertkit.tasks.regress import RegressSettings
 from bertkit.tasks.regress.task import Regress
 from bertkit.tokenization.engine import SPECIAL_TOKENS
@@ -155,7 +153,6 @@ MAKERS: Mapping[str, Callable[[Path], object]] = {
     "minilm": save_sentence_encoder,
     "minilm-onnx": save_onnx,
     "tagger": save_tagger,
-    "news": lambda folder: save_model(folder, Extract(ExtractSettings(max_length=16))),
     "old-model": save_small,
     "passages.jsonl": write_passages,
     "reader": save_answerer,

@@ -86,11 +86,6 @@ ROWS = {
         ],
         (SENTENCES[0], "--question", "Und?", "--choice", "ja", "--choice", "nein"),
     ),
-    "extract": (
-        ".jsonl",
-        [{"text": " ".join(SENTENCES), "summary": SENTENCES[0]}] * 2,
-        (" ".join(SENTENCES),),
-    ),
 }
 LENGTHS = {"answer": "24"}  # of a question, its context and three more
 

@@ -115,18 +115,6 @@ CASES = {
         lambda output: output.logits[0],
         is_choice=True,
     ),
-    "extract": Case(
-        "AutoModelForTokenClassification",
-        "jsonl",
-        in_lines(
-            *(
-                {"text": f"{name} saw. the hat. a hat lost. the.", "summary": name}
-                for name in ("the cat", "a dog", "a cat") * 3
-            )
-        ),
-        ("the cat saw a hat. a dog lost. the hat. a dog. the cat saw.", "a dog.", ""),
-        lambda output: output.logits,
-    ),
 }
 
 

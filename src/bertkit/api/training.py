@@ -40,7 +40,6 @@ from bertkit.reports.text import show
 from bertkit.tasks.answer import AnswerSettings
 from bertkit.tasks.choose import ChooseSettings
 from bertkit.tasks.classify import ClassifySettings
-from bertkit.tasks.extract import ExtractSettings
 from bertkit.tasks.regress import RegressSettings
 from bertkit.tasks.table import TASKS
 from bertkit.tasks.tag import TagSettings
@@ -273,10 +272,6 @@ class ChooseCall(ChooseSettings, FineTuneCall):
     """The keyword arguments of `finetune("choose")`."""
 
 
-class ExtractCall(ExtractSettings, FineTuneCall):
-    """The keyword arguments of `finetune("extract")`."""
-
-
 @overload
 @takes(ClassifyCall)
 def finetune(call: ClassifyCall, task: Literal["classify"]) -> Classifier: ...
@@ -303,11 +298,6 @@ def finetune(call: ChooseCall, task: Literal["choose"]) -> Chooser: ...
 
 
 @overload
-@takes(ExtractCall)
-def finetune(call: ExtractCall, task: Literal["extract"]) -> Predictor[Any, Any, Any]: ...
-
-
-@overload
 def finetune(task: Literal["translate", "summarize"], **settings: Any) -> Any: ...
 
 
@@ -320,7 +310,7 @@ def finetune(task: str, **settings: Any) -> Predictor[Any, Any, Any] | Any:
     """Fine-tune an encoder for a task, as `bertkit finetune`, and return the model.
 
     Args:
-        task: classify, regress, tag, answer, choose, extract, translate or summarize.
+        task: classify, regress, tag, answer, choose, translate or summarize.
         train: labeled examples: rows (mappings, tuples of text and label, a data frame, an Arrow
             table, a `datasets.Dataset`), or a file by name. To translate or summarize: pairs of
             texts, also as two files, whose lines n belong together.

@@ -29,8 +29,8 @@ from bertkit.tasks.answer.scoring import Answer
 from bertkit.tasks.answer.task import AnswerQuestions
 from bertkit.tasks.batch import Encoded, Logits, compute_logits, cut_by_scores
 from bertkit.tasks.choose.task import Choice, Choose, ChooseExample
+from bertkit.tasks.classify.decoding import Classification
 from bertkit.tasks.classify.examples import ClassifyExample
-from bertkit.tasks.classify.scoring import Classification
 from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.columns import name_labels
 from bertkit.tasks.regress.task import Regress, RegressExample, Regression

@@ -24,7 +24,7 @@ from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.models.bert.heads import PairScoringBert, WordScoringBert
 from bertkit.tasks.answer.examples import AnswerExample, Windows, find_tokens
 from bertkit.tasks.batch import Encoded
-from bertkit.tasks.classify.scoring import THRESHOLD
+from bertkit.tasks.classify.decoding import THRESHOLD
 from bertkit.tasks.task import Task
 
 NO_YES = ("no", "yes")
@@ -212,7 +212,7 @@ DIGITS = 6
 class Outcome:
     """The output of a model on a text.
 
-    A plain encoder and extractive summarization make no predictions.
+    A plain encoder makes no predictions.
     """
 
     tokens: Float[Tensor, "length hidden"]  # the last hidden state of each

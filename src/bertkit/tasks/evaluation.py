@@ -28,7 +28,7 @@ class Mistake:
     text: str
     expected: str
     predicted: str
-    badness: float  # as in `TaskScoring`
+    error: float  # as in `TaskScoring`
     confidence: float | None = None  # the model's probability of the prediction
 
 
@@ -106,7 +106,7 @@ class TaskScoring(ABC, Generic[Example, Prediction]):
         return None
 
     @property
-    def badness(self) -> npt.NDArray[Any]:
+    def errors(self) -> npt.NDArray[Any]:
         """How wrong each prediction is, to list the worst first; 0 if it is right."""
         return np.zeros(len(self.examples))
 
@@ -122,13 +122,13 @@ class TaskScoring(ABC, Generic[Example, Prediction]):
 
     def list_mistakes(self) -> Iterator[Mistake]:
         """Yield the predictions with the largest errors."""
-        badness = self.badness
-        for number in np.argsort(-badness, kind="stable")[:MAX_MISTAKES].tolist():
-            if badness[number] > 0:
+        errors = self.errors
+        for number in np.argsort(-errors, kind="stable")[:MAX_MISTAKES].tolist():
+            if errors[number] > 0:
                 example: Any = self.examples[number]
                 found, text = self.contrast(number), self.show_example(number)
                 confidence = self.confidence_in(number)
-                yield Mistake(example.place, text, *found, float(badness[number]), confidence)
+                yield Mistake(example.place, text, *found, float(errors[number]), confidence)
 
     def confidence_in(self, number: int) -> float | None:
         """Return the probability of a prediction; None if it has no single one."""
@@ -176,7 +176,7 @@ class ConfidentScoring(TaskScoring[Example, Prediction]):
         """Whether each prediction is right."""
 
     @property
-    def badness(self) -> Numbers:
+    def errors(self) -> Numbers:
         """The confidence of each wrong prediction."""
         return np.where(self.is_right, 0.0, self.confidences)
 

@@ -9,7 +9,6 @@ from bertkit.base.settings import Settings
 from bertkit.tasks.answer import AnswerInputs, AnswerSettings
 from bertkit.tasks.choose import ChooseInputs, ChooseSettings
 from bertkit.tasks.classify import ClassifyAnswers, ClassifySettings
-from bertkit.tasks.extract import ExtractInputs, ExtractSettings
 from bertkit.tasks.regress import RegressSettings
 from bertkit.tasks.settings import PairInputs, TaskInputs, TaskSettings
 from bertkit.tasks.tag import TagSettings
@@ -75,12 +74,5 @@ TASKS: Mapping[str, TaskEntry] = {
         ChooseInputs,
         ".jsonl",
         "multiple-choice",
-    ),
-    "extract": TaskEntry(
-        ExtractSettings,
-        "Summarize a text by its most important sentences.",
-        "bertkit.tasks.extract.task:Extract",
-        ExtractInputs,
-        ".jsonl",
     ),
 }

@@ -152,7 +152,6 @@ class Task(ABC, Generic[Example, Prediction]):
     name: ClassVar[str]  # its key in TASKS
     example_kind: ClassVar[type[TaskExample]]
     model_kind: ClassVar[type[FineTunedBert]]
-    needs_both_ways: ClassVar[bool] = False  # needs bidirectional attention
     # Files for official scorers, by name: what each has of a prediction, by `example_id`.
     scorer_files: ClassVar[Mapping[str, Callable[[Any], Any]]] = MappingProxyType({})
 

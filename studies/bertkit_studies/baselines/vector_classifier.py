@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from bertkit.recipes.finetune.settings import FineTuneSettings
-from bertkit.tasks.classify.scoring import choose_labels
+from bertkit.tasks.classify.decoding import choose_labels
 from bertkit.tasks.texts import Texts
 from bertkit_studies.probes.downstream import LabeledTask
 

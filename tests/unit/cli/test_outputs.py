@@ -13,7 +13,7 @@ PLACES = {"output", "svg", "png", "index-folder"}  # flags that name what is wri
 TEXTS, TABLE, FOLDER = "{folder}/texts.txt", "{folder}/table.csv", "{folder}/corpus"
 MODEL, EMPTY, MISSING = "{folder}/model", "{folder}/empty", "{folder}/missing"
 
-TASKS = ("classify", "regress", "tag", "answer", "choose", "extract")
+TASKS = ("classify", "regress", "tag", "answer", "choose")
 
 # Words of each command, and how the name of its output ends. What it reads need only be there as
 # far as it is looked at before the output is; so a model is mostly an empty folder.

@@ -36,8 +36,6 @@ from bertkit.tasks.choose import ChooseSettings
 from bertkit.tasks.choose.task import Choose
 from bertkit.tasks.classify import ClassifySettings
 from bertkit.tasks.classify.task import Classify
-from bertkit.tasks.extract import ExtractSettings
-from bertkit.tasks.extract.task import Extract
 from bertkit.tasks.regress import RegressSettings
 from bertkit.tasks.regress.task import Regress
 from bertkit.tasks.table import TASKS
@@ -132,13 +130,8 @@ def test_a_choice_alone_has_a_score(tmp_path):
     assert outcome.number.shape == ()
 
 
-def test_a_model_that_takes_sentences_says_nothing_of_a_passage(tmp_path):
-    outcome = outcome_of(save_model(tmp_path / "taker", Extract(ExtractSettings())), TEXT)
-    assert (outcome.predictions, outcome.number, outcome.loss) == ((), None, None)
-
-
 def test_it_is_known_of_every_task_what_it_says():
-    assert {*BY_TASK, *NUMBER_TASKS, "extract"} == TASKS.keys()
+    assert {*BY_TASK, *NUMBER_TASKS} == TASKS.keys()
 
 
 def test_masks_are_filled_as_fill_mask_does(small_folder):

@@ -8,7 +8,7 @@ from bertkit.base.errors import InputError
 from bertkit.jobs.predict import AnsweredRow, Answers
 from bertkit.jobs.settings import PredictSettings
 from bertkit.tasks.classify import ClassifySettings
-from bertkit.tasks.classify.scoring import Classification, LabelForm
+from bertkit.tasks.classify.decoding import Classification, LabelForm
 from bertkit.tasks.classify.task import Classify
 
 FILM = Classification("good", 0.75, {"bad": 0.25, "good": 0.75}, ("good",))

@@ -10,7 +10,7 @@ from bertkit.reports.notebook import MAX_ROWS, ResultList, Tabular
 from bertkit.retrieval.search_index import Hit
 from bertkit.tasks.answer.scoring import Answer
 from bertkit.tasks.answer.scoring import AnswerCandidate as Span
-from bertkit.tasks.classify.scoring import Classification
+from bertkit.tasks.classify.decoding import Classification
 from bertkit.tasks.tag.decoding import NamedEntity, TaggedWord, Tagging
 
 

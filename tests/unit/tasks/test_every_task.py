@@ -16,7 +16,6 @@ TAKEN = {
     "tag": {"ab c": (4, ""), ("ab", "c"): (3, "")},
     "answer": {("ab", "cde"): (5, "ab"), tuple(QUESTION.items()): (5, "ab")},
     "choose": {("ab", ("c", "d")): (6, "ab"), tuple(CHOICES.items()): (10, "ab e")},
-    "extract": {"One. Two.": (9, "")},
 }
 # The words of its error, and what it refuses.
 REFUSED = {
@@ -37,7 +36,6 @@ REFUSED = {
             {**CHOICES, "question": 3},
         ),
     ),
-    "extract": ("a text", (None, 3, ("a", "b"), ["a"])),
 }
 
 

@@ -203,5 +203,4 @@ def describe_calibration(evaluation: Evaluation) -> dict[str, Any] | None:
         "expected_calibration_error": found.value,
         "num_bins": found.num_bins,
         "interval": None if found.low is None else [found.low, found.high],
-        "error_if_calibrated": found.if_calibrated,
     }

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bertkit.base.errors import CheckpointError, InputError
+from bertkit.base.errors import InputError
 from bertkit.base.progress import announce
 from bertkit.checkpoints.sentence_modules import Pooling
 from bertkit.data.tables.records import RecordTable
@@ -50,13 +50,7 @@ def open_pretrained(
         pooling = task.settings.pooling or find_pooling(opened)
     head = describe_head(task, settings, pooling)
     opened = opened.change(**task.config_changes, **dropout_rates(settings), **head)
-    config = opened.config
-    if config.is_decoder and task.needs_both_ways:
-        raise CheckpointError(
-            f"{opened.folder} is causal (is_decoder), and what the task {task.name}"
-            " reads lies behind the token that stands for it; use a bidirectional model"
-        )
-    length, limit = task.settings.max_length, config.max_position_embeddings
+    length, limit = task.settings.max_length, opened.config.max_position_embeddings
     if length > limit:
         raise InputError(
             f"max_length ({length}) is more than the model's max_position_embeddings ({limit});"

@@ -12,7 +12,7 @@ from bertkit.serving.errors import Reason
 from bertkit.serving.routes.answers import Endpoint
 from bertkit.serving.routes.requests import EmbeddingsBody, EmbedParameters, RerankingBody
 from bertkit.serving.service import RequestContext
-from bertkit.tasks.classify.scoring import sigmoid
+from bertkit.tasks.classify.decoding import sigmoid
 
 Vector = npt.NDArray[np.float32]
 

@@ -28,7 +28,7 @@ from bertkit.serving.routes.requests import (
     take_pair,
 )
 from bertkit.serving.service import RequestContext
-from bertkit.tasks.classify.scoring import sigmoid
+from bertkit.tasks.classify.decoding import sigmoid
 from bertkit.tokenization.tokenizer import Tokenizer
 
 DTYPES = {"fp32": "float32", "bf16": "bfloat16", "int8": "int8"}

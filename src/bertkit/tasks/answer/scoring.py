@@ -262,7 +262,7 @@ class AnswerScoring(ConfidentScoring[AnswerExample, Answer]):
         return flags
 
     @property
-    def badness(self) -> Numbers:
+    def errors(self) -> Numbers:
         """What each answer lacks in F1, times its probability."""
         return (1.0 - self.scores.f1) * self.confidences
 

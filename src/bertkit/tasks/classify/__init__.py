@@ -102,6 +102,6 @@ class ClassifyAnswers(Settings):
 
     top_k: Count | None = Field(
         default=None,
-        description="Give the likeliest labels, so many of them, each with its probability, best"
-        " first; all if there are fewer.",
+        description="Return the top k labels with their probabilities, best first; all if there are"
+        " fewer.",
     )

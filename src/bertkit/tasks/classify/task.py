@@ -15,11 +15,11 @@ from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.reports.text import show
 from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits, TaskBatch
-from bertkit.tasks.classify import ClassifySettings, scoring
+from bertkit.tasks.classify import ClassifySettings, decoding
 from bertkit.tasks.classify import examples as records
+from bertkit.tasks.classify.decoding import THRESHOLD, Classification
 from bertkit.tasks.classify.examples import ClassifyExample
-from bertkit.tasks.classify.joint_scoring import JointScoring
-from bertkit.tasks.classify.scoring import THRESHOLD, Classification, ClassifyScoring
+from bertkit.tasks.classify.scoring import ClassifyScoring, JointScoring
 from bertkit.tasks.columns import name_labels, spell_label
 from bertkit.tasks.task import Task, choose_activation
 from bertkit.tasks.texts import encode_texts, learn_pairs, pool_windows
@@ -168,14 +168,16 @@ class Classify(Task[ClassifyExample, Classification]):
     def decode(self, example: ClassifyExample, encoded: Encoded, logits: Logits) -> Classification:
         """Return the likeliest label, or all that reach the threshold, with probabilities."""
         del example, encoded
-        scores, is_multi = scoring.pool_windows(logits), self.settings.multi_label
+        scores, is_multi = decoding.pool_windows(logits), self.settings.multi_label
         if len(scores) <= MANY_LABELS:
-            values = scoring.find_probabilities(
+            values = decoding.find_probabilities(
                 scores.tolist(), self.temperature, multi_label=is_multi
             )
             found = self._choose(self.labels, scores, values)
         else:
-            shares = scoring.find_many_probabilities(scores, self.temperature, multi_label=is_multi)
+            shares = decoding.find_many_probabilities(
+                scores, self.temperature, multi_label=is_multi
+            )
             found = self._choose_of_many(scores, shares)
         return found if self.top_k is None else found.keep_likeliest(self.top_k)
 
@@ -183,7 +185,7 @@ class Classify(Task[ClassifyExample, Classification]):
         """Return the labels that are given, with all probabilities or the `num_kept` likeliest."""
         if self.num_kept is None:
             return self._choose(self.labels, scores, shares.tolist())
-        kept = scoring.find_likeliest(scores, self.num_kept)
+        kept = decoding.find_likeliest(scores, self.num_kept)
         labels = [self.labels[id_] for id_ in kept]
         found = self._choose(labels, scores[kept], shares[kept].tolist())
         if not self.settings.multi_label:
@@ -201,8 +203,8 @@ class Classify(Task[ClassifyExample, Classification]):
         self, labels: Sequence[str], scores: Logits, values: Sequence[float]
     ) -> Classification:
         if not self.settings.multi_label:
-            return scoring.choose_labels(labels, scores, values)
-        return scoring.choose_labels(
+            return decoding.choose_labels(labels, scores, values)
+        return decoding.choose_labels(
             labels, scores, values, self.threshold, self.settings.label_separator
         )
 
@@ -214,14 +216,14 @@ class Classify(Task[ClassifyExample, Classification]):
     ) -> Self:
         """Fit the temperature, and the threshold if asked for, on held-out examples."""
         del examples
-        scores = np.array([scoring.pool_windows(rows) for rows in logits], dtype=np.float64)
+        scores = np.array([decoding.pool_windows(rows) for rows in logits], dtype=np.float64)
         labels = np.concatenate([one.label_rows for one in encoded])
         if self.settings.multi_label:
-            found = scoring.fit_joint(
+            found = decoding.fit_joint(
                 scores, labels > 0, needs_threshold=self.settings.find_threshold
             )
         else:
-            found = scoring.fit(scores, labels)
+            found = decoding.fit(scores, labels)
         return replace(self, numbers={**self.numbers, **found})
 
     def score(

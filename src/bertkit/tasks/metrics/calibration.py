@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from bertkit.base.errors import InputError
 from bertkit.reports.text import MetricCell, format_percent
 from bertkit.tasks.metrics.classification import Numbers, check_lengths, read_labels, read_numbers
-from bertkit.tasks.metrics.correlation import BOOTSTRAP_SEED, CONFIDENCE, NUM_RESAMPLES, resample
+from bertkit.tasks.metrics.correlation import BOOTSTRAP_SEED, CONFIDENCE, resample
 
 NUM_BINS = 15  # as in the paper
 LEAST_TEMPERATURE = 0.1
@@ -44,17 +44,13 @@ class CalibrationError:
     num_bins: int  # of equal width
     low: float | None = None  # 95 % bootstrap interval; None for more than `MAX_RESAMPLED` answers
     high: float | None = None
-    # mean error of a perfectly calibrated model with as many answers and these confidences
-    if_calibrated: float | None = None
 
     def describe(self) -> str:
         """Describe the error in one line."""
         parts = [f"{self.num_bins} bins"]
-        if self.low is not None and self.high is not None and self.if_calibrated is not None:
-            least = format_percent(self.if_calibrated)
+        if self.low is not None and self.high is not None:
             cell = MetricCell(self.value, is_share=True, interval=(self.low, self.high))
             parts.append(f"95 % interval {cell.show_interval()}")
-            parts.append(f"at this size even a perfectly calibrated model shows {least}")
         return f"calibration error {format_percent(self.value)} ({'; '.join(parts)})"
 
 
@@ -86,7 +82,7 @@ def expected_calibration_error(bins: list[ReliabilityBin]) -> float:
 def measure_calibration(
     confidences: ArrayLike, is_right: ArrayLike, *, seed: int = BOOTSTRAP_SEED
 ) -> CalibrationError:
-    """Compute the expected calibration error, its interval, and its value under calibration."""
+    """Compute the expected calibration error and its interval."""
     confident, right, bins = _sort_into_bins(confidences, is_right, NUM_BINS)
     number = len(confident)
     value = expected_calibration_error(find_reliability(confident, right))
@@ -102,17 +98,11 @@ def measure_calibration(
     found = resample(measure, number, seed=seed)
     # Resampling adds the bias of the sample size again, so use only the scatter around the mean.
     low, high = np.quantile(found, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]) - found.mean()
-    generator = np.random.default_rng(seed)
-    perfect = np.zeros(NUM_BINS)
-    for _ in range(NUM_RESAMPLES):
-        drawn = generator.random(number) < confident
-        perfect += np.abs(np.bincount(bins, drawn - confident, minlength=NUM_BINS))
     return CalibrationError(
         value=value,
         num_bins=NUM_BINS,
         low=max(0.0, float(value + low)),
         high=min(1.0, float(value + high)),
-        if_calibrated=float(perfect.sum() / number / NUM_RESAMPLES),
     )
 
 

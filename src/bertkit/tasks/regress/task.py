@@ -161,7 +161,7 @@ class RegressScoring(TaskScoring[RegressExample, Regression]):
         return {name: partial(score, self.truth, self.guess) for name, score in SCORES.items()}
 
     @property
-    def badness(self) -> Numbers:
+    def errors(self) -> Numbers:
         """The absolute errors."""
         return np.abs(self.guess - self.truth)
 

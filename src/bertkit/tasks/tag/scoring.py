@@ -129,7 +129,7 @@ class TagScoring(TaskScoring[TagExample, Tagging]):
         return found
 
     @property
-    def badness(self) -> Numbers:
+    def errors(self) -> Numbers:
         """The number of missed and wrong entities or tags of each sentence."""
         totals = [missed.total() + invented.total() for missed, invented in self.differences]
         return np.array(totals, dtype=np.float64)

@@ -80,7 +80,7 @@ def test_an_evaluation_has_intervals_confidences_and_the_surest_mistakes_first()
     assert found.intervals.keys() == {"exact_match", "f1"}
     np.testing.assert_array_equal(found.confidences, [0.4, 0.9, 0.8])
     assert found.is_right.tolist() == [False, True, False]
-    assert [one.badness for one in found.mistakes] == [0.8, 0.4]
+    assert [one.error for one in found.mistakes] == [0.8, 0.4]
     first = found.mistakes[0]
     assert (first.place, first.expected, first.predicted) == ("dev.json, line 3", "Ada", "first")
     assert first.text == f"Who? — {CONTEXT}"

@@ -4,7 +4,7 @@ import numpy as np
 from tests.closeness import close
 from tests.unit.tasks.small import negative_log_likelihood
 
-from bertkit.tasks.classify.scoring import (
+from bertkit.tasks.classify.decoding import (
     choose_labels,
     find_probabilities,
     find_threshold,

@@ -1,14 +1,15 @@
 """Predictions held against the truth, one label a text or several."""
 
 import numpy as np
+import pytest
 from sklearn import metrics
 from tests.closeness import close
 
 from bertkit.reports.figures.confusion_matrix import list_rows
-from bertkit.tasks.classify import joint_scoring
+from bertkit.tasks.classify import scoring
+from bertkit.tasks.classify.decoding import Classification
 from bertkit.tasks.classify.examples import ClassifyExample, advise_weights
-from bertkit.tasks.classify.joint_scoring import JointScoring
-from bertkit.tasks.classify.scoring import Classification, ClassifyScoring
+from bertkit.tasks.classify.scoring import ClassifyScoring, JointScoring
 from bertkit.tasks.texts import Texts
 
 LABELS = ("a", "b", "c")
@@ -105,34 +106,19 @@ def test_several_labels_as_in_scikit_learn():
     assert whole.metrics["f1 b"] == close(metrics.f1_score(truth[:, 1], guess[:, 1]))
     assert (whole.is_right == (truth == guess).ravel()).all()
     assert whole.confidences == close(np.maximum(shares, 1 - shares).ravel())
-    badness = [each.badness for each in whole.mistakes]
-    assert badness == sorted(badness, reverse=True)
-    assert len(badness) == (truth != guess).any(axis=1).sum()
+    errors = [each.error for each in whole.mistakes]
+    assert errors == sorted(errors, reverse=True)
+    assert len(errors) == (truth != guess).any(axis=1).sum()
     for name in found:
         low, high = whole.intervals[name]
         assert low < found[name] < high
 
 
-def test_labels_in_parts_are_counted_the_same(monkeypatch):
-    flags = RANDOM.random((100, 3)) < 0.4
-    examples = [
-        example(number, *[label for label, flag in zip(LABELS, row, strict=True) if flag])
-        for number, row in enumerate(flags)
-    ]
-    predictions = [several(*row) for row in RANDOM.random((100, 3)).tolist()]
-    whole = JointScoring(examples, predictions, LABELS).evaluate()
-    monkeypatch.setattr(joint_scoring, "MAX_FLAGS", 21)
-    parted = JointScoring(examples, predictions, LABELS).evaluate()
-    assert parted.metrics == whole.metrics
-    assert parted.mistakes == whole.mistakes
-    assert whole.intervals.keys() - parted.intervals.keys() == {"macro_f1"}
-    assert parted.intervals.items() <= whole.intervals.items()
-
-
-def test_of_very_many_labels_macro_f1_has_no_interval(monkeypatch):
+@pytest.mark.parametrize(("name", "most"), [("MAX_RESAMPLED", 2), ("MAX_FLAGS", 26)])
+def test_of_very_many_labels_macro_f1_has_no_interval(monkeypatch, name, most):
     examples = [example(number, "a") for number in range(9)]
     predictions = [several(0.9, 0.1, 0.1)] * 9
-    monkeypatch.setattr(joint_scoring, "MAX_RESAMPLED", 2)
+    monkeypatch.setattr(scoring, name, most)
     found = JointScoring(examples, predictions, LABELS).evaluate()
     assert found.intervals.keys() == {"micro_f1", "subset_accuracy", "calibration_error"}
 

@@ -13,8 +13,8 @@ from bertkit.models.bert.config import BertConfig
 from bertkit.reports.text import format_percent
 from bertkit.tasks.batch import Encoded, TaskBatch
 from bertkit.tasks.classify import ClassifySettings
+from bertkit.tasks.classify.decoding import find_many_probabilities, find_probabilities
 from bertkit.tasks.classify.examples import ClassifyExample
-from bertkit.tasks.classify.scoring import find_many_probabilities, find_probabilities
 from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.saved import load_task
 from bertkit.tasks.texts import Texts

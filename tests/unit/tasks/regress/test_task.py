@@ -130,7 +130,7 @@ def test_evaluation_tells_correlation_error_and_the_worst():
     for name, value in found.metrics.items():
         low, high = found.intervals[name]
         assert low < value < high
-    assert found.mistakes[0].badness == np.abs(truth - guess).max()
+    assert found.mistakes[0].error == np.abs(truth - guess).max()
     assert not found.warnings
 
 

@@ -108,7 +108,7 @@ def test_all_there_is_to_see():
     assert evaluation.is_right.mean() == close(evaluation.metrics["accuracy"])
     assert sum(evaluation.confusion.values()) == 140
     first, second = evaluation.mistakes[0], evaluation.mistakes[20]
-    assert (first.place, first.text, first.badness) == ("line 1", "w0 w1 w2 w3", 3)
+    assert (first.place, first.text, first.error) == ("line 1", "w0 w1 w2 w3", 3)
     assert first.expected == "w0 w1 (PER, word 1), w3 (LOC, word 4)"
     assert first.predicted == "w0 (PER, word 1)"
     assert (second.place, second.expected, second.predicted) == (

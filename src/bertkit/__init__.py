@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from bertkit.api.models import export as export
     from bertkit.api.models import inspect as inspect
     from bertkit.api.models import report as report
-    from bertkit.api.training import benchmark_pretrain as benchmark_pretrain
     from bertkit.api.training import finetune as finetune
     from bertkit.api.training import prepare as prepare
     from bertkit.api.training import pretrain as pretrain
@@ -77,7 +76,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "bertkit.api.language": "fill_mask next_sentence score",
     "bertkit.api.models": "export inspect report",
-    "bertkit.api.training": "benchmark_pretrain finetune prepare pretrain train_tokenizer",
+    "bertkit.api.training": "finetune prepare pretrain train_tokenizer",
     "bertkit.api.vectors": "embed evaluate predict search similarity",
     "bertkit.base.errors": "BertkitError",
     "bertkit.inference.embeddings.embedder": "Embedder",

@@ -39,6 +39,7 @@ SMALLEST = {
     "bench_precision": "--data {data}",
     "bench_predict": "--data {data} --tasks classify --lines 8 --rounds 1",
     "bench_prepare": "--data {data}/corpus/news --tokenizer {tokenizer} --rounds 1",
+    "bench_pretrain": "--data {shards} --models tiny --lengths 16 --batch-size 2 --device cpu",
     "bench_quality": "--data {shards} --model tiny --minutes 0.001 --turns 1",
     "bench_query": "--data {data} --lengths 8 --queries 2 --repeats 1 --starts 1",
     "bench_ranks": "--data {shards} --models tiny --batch-size 4 --max-length 16 --steps 2"

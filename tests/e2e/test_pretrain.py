@@ -338,31 +338,6 @@ def test_dry_run_writes_nothing(workshop, tmp_path, capsys):
     assert not (tmp_path / "run").exists()
 
 
-def test_a_benchmark_measures_each_length(workshop, monkeypatch, capsys):
-    monkeypatch.setattr(training_budget, "MEASURED_SECONDS", 0.0)
-    words = f"benchmark pretrain --data {workshop}/shards --model {workshop}/nano.json --device cpu"
-    words += " --batch-size 16 --length 48 16"
-    assert main([*words.split(), "--json"]) == 0
-    result = json.loads(capsys.readouterr().out)
-    assert (result["batch_size"], result["device"], result["precision"]) == (16, "cpu", "fp32")
-    short, long = result["rows"]
-    assert (short["max_length"], long["max_length"]) == (16, 48)
-    assert 0 < short["tokens_per_step"] <= 16 * 16 < long["tokens_per_step"] <= 16 * 48
-    for row in (short, long):
-        assert row["quartiles"][0] <= row["tokens_per_second"] <= row["quartiles"][1]
-        assert list(row["shares"]) == ["batches", "forward", "backward", "optimizer"]
-        assert all(0 < share < 1 for share in row["shares"].values())
-        assert sum(row["shares"].values()) == close(1.0, "float32")
-    again = bertkit.benchmark_pretrain(
-        model=str(workshop / "nano.json"), data=workshop / "shards", length=16, device="cpu"
-    )
-    assert "<th>tokens_per_second</th>" in again._repr_html_()
-    assert main(words.split()) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert "parameters on cpu, fp32; 16 sequences per step" in lines[0]
-    assert [line.split()[0] for line in lines[1:]] == ["length", "16", "48"]
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [("[1]", "holds a list"), ('{"type_vocab_size": 1}', "type_vocab_size must be at least 2")],

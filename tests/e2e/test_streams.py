@@ -32,7 +32,6 @@ WRITING = {
 # The others, with a folder that has no model: what is wrong with standard output is found before.
 PRINTING = {
     "pretrain": "pretrain --data none --dry-run",
-    "benchmark pretrain": "benchmark pretrain --data none",
     "next-word": "next-word none a",
     "study skip-thought": "study skip-thought none a --file none.txt",
     "fill-mask": "fill-mask --model none a[MASK]",

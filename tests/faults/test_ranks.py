@@ -91,17 +91,6 @@ def test_all_ranks_keep_the_deadline_of_the_first(workshop, tmp_path):
     assert record["num_steps"] == last["step"] == len(losses(run)) > 0
 
 
-def test_a_benchmark_measures_the_steps_of_all_ranks(workshop, tmp_path):
-    words = f"benchmark pretrain --data {workshop.folder}/shards --device cpu --json --length 16"
-    words += f" --model {workshop.folder}/nano.json --batch-size 8"
-    (code, first), (_, second) = run_ranks(words.split(), 2, tmp_path)
-    assert code == 0
-    result = json.loads(first.splitlines()[-1])
-    assert result["num_processes"] == 2
-    assert 0.5 * 8 * 16 < result["rows"][0]["tokens_per_step"] <= 8 * 16
-    assert without_warnings(second) == ""
-
-
 def without_warnings(messages: str) -> str:
     """What a rank wrote, but for torch's own warnings, which the command line turns off."""
     return "".join(line for line in messages.splitlines() if not line.startswith("[rank"))

@@ -66,7 +66,6 @@ PUBLIC_NAMES = [
     "ViewSettings",
     "WordVectors",
     "__version__",
-    "benchmark_pretrain",
     "embed",
     "evaluate",
     "export",

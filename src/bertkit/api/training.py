@@ -7,9 +7,9 @@ ends with a checkpoint.
 import inspect
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast, overload
+from typing import Any, Literal, cast, overload
 
-from pydantic import BeforeValidator, SkipValidation
+from pydantic import SkipValidation
 
 from bertkit.api.inputs import choose_output, hold_rows, list_inputs, name_files
 from bertkit.api.settings import Call, divide, ends_in_one_line, show_fields, takes
@@ -29,7 +29,6 @@ from bertkit.recipes.finetune.run import finetune as run_finetune
 from bertkit.recipes.finetune.seeds import finetune_seeds
 from bertkit.recipes.finetune.settings import FineTuneSettings, SeedsSettings
 from bertkit.recipes.prepare.run import prepare as run_prepare
-from bertkit.recipes.pretrain.benchmark import PretrainBenchmark, benchmark
 from bertkit.recipes.pretrain.run import PretrainResult
 from bertkit.recipes.pretrain.run import pretrain as run_pretrain
 from bertkit.recipes.pretrain.settings import PretrainSettings
@@ -194,41 +193,6 @@ def pretrain(call: PretrainCall, data: Texts) -> PretrainResult:
                 train_tokenizer(data, output=source, **reading)
         prepare(data, source, output=place / "shards", **reading)
         return run_pretrain(place / "shards", place / RUN_FOLDER, chosen)
-
-
-def _list_numbers(given: object) -> object:
-    """Return the numbers of an array as Python's own; what isn't an array stays."""
-    return given.tolist() if hasattr(given, "tolist") else given
-
-
-class BenchmarkCall(PretrainSettings, Call):
-    """The keyword arguments of `benchmark_pretrain`."""
-
-    length: Annotated[int | Sequence[int], BeforeValidator(_list_numbers)] = ()
-    data: str | Path | None = None
-
-
-@takes(BenchmarkCall)
-def benchmark_pretrain(call: BenchmarkCall) -> PretrainBenchmark:
-    """Measure how fast this machine pre-trains, as `bertkit benchmark pretrain`.
-
-    Args:
-        length: maximum lengths to measure, or one; by default `max_length`.
-        data: a folder of shards; by default random text.
-
-    Further keyword arguments: fields of `PretrainSettings`.
-
-    Raises:
-        BertkitError: as in `bertkit.recipes.pretrain.benchmark.benchmark`.
-
-    Examples:
-        >>> measured = bertkit.benchmark_pretrain(model="base", length=[128, 512])  # doctest: +SKIP
-        >>> measured.rows[0].tokens_per_second  # doctest: +SKIP
-        2140.0
-    """
-    lengths = [call.length] if isinstance(call.length, int) else call.length
-    data = None if call.data is None else Path(call.data)
-    return benchmark(select(PretrainSettings, call), lengths, data)
 
 
 class TrainCall(Call):

@@ -36,7 +36,6 @@ COMMANDS = {
     "train-tokenizer": "bertkit.cli.pretrain:train_tokenizer",
     "prepare": "bertkit.cli.pretrain:prepare",
     "pretrain": "bertkit.cli.pretrain:pretrain",
-    "benchmark pretrain": "bertkit.cli.pretrain:benchmark_pretrain",
     "report": "bertkit.cli.pretrain:report",
     "fill-mask": "bertkit.cli.language:fill_mask",
     "generate": "bertkit.decoders.commands.generate:generate",

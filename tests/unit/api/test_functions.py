@@ -13,7 +13,6 @@ from tests.closeness import close
 from tests.unit.inference.small_task import save_classifier, save_tagger
 
 import bertkit
-from bertkit.api import training
 from bertkit.base.errors import BertkitError, InputError, SettingsError, StoppedError
 from bertkit.cli.main import PACKAGES, build_app, main
 from bertkit.recipes.finetune.settings import FineTuneSettings
@@ -60,7 +59,6 @@ def test_signatures_have_the_settings_with_their_defaults():
 
 
 RETURNS = {
-    "benchmark_pretrain": "PretrainBenchmark",
     "embed": "ndarray",
     "evaluate": "EvaluateResult | PairsResult | HeldOutResult",
     "export": "ExportResult",
@@ -382,8 +380,6 @@ def test_without_an_output_the_folder_is_told(model, capsys):
         ),
         (lambda: bertkit.embed(["a"], pool="cls"), "embed has no setting pool"),
         (lambda: bertkit.report("r", foo=1), r"report has no setting foo; help\(bertkit.report\)"),
-        (lambda: bertkit.benchmark_pretrain(length="x"), "benchmark_pretrain: length: Input"),
-        (lambda: bertkit.benchmark_pretrain(length=[8, "x"]), r"pretrain: length\.1: Input"),
     ],
 )
 def test_a_wrong_call_is_told(call, message):
@@ -404,14 +400,6 @@ def test_a_wrong_call_is_told(call, message):
 def test_a_call_that_does_not_fit_the_signature_is_a_type_error(call, message):
     with pytest.raises(TypeError, match=message):
         call()
-
-
-@pytest.mark.parametrize("lengths", [8, (8,), range(8, 9), np.int64(8), np.array([8])])
-def test_lengths_to_measure_are_a_number_or_several(lengths, monkeypatch):
-    taken = []
-    monkeypatch.setattr(training, "benchmark", lambda _, given, data: taken.append((*given, data)))
-    bertkit.benchmark_pretrain(length=lengths)
-    assert taken == [(8, None)]
 
 
 def interrupted_texts(cause: type[BaseException]):

@@ -29,7 +29,6 @@ EXCEPTIONS = {
     ("recipes/finetune/frozen.py", "np.memmap"),  # to be read only
     ("recipes/finetune/frozen.py", "shutil.disk_usage"),  # asks
     ("base/transfers.py", "shutil.disk_usage"),
-    ("recipes/pretrain/benchmark.py", "(folder / 'text.txt').open"),  # in a temporary folder
 }
 MODULES = {"shutil", "tempfile", "mmap"}
 OS_FUNCTIONS = {

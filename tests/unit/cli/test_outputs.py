@@ -61,7 +61,6 @@ CASES = [
 PRINTING = {
     "devices",
     "attention",
-    "benchmark pretrain",
     "fill-mask",
     "generate",
     "inspect",

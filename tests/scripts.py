@@ -8,18 +8,20 @@ from pathlib import Path
 
 import pytest
 
-FOLDERS = ("bertkit.reports", "page"), ("bertkit.interpret", "views")
+PAGE = ("bertkit.reports", "page")
 
 
-def run_script_tests(tests: Path, folder: Path) -> None:
-    """Run all `*.test.js` of a folder; they import our modules as if these lay beside them.
+def run_script_tests(tests: Path, folder: Path, *modules: tuple[str, str]) -> None:
+    """Run all `*.test.js` of a folder; they import the page's modules as if these lay beside them.
+
+    So they do those of further rooms and their folders.
 
     Skips where there is no Node: neither one on the path nor that of Playwright.
     """
     node = find_node()
     if node is None:
         pytest.skip("needs Node: install Playwright, which brings one, or the package nodejs")
-    for package, name in FOLDERS:
+    for package, name in (PAGE, *modules):
         for file in resources.files(package).joinpath(name).iterdir():
             if file.name.endswith(".js"):
                 (folder / file.name).write_text(file.read_text())

@@ -4,17 +4,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.browser.scenes import load_small
 from tests.chromium import FLAGS, find_chromium
 
 TIMEOUT_MILLISECONDS = 60_000  # what is waited for comes in less than one second
+# One test a kind of page, which `make test` runs; `make test-slow` runs the others.
+KEPT = {
+    "test_every_view_shows_what_the_model_computed",
+    "test_the_policy_forbids_requests_and_other_scripts",
+    "test_each_cell_shows_its_view",
+    "test_every_view_of_every_part_is_drawn",
+    "test_blanks_have_bars",
+}
 SIZE = {"width": 1280, "height": 900}
 
 
-@pytest.fixture(scope="session")
-def inspected(tmp_path_factory):
-    """The small model of most pages."""
-    return load_small(tmp_path_factory.mktemp("inspected"))
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of pages as exhaustive, but for those kept."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents and item.name not in KEPT:
+            item.add_marker(pytest.mark.exhaustive)
 
 
 @pytest.fixture(scope="module")  # while it is there, its event loop runs in the tests' thread

@@ -12,7 +12,6 @@ from bertkit.inference.embeddings.features import FeatureExtractor
 from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.next_sentence import NextSentence
-from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.folder import MANIFEST_FILE
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -55,8 +54,6 @@ def test_longer_texts_are_refused_where_nothing_may_be_cut(folder):
         FillMask.load(folder, device="cpu")(f"{LONG} [MASK]")
     with pytest.raises(InputError, match=message):
         NextSentence.load(folder, device="cpu")((LONG, "a dog ."))
-    with pytest.raises(InputError, match=message):
-        InspectedModel.load(folder, "cpu").read(LONG)
 
 
 def test_a_folder_that_tells_nothing_or_too_much_has_all_its_positions(tmp_path):

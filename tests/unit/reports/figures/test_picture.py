@@ -1,22 +1,23 @@
-"""Pictures as files of their own: whole, well-formed, and with all that the page gave them."""
+"""Pictures as files of their own, in the form that their names say."""
 
 import math
-from xml.etree import ElementTree as ET
+import re
+import sys
+from types import SimpleNamespace
 
 import pytest
+from tests.fonts import need_font
+from tests.unit.reports.figures.checks import HOSTILE, LONG, check_file, check_harmless, check_small
 
-from bertkit.base.errors import InputError
-from bertkit.interpret.figures.alignment_figure import AlignmentFigure
-from bertkit.interpret.figures.attention_figure import AttentionFigure
-from bertkit.interpret.figures.scatter import Scatter
+from bertkit.base.errors import InputError, MissingExtraError, SettingsError, StorageError
+from bertkit.base.extras import describe_install
 from bertkit.reports.figures.confusion_matrix import ConfusionMatrix
 from bertkit.reports.figures.line_chart import LineChart, Series
-from bertkit.reports.figures.picture import render_svg, write_picture
+from bertkit.reports.figures.picture import render_png, render_svg, write_picture
 from bertkit.reports.figures.reliability import Bin, ReliabilityCurve, ReliabilityDiagram
-from bertkit.reports.figures.svg import DARK, LIGHT
 
-SVG = "{http://www.w3.org/2000/svg}"
-HOSTILE = "</style></svg><script>alert(1)</script>\x00\x1b\ud800\ufffe\u202e&\"'"
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+FIGURE = ConfusionMatrix("Layer 1", ["a", "b"], {(0, 0): 1})
 
 
 def pictures(name: str) -> list:
@@ -27,51 +28,22 @@ def pictures(name: str) -> list:
         ConfusionMatrix(name, [name, "b"], {(0, 0): 1, (0, 1): 2, (1, 0): 3, (1, 1): 4}, unit=name),
         ConfusionMatrix(name, [], {}),
         ReliabilityDiagram(name, [ReliabilityCurve(name, bins)], unit=name),
-        AttentionFigure(name, [name, "b"], [[0.5, 0.5], [1.0, 0.0]], focus=0),
-        AlignmentFigure(name, [name, "b"], ["c", name], [[0.5, 0.5], [1.0, 0.0]]),
-        Scatter(name, [(0.0, 1.0), (2.0, 3.0)], [name, "b"], (0.5, 0.25)),
     ]
 
 
 @pytest.mark.parametrize("picture", pictures("a plain name"))
 def test_a_file_needs_no_page(picture, tmp_path):
-    path = tmp_path / "picture.svg"
-    record = write_picture(path, picture)
-    assert record.size_bytes == path.stat().st_size
-    svg = ET.parse(path).getroot()
-    assert svg.tag == f"{SVG}svg"
-    assert svg.get("viewBox") == f"0 0 {svg.get('width')} {svg.get('height')}"
-    assert [part.tag for part in svg][:3] == [f"{SVG}title", f"{SVG}desc", f"{SVG}style"]
-    style = svg.find(f"{SVG}style").text
-    assert "var(" not in style
-    light, dark = style.split("@media (prefers-color-scheme: dark)")
-    for name in ("page", "text", "right", "c0"):
-        assert (LIGHT[name] in light, DARK[name] in dark) == (True, True)
-    texts = [text.text for text in svg.iter(f"{SVG}text")]
-    assert texts[0] == f"a plain name ({picture.unit})"
-    assert texts[1 : 1 + len(picture.legend())] == [name for _, name in picture.legend()]
-    inside = ET.fromstring(picture.draw())
-    assert len(list(svg.iter(f"{SVG}text"))) == (
-        len(list(inside.iter("text"))) + 1 + len(picture.legend())
-    )
+    check_file(picture, tmp_path / "picture.svg")
 
 
 @pytest.mark.parametrize("picture", pictures(HOSTILE))
 def test_hostile_names_leave_a_file_well_formed_and_harmless(picture):
-    svg = ET.fromstring(render_svg(picture).encode())
-    assert not list(svg.iter(f"{SVG}script"))
-    assert len(list(svg.iter(f"{SVG}style"))) == 1
-    assert "<script" not in render_svg(picture) + picture.draw()
-    assert svg.find(f"{SVG}title").text.startswith(
-        "</style></svg><script>alert(1)</script>␀␛\ufffd"
-    )
+    check_harmless(picture)
 
 
 def test_names_of_a_hundred_thousand_characters_leave_a_file_small():
-    for picture in pictures("z" * 100_000):
-        drawing = render_svg(picture)
-        assert len(drawing) < 20_000
-        assert float(ET.fromstring(drawing).get("width")) < 1000
+    for picture in pictures(LONG):
+        check_small(picture)
 
 
 def test_what_only_a_table_shows_is_refused():
@@ -79,3 +51,47 @@ def test_what_only_a_table_shows_is_refused():
     matrix = ConfusionMatrix("Many", names, {})
     with pytest.raises(InputError, match="“Many” has too many parts to be drawn"):
         render_svg(matrix)
+
+
+def test_the_end_of_the_name_says_the_form(tmp_path):
+    need_font()
+    svg, png = tmp_path / "figure.svg", tmp_path / "figure.PNG"
+    write_picture(svg, FIGURE)
+    assert svg.read_text("utf-8") == render_svg(FIGURE)
+    record = write_picture(png, FIGURE)
+    assert png.read_bytes()[:8] == SIGNATURE
+    assert record.size_bytes == png.stat().st_size
+
+
+def test_another_end_is_refused(tmp_path):
+    with pytest.raises(SettingsError, match=r"figure\.pdf must end with \.svg or \.png"):
+        write_picture(tmp_path / "figure.pdf", FIGURE)
+
+
+def test_a_png_has_300_dots_an_inch_and_its_text():
+    need_font()
+    drawn = render_png(FIGURE)
+    width, height = (int.from_bytes(drawn[start : start + 4]) for start in (16, 20))
+    assert (width, height) == (678, 575)
+    other = ConfusionMatrix("Layer 2", FIGURE.names, FIGURE.counts)
+    assert render_png(other) != drawn
+
+
+def test_a_missing_package_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    with pytest.raises(MissingExtraError, match=re.escape(describe_install("plots"))):
+        render_png(FIGURE)
+
+
+def test_a_system_without_a_font_is_told(monkeypatch):
+    blank = SimpleNamespace(svg_to_bytes=lambda **_: SIGNATURE)
+    monkeypatch.setitem(sys.modules, "resvg_py", blank)
+    with pytest.raises(MissingExtraError, match="no font is installed"):
+        render_png(FIGURE)
+
+
+@pytest.mark.parametrize("name", ["figure.svg", "figure.png"])
+def test_a_folder_that_is_not_there_is_an_error_of_ours(tmp_path, name):
+    need_font()
+    with pytest.raises(StorageError, match="can't be written"):
+        write_picture(tmp_path / "missing" / name, FIGURE)

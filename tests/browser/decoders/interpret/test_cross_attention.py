@@ -3,8 +3,8 @@
 import pytest
 import torch
 from playwright.sync_api import expect
-from tests.browser.scenes import HOSTILE
-from tests.browser.test_heads import in_words
+from tests.browser.interpret.scenes import HOSTILE
+from tests.browser.interpret.test_heads import in_words
 from tests.closeness import assert_close
 from tests.unit.decoders.small_encoder_decoder import save_encoder_decoder
 
@@ -225,9 +225,9 @@ def test_next_words_are_told_behind_each_token(page, view):
     rows = page.locator(".next-table tbody tr")
     assert rows.locator("th").all_inner_texts() == WRITTEN_TOKENS
     assert [text.split()[0] for text in rows.locator(".next-own").all_inner_texts()] == NEXT_TOKENS
-    next_words = view.parts["decoder"].observation.next_words
+    predicted = view.parts["decoder"].observation.predicted
     vocabulary = view.inputs.inspected.tokenizer.vocabulary
-    best = [vocabulary[id_] for id_ in next_words.log_probabilities.argmax(dim=1).tolist()]
+    best = [vocabulary[id_] for id_ in predicted.log_probabilities.argmax(dim=1).tolist()]
     first = rows.locator("td:nth-of-type(2) .words-word").all_inner_texts()
     assert first == best
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from tests.browser.scenes import observe, write_scene
+from tests.browser.interpret.scenes import observe, write_scene
 from tests.closeness import assert_close, close
 
 from bertkit.interpret.ablation import HeadName

@@ -2,7 +2,7 @@
 
 import pytest
 from playwright.sync_api import expect
-from tests.browser.scenes import PIXELS, observe, write_scene
+from tests.browser.interpret.scenes import PIXELS, observe, write_scene
 from tests.closeness import close
 from tests.unit.inference.small import save_small
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from playwright.sync_api import expect
-from tests.browser.scenes import PIXELS, observe, write_scene
+from tests.browser.interpret.scenes import PIXELS, observe, write_scene
 
 LIMIT = "Draw lines of at least"
 TEXT, PAIR = "the cat saw the hat .", "a dog lost a hat ."

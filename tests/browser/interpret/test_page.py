@@ -4,13 +4,14 @@ import re
 
 import pytest
 from playwright.sync_api import expect
-from tests.browser.scenes import HOSTILE, observe, write_scene
+from tests.browser.interpret.scenes import HOSTILE, observe, write_scene
+from tests.closeness import close
 
 from bertkit.interpret.ablation import HeadName
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.reports.interactive import InteractivePage, page_modules, write_page
 
-SIZED = ("heads", "model", "neurons", "tokens", "words", "importance", "geometry")
+VIEWS = ("heads", "model", "neurons", "inputs", "tokens", "words", "importance", "geometry")
 TEXT, PAIR = "the cat saw the hat .", "a dog lost a hat ."
 
 
@@ -29,6 +30,37 @@ def chip(page, group, name):
 def pressed(page, group):
     chips = page.get_by_role("group", name=group, exact=True).locator("[aria-pressed=true]")
     return chips.all_inner_texts()
+
+
+def test_every_view_shows_what_the_model_computed(open_page, tmp_path, inspected):
+    inputs = observe(inspected, TEXT)
+    page = open_page(write_scene(tmp_path / "all.html", inputs, *VIEWS))
+    tokens, layer = inputs.observation.encoded.tokens, inputs.observation.layers[0]
+
+    def open_view(name):
+        page.get_by_role("tab", name=name, exact=True).click()
+        view = page.locator("section.view:visible")
+        view.locator("> *").first.wait_for()
+        return view
+
+    heads = open_view("Heads")
+    heads.locator("canvas[aria-label]").wait_for()
+    assert heads.locator(".tokens-from .token-text").all_inner_texts() == tokens
+    patterns = [pattern.name for n in (1, 2) for pattern in inputs.observation.find_patterns(n)]
+    assert open_view("All heads").locator(".model-cell").all_inner_texts() == patterns
+    neurons = open_view("Neurons")
+    neurons.locator("button.neuron-token").nth(2).click()
+    shares = neurons.locator(".neuron-part", has_text="softmax").locator(".neuron-figure:visible")
+    found = [float(text.removesuffix(" %")) for text in shares.all_inner_texts()]
+    assert found == close((100 * layer.weights[0, 2]).tolist(), within=0.6)
+    assert open_view("Inputs").get_by_label("token embeddings").is_visible()
+    received = open_view("Tokens").locator(".received").all_inner_texts()
+    expected = layer.weights.mean(dim=0).sum(dim=0).tolist()
+    assert [float(text) for text in received] == close(expected, within=0.051)
+    assert open_view("Words").locator(".words-table tbody tr").count() == len(tokens) - 2
+    assert open_view("Importance").locator(".importance-cell").count() == 4
+    marks = open_view("Geometry").locator(".plane-main .plane-mark:visible")
+    assert marks.count() == len(tokens) - 2
 
 
 def test_the_page_tells_what_it_shows(open_page, tmp_path, inspected):
@@ -95,17 +127,9 @@ def test_layer_and_heads_by_keys(open_page, pair_page):
     assert pressed(page, "Heads") == ["1", "2"]
 
 
-def test_what_is_chosen_stays_chosen_in_other_views(open_page, tmp_path, inspected):
-    views = ("heads", "neurons")
-    page = open_page(write_scene(tmp_path / "two.html", observe(inspected, TEXT), *views))
-    chip(page, "Layer", "2").click()
-    page.get_by_role("tab").nth(1).click()
-    assert pressed(page, "Layer") == ["2"]
-
-
 def test_hostile_text_stays_text(open_page, tmp_path, inspected):
     hostile = InspectedModel(HOSTILE, inspected.model, inspected.tokenizer)
-    path = write_scene(tmp_path / "hostile.html", observe(hostile, HOSTILE, HOSTILE), *SIZED)
+    path = write_scene(tmp_path / "hostile.html", observe(hostile, HOSTILE, HOSTILE), *VIEWS)
     page = open_page(path)
     page.locator(".token").first.wait_for()
     assert page.locator("h1").inner_text() == f"Attention of {HOSTILE}"
@@ -266,7 +290,7 @@ start([
 def test_words_that_never_end_stay_in_the_page(open_page, tmp_path, inspected):
     name = "name" * 25_000
     long = InspectedModel(name, inspected.model, inspected.tokenizer)
-    path = write_scene(tmp_path / "long.html", observe(long, "cat " + name, name), *SIZED)
+    path = write_scene(tmp_path / "long.html", observe(long, "cat " + name, name), *VIEWS)
     page = open_page(path, viewport={"width": 900, "height": 700})
     for tab in page.get_by_role("tab").all():
         tab.click()
@@ -288,11 +312,3 @@ def test_a_narrow_window_has_everything(open_page, tmp_path, inspected):
     wide.evaluate("box => { box.scrollLeft = box.scrollWidth; }")
     expect(wide).to_have_class("scroll")
     assert page.locator(".legend").is_visible()
-
-
-def test_each_tab_has_its_own_heading(open_page, tmp_path, inspected):
-    path = write_scene(tmp_path / "headings.html", observe(inspected, TEXT), "model", "inputs")
-    page = open_page(path)
-    assert page.locator("h1").inner_text().startswith("Patterns of the 4 heads: ")
-    page.get_by_role("tab", name="Inputs").click()
-    assert page.locator("h1").inner_text().startswith("Swapping “cat” and “hat”: cosine ")

@@ -8,7 +8,6 @@ from operator import mul
 
 import pytest
 from playwright.sync_api import expect
-from tests.browser.scenes import HOSTILE
 from tests.closeness import close
 from tests.unit.serving.running import running
 from tests.unit.serving.small_models import save_models
@@ -20,6 +19,7 @@ from bertkit.interpret.opening import choose_start
 from bertkit.interpret.views.view import ViewInputs
 
 KEY = "a-key-of-this-server"
+HOSTILE = "the </script><img src=x onerror=alert(1)>"
 TASKS = [
     ("words", "Fill in"),
     ("words", "Score"),

@@ -2,7 +2,7 @@
 
 import pytest
 from playwright.sync_api import expect
-from tests.browser.scenes import observe, write_scene
+from tests.browser.interpret.scenes import observe, write_scene
 from tests.closeness import close
 
 TEXT, PAIR = "the dog saw the hat", "a cat lost it ."

@@ -1,7 +1,7 @@
 """The mask view in a real browser: words of each place, seen or hidden, by mouse and by keys."""
 
 import pytest
-from tests.browser.scenes import observe, write_scene
+from tests.browser.interpret.scenes import observe, write_scene
 
 from bertkit.interpret.views import attention as view_module
 

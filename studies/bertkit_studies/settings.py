@@ -7,7 +7,7 @@ from cyclopts import Parameter
 from pydantic import Field, model_validator
 
 from bertkit.base.settings import Settings
-from bertkit.data.tables.parallel import PairSettings
+from bertkit.decoders.seq2seq.pairs import PairSettings
 from bertkit.training.settings import Count, Positive
 
 

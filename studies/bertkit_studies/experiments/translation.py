@@ -8,7 +8,7 @@ from typing import Any, final
 
 from bertkit.base.progress import announce
 from bertkit.base.settings import validate
-from bertkit.data.tables.parallel import PairSettings
+from bertkit.decoders.seq2seq.pairs import PairSettings
 from bertkit.decoders.seq2seq.run import PairFiles
 from bertkit.decoders.seq2seq.settings import TranslateSettings
 from bertkit.models.open_model import OpenModel

@@ -10,7 +10,6 @@ from tests.closeness import close
 from tests.vocabularies import train_vocabulary
 
 from bertkit.base.errors import DamagedFileError
-from bertkit.data.tables.parallel import read_pairs
 from bertkit.decoders import detokenization
 from bertkit.decoders.detokenization import (
     Spacing,
@@ -19,6 +18,7 @@ from bertkit.decoders.detokenization import (
     join_word_pieces,
     split_chunk,
 )
+from bertkit.decoders.seq2seq.pairs import read_pairs
 from bertkit.tokenization.settings import CASED, VocabularySettings
 from bertkit.tokenization.tokenizer import Tokenizer
 

@@ -13,8 +13,8 @@ from bertkit.cli.next_step import read_arguments, repeat_flags, suggest
 from bertkit.cli.output import print_result
 from bertkit.cli.predict import TRAINING, list_facts
 from bertkit.cli.texts import legible
-from bertkit.data.tables.parallel import read_sources
 from bertkit.data.tables.settings import TableSettings
+from bertkit.decoders.seq2seq.pairs import read_sources
 from bertkit.decoders.seq2seq.settings import Seq2SeqSettings, SummarizeSettings, TranslateSettings
 from bertkit.reports.text import format_metric
 

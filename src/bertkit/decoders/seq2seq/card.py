@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from bertkit._version import __version__
 from bertkit.base.errors import pluralize
 from bertkit.checkpoints.run_folder import FinishedRecord, SavedNumber
-from bertkit.data.tables.parallel import Pair
 from bertkit.decoders.config import EncoderDecoderConfig
 from bertkit.decoders.generation.seq2seq_generator import GeneratedText
 from bertkit.decoders.seq2seq.examples import PairSetCounts
+from bertkit.decoders.seq2seq.pairs import Pair
 from bertkit.decoders.seq2seq.settings import KINDS, Kind
 from bertkit.recipes import model_card
 from bertkit.recipes.model_card import LibraryName, ModelFacts, plain

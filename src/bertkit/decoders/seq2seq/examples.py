@@ -17,9 +17,9 @@ from bertkit.base.errors import InputError, pluralize, storage_errors
 from bertkit.base.progress import announce
 from bertkit.data.input_files import HUB_SCHEME
 from bertkit.data.problems import check_unknown, describe_unknown, name_problem
-from bertkit.data.tables.parallel import Pair, PairReport, PairSettings, open_pairs, read_pairs
 from bertkit.data.tables.rows import Table
 from bertkit.decoders.generation.seq2seq_generator import GenerationCounts
+from bertkit.decoders.seq2seq.pairs import Pair, PairReport, PairSettings, open_pairs, read_pairs
 from bertkit.decoders.seq2seq.settings import MOST_HELD_OUT, Seq2SeqSettings
 from bertkit.decoders.seq2seq.token_pairs import TokenPairs, TokenTexts
 from bertkit.recipes.model_card import DataCounts

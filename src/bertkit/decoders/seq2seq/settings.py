@@ -6,9 +6,9 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from bertkit.base.settings import Settings
-from bertkit.data.tables.parallel import PairSettings
 from bertkit.decoders.decoding.settings import DecodingSettings
 from bertkit.decoders.generation.settings import KindName
+from bertkit.decoders.seq2seq.pairs import PairSettings
 from bertkit.training.settings import (
     BUDGET_FIELDS,
     BudgetedSettings,

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from tests.unit.inference.small import WORDS
 
-from bertkit.data.tables.parallel import Pair, PairReport
 from bertkit.decoders.seq2seq import token_pairs
 from bertkit.decoders.seq2seq.examples import PairSet, describe_set, encode_training
+from bertkit.decoders.seq2seq.pairs import Pair, PairReport
 from bertkit.decoders.seq2seq.settings import TranslateSettings
 from bertkit.decoders.seq2seq.token_pairs import PairBatch, TokenPairs, TokenTexts, batch_tensors
 from bertkit.tokenization.engine import SPECIAL_TOKENS

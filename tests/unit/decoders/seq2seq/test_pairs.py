@@ -10,8 +10,9 @@ from tests.unit.data.corpora import COMPRESS
 from tests.unit.data.tables.labeled import write
 
 from bertkit.base.errors import InputError, MissingFileError
-from bertkit.data.tables import parallel, records
-from bertkit.data.tables.parallel import Pair, PairReport, PairSettings, read_pairs
+from bertkit.data.tables import records
+from bertkit.decoders.seq2seq import pairs as module
+from bertkit.decoders.seq2seq.pairs import Pair, PairReport, PairSettings, read_pairs
 
 PAIRS = [("Ein Hund.", "A dog."), ("Zwei\u2028Katzen", 'Two "cats"'), ("süß", "sweet")]
 DICTS = [{"source": source, "target": target} for source, target in PAIRS]
@@ -122,20 +123,20 @@ def test_nuls_are_dropped_and_what_is_no_utf8_is_marked(tmp_path):
 
 
 def test_far_too_long_texts_are_left_out_and_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr(parallel, "MAX_CHARS", 6)
+    monkeypatch.setattr(module, "MAX_CHARS", 6)
     sources = write_two(tmp_path, "zwanzig\nzwei\nzehn\n", "twenty\ntwo\nexactly ten\n")
     pairs, report = read(*sources)
     assert pairs == [("zwei", "two")]
     assert report.num_too_long == 2
     assert "2 of 3 pairs with over 6 characters" in report.summary_lines()[0]
-    monkeypatch.setattr(parallel, "MAX_CHARS", 1)
+    monkeypatch.setattr(module, "MAX_CHARS", 1)
     refuse("no pair with text on both sides", *sources)
 
 
 def test_endless_lines_and_too_much_text_are_refused(tmp_path, monkeypatch):
     sources = write_two(tmp_path, "a" * ((16 << 20) + 1), "a\n")
     refuse("line 1 has more than 16 MiB", *sources)
-    monkeypatch.setattr(parallel, "MAX_BYTES", 10)
+    monkeypatch.setattr(module, "MAX_BYTES", 10)
     refuse("more than is held in memory", *write_two(tmp_path, "eins\nzwei\n", "one\ntwo\n"))
     monkeypatch.setattr(records, "MAX_BYTES", 10)
     refuse("held in memory at once", write(tmp_path, "a.csv", TABLES["a.csv"]))

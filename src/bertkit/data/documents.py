@@ -17,14 +17,7 @@ from typing import Any, BinaryIO
 
 from bertkit.base.errors import BertkitError, DamagedFileError
 from bertkit.base.remote import RemoteFile
-from bertkit.data.encodings import (
-    DecodingCounts,
-    classify,
-    is_binary,
-    read_plain,
-    refuse_encoding,
-    stream_pieces,
-)
+from bertkit.data.encodings import classify, is_binary, read_plain, refuse_encoding, stream_pieces
 from bertkit.data.problems import ReadReport
 from bertkit.data.sentences import ends_like_a_sentence
 from bertkit.data.signatures import find_content
@@ -32,6 +25,7 @@ from bertkit.data.sources import MEMORY, CorpusInput, ReaderSettings, TextSource
 from bertkit.data.tables.decoder import MAX_ROW_BYTES, RowDecoder, open_content
 from bertkit.data.tables.formats import FORMATS, jsonl, lines, mediawiki, parquet
 from bertkit.data.tables.record import Record
+from bertkit.data.tables.settings import LayoutSettings
 
 LINE_LIMIT_BYTES = 1 << 20
 DOCUMENT_LIMIT_CHARACTERS = 4 << 20  # longer ones are split, so that memory stays bounded
@@ -54,25 +48,13 @@ class SourceDecoder(RowDecoder):
     """Decodes the rows of a source; faults are counted by their names in `OUTCOMES`."""
 
     problems: ReadReport = field(default_factory=ReadReport)
-    named_encoding: str | None = None
     advance: Advance | None = None  # called with the number of bytes read, for progress
     line: int = 0  # of the current row; 0 where `where` tells it
-    counts: DecodingCounts = field(default_factory=DecodingCounts)
 
     @property
     def place(self) -> str:
         """File and line of the current row, or the title of the page."""
         return f"{self.name}:{self.line:,}" if self.line else f"{self.name}: {self.where}"
-
-    @property
-    def encoding(self) -> str | None:
-        """The encoding that was named."""
-        return self.named_encoding
-
-    @property
-    def decoding(self) -> DecodingCounts:
-        """How the lines of this source decode."""
-        return self.counts
 
     def set_line(self, number: int) -> None:
         """Set the line, from 1, at which the current row begins."""
@@ -328,9 +310,8 @@ def read_source(
 ) -> Iterator[Document]:
     """Yield the documents of one source, up to the point where it is damaged."""
     report.is_strict = settings.strict
-    decoder = SourceDecoder(
-        source.name, problems=report, named_encoding=source.encoding, advance=advance
-    )
+    layout = LayoutSettings(encoding=source.encoding)
+    decoder = SourceDecoder(source.name, layout=layout, problems=report, advance=advance)
     if source.refusal is not None:
         decoder.refuse_rest(*source.refusal)
         return

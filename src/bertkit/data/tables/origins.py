@@ -11,6 +11,7 @@ from pathlib import Path
 from bertkit.base.checksums import record_file
 from bertkit.base.errors import InputError
 from bertkit.base.remote import RemoteFile
+from bertkit.data.input_files import FileState, look_at
 from bertkit.data.tables.decoder import RowDecoder
 from bertkit.data.tables.formats import open_rows
 from bertkit.data.tables.record import Rows
@@ -37,20 +38,24 @@ class Origin(ABC):
         return digest.hexdigest()
 
 
-@dataclass(frozen=True)
+@dataclass
 class FileOrigin(Origin):
     """A file, which may be compressed, and its format, a key of `FORMATS`."""
 
     path: Path | RemoteFile
     format: str
+    _hashed: tuple[FileState, str] | None = field(default=None, init=False, compare=False)
 
     def open(self, decoder: RowDecoder) -> AbstractContextManager[Rows]:
         """Open at the first row."""
         return open_rows(self.path, self.format, decoder)
 
     def sha256(self) -> str:
-        """Return the SHA-256 of the file on disk."""
-        return record_file(self.path).sha256
+        """Return the SHA-256 of the file on disk, which is read again once it has changed."""
+        state = look_at(self.path)
+        if self._hashed is None or self._hashed[0] != state:
+            self._hashed = state, record_file(self.path).sha256
+        return self._hashed[1]
 
 
 @dataclass

@@ -1,16 +1,14 @@
-"""Functions of models that predict or write words: one text gives one result, a list a list."""
+"""Functions of models that predict words: one text gives one result, a list a list."""
 
 from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
-from types import GenericAlias
-from typing import Any, Protocol, TypeVar, cast, get_args, overload
+from typing import Any, TypeVar, overload
 
 from pydantic import SkipValidation
 
-from bertkit.api.inputs import SeveralTexts, take_texts
+from bertkit.api.inputs import SeveralTexts, read_texts
 from bertkit.api.kept import take_object
-from bertkit.api.settings import AnyCall, Call, Keywords, TextsCall, takes, takes_any
+from bertkit.api.settings import Call, TextsCall, takes
 from bertkit.base.settings import Settings, select
 from bertkit.data.tables.settings import TableSettings
 from bertkit.inference.fill_mask import FilledText, FillMask
@@ -23,49 +21,24 @@ AnyPipeline = TypeVar("AnyPipeline", bound=Pipeline[Any, Any])
 Result = TypeVar("Result")
 
 
-class OfTexts(Protocol[Keywords, Result]):
-    """A function of one text, which gives its result, or of several, which gives a list."""
-
-    @overload
-    def __call__(
-        self, texts: str, /, *arguments: Keywords.args, **values: Keywords.kwargs
-    ) -> Result: ...
-
-    @overload
-    def __call__(
-        self, texts: SeveralTexts, /, *arguments: Keywords.args, **values: Keywords.kwargs
-    ) -> list[Result]: ...
-
-
-def takes_texts(
-    kind: Callable[Keywords, AnyCall],
-    read: Callable[[str | SeveralTexts, TableSettings], list[str]] = take_texts,
-) -> Callable[[Callable[[AnyCall], Pipeline[str, Result]]], OfTexts[Keywords, Result]]:
-    """Apply the pipeline that a function prepares for a call to one text or several."""
-
-    def decorate(prepare: Callable[[AnyCall], Pipeline[str, Result]]) -> OfTexts[Keywords, Result]:
-        @wraps(prepare)
-        def apply(call: AnyCall, texts: str | SeveralTexts) -> Result | list[Result]:
-            pipeline = prepare(call)
-            given = read(texts, select(TableSettings, call))
-            return pipeline(given[0]) if isinstance(texts, str) else pipeline(given)
-
-        _, result = get_args(prepare.__annotations__["return"])
-        shown = {"texts": str | SeveralTexts, "return": result | GenericAlias(list, result)}
-        apply.__annotations__ = prepare.__annotations__ | shown
-        return cast("OfTexts[Keywords, Result]", takes_any(cast("type[AnyCall]", kind))(apply))
-
-    return decorate
-
-
 class FillMaskCall(FillOptions, EngineSettings, TextsCall):
     """The keyword arguments of `fill_mask`."""
 
     model: SkipValidation[str | Path | FillMask | None] = None
 
 
-@takes_texts(FillMaskCall)
-def fill_mask(call: FillMaskCall) -> Pipeline[str, FilledText]:
+@overload
+@takes(FillMaskCall)
+def fill_mask(call: FillMaskCall, texts: str) -> FilledText: ...
+
+
+@overload
+@takes(FillMaskCall)
+def fill_mask(call: FillMaskCall, texts: SeveralTexts) -> list[FilledText]: ...
+
+
+@takes(FillMaskCall)
+def fill_mask(call: FillMaskCall, texts: str | SeveralTexts) -> FilledText | list[FilledText]:
     """Predict the most probable words for each [MASK] of texts.
 
     Args:
@@ -86,7 +59,7 @@ def fill_mask(call: FillMaskCall) -> Pipeline[str, FilledText]:
         >>> bertkit.fill_mask("The doctor ran to see [MASK] patient.").filled
         'The doctor ran to see the patient.'
     """
-    return load_pipeline(FillMask, call.model, call, FillOptions)
+    return apply(load_pipeline(FillMask, call.model, call, FillOptions), texts, call)
 
 
 class NextSentenceCall(EngineSettings, Call):
@@ -123,8 +96,18 @@ class ScoreCall(EngineSettings, TextsCall):
     model: SkipValidation[str | Path | TextScorer | None] = None
 
 
-@takes_texts(ScoreCall)
-def score(call: ScoreCall) -> Pipeline[str, TextScore]:
+@overload
+@takes(ScoreCall)
+def score(call: ScoreCall, texts: str) -> TextScore: ...
+
+
+@overload
+@takes(ScoreCall)
+def score(call: ScoreCall, texts: SeveralTexts) -> list[TextScore]: ...
+
+
+@takes(ScoreCall)
+def score(call: ScoreCall, texts: str | SeveralTexts) -> TextScore | list[TextScore]:
     """Score how likely a language model finds texts.
 
     Args:
@@ -146,7 +129,7 @@ def score(call: ScoreCall) -> Pipeline[str, TextScore]:
         >>> right.log_probability > wrong.log_probability
         True
     """
-    return load_pipeline(TextScorer, call.model, call)
+    return apply(load_pipeline(TextScorer, call.model, call), texts, call)
 
 
 def load_pipeline(
@@ -158,3 +141,15 @@ def load_pipeline(
     """Load a pipeline, or take that of the last call, with the settings of a call."""
     pipeline = take_object(kind, model, select(kind.loading_kind, call))
     return pipeline.with_options(select(options_kind, call))
+
+
+def apply(
+    pipeline: Pipeline[str, Result],
+    texts: str | SeveralTexts,
+    call: Call,
+    read: Callable[[SeveralTexts, TableSettings], list[str]] = read_texts,
+) -> Result | list[Result]:
+    """Apply a pipeline to one text, which gives its result, or to several, which give a list."""
+    if isinstance(texts, str):
+        return pipeline(texts)
+    return pipeline(read(texts, select(TableSettings, call)))

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, overload
 
 from pydantic import SkipValidation
 
-from bertkit.api.inputs import choose_output, take_documents
+from bertkit.api.inputs import SeveralTexts, choose_output, take_documents
 from bertkit.api.kept import LAST_LOADED
-from bertkit.api.language import load_pipeline, takes_texts
-from bertkit.api.settings import Call, TextsCall, divide
+from bertkit.api.language import apply, load_pipeline
+from bertkit.api.settings import Call, TextsCall, divide, takes
 from bertkit.api.training import Texts, TrainCall
 from bertkit.base.settings import select
 from bertkit.data.input_files import name_input
@@ -45,8 +45,18 @@ class GenerateCall(GeneratorSettings, LoadingSettings, TextsCall):
     model: SkipValidation[str | Path | Generator]
 
 
-@takes_texts(GenerateCall)
-def generate(call: GenerateCall) -> Pipeline[str, ContinuedText]:
+@overload
+@takes(GenerateCall)
+def generate(call: GenerateCall, texts: str) -> ContinuedText: ...
+
+
+@overload
+@takes(GenerateCall)
+def generate(call: GenerateCall, texts: SeveralTexts) -> list[ContinuedText]: ...
+
+
+@takes(GenerateCall)
+def generate(call: GenerateCall, texts: str | SeveralTexts) -> ContinuedText | list[ContinuedText]:
     """Continue texts with a left-to-right model.
 
     Args:
@@ -68,7 +78,7 @@ def generate(call: GenerateCall) -> Pipeline[str, ContinuedText]:
         >>> bertkit.generate("The captain looked at", model="gpt/").text  # doctest: +SKIP
         'The captain looked at the sea.'
     """
-    return load_pipeline(Generator, call.model, call, GeneratorSettings)
+    return apply(load_pipeline(Generator, call.model, call, GeneratorSettings), texts, call)
 
 
 class TranslateCall(DecodingOverrides, TableSettings, LoadingSettings, Call):
@@ -77,8 +87,20 @@ class TranslateCall(DecodingOverrides, TableSettings, LoadingSettings, Call):
     model: SkipValidation[str | Path | Translator]
 
 
-@takes_texts(TranslateCall)
-def translate(call: TranslateCall) -> Pipeline[str, GeneratedText]:
+@overload
+@takes(TranslateCall)
+def translate(call: TranslateCall, texts: str) -> GeneratedText: ...
+
+
+@overload
+@takes(TranslateCall)
+def translate(call: TranslateCall, texts: SeveralTexts) -> list[GeneratedText]: ...
+
+
+@takes(TranslateCall)
+def translate(
+    call: TranslateCall, texts: str | SeveralTexts
+) -> GeneratedText | list[GeneratedText]:
     """Translate texts with a model of `bertkit.finetune("translate", …)`.
 
     Args:
@@ -99,7 +121,7 @@ def translate(call: TranslateCall) -> Pipeline[str, GeneratedText]:
         >>> bertkit.translate("Zwei Hunde spielen.", model="de-en/").text  # doctest: +SKIP
         'Two dogs are playing.'
     """
-    return load_pipeline(Translator, call.model, call, DecodingOverrides)
+    return apply(load_pipeline(Translator, call.model, call, DecodingOverrides), texts, call)
 
 
 class SummarizeCall(SummarySettings, DecodingOverrides, TableSettings, EmbedderSettings, Call):
@@ -108,8 +130,22 @@ class SummarizeCall(SummarySettings, DecodingOverrides, TableSettings, EmbedderS
     model: SkipValidation[str | Path | None] = None
 
 
-@takes_texts(SummarizeCall, take_documents)
-def summarize(call: SummarizeCall) -> Pipeline[str, ExtractiveSummary | GeneratedText]:
+@overload
+@takes(SummarizeCall)
+def summarize(call: SummarizeCall, texts: str) -> ExtractiveSummary | GeneratedText: ...
+
+
+@overload
+@takes(SummarizeCall)
+def summarize(
+    call: SummarizeCall, texts: SeveralTexts
+) -> list[ExtractiveSummary | GeneratedText]: ...
+
+
+@takes(SummarizeCall)
+def summarize(
+    call: SummarizeCall, texts: str | SeveralTexts
+) -> ExtractiveSummary | GeneratedText | list[ExtractiveSummary | GeneratedText]:
     """Summarize texts: extract their most central sentences, or generate new ones.
 
     Any encoder extracts sentences, without training; a model of
@@ -143,7 +179,7 @@ def summarize(call: SummarizeCall) -> Pipeline[str, ExtractiveSummary | Generate
     options = select(SummarySettings, call), select(DecodingOverrides, call)
     summarizer: Pipeline[str, Any]
     summarizer = LAST_LOADED.take(load_summarizer, [folder], embedding, *options)
-    return summarizer
+    return apply(summarizer, texts, call, take_documents)
 
 
 def finetune_pairs(task: str, values: Mapping[str, Any]) -> Seq2SeqGenerator:

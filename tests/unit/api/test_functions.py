@@ -63,7 +63,7 @@ RETURNS = {
     "evaluate": "EvaluateResult | PairsResult | HeldOutResult",
     "export": "ExportResult",
     "fill_mask": "FilledText | list[FilledText]",
-    "finetune": "Predictor[Any, Any, Any] | Seq2SeqGenerator",
+    "finetune": "Predictor[Any, Any, Any] | Any",
     "generate": "ContinuedText | list[ContinuedText]",
     "inspect": "ModelDescription",
     "next_sentence": "float",

@@ -10,8 +10,17 @@ from pathlib import Path
 import pytest
 
 import bertkit
+from bertkit.base.wings import TEXT_TASKS, has_wing, load_object
+from bertkit.recipes.finetune.settings import FineTuneSettings
 
 FUNCTIONS = [name for name in bertkit.__all__ if inspect.isfunction(getattr(bertkit, name))]
+
+
+def find_function(call: str) -> str:
+    """The function of a call; that of a wing isn't there where the wing is deleted."""
+    return call.partition("(")[0].removeprefix("bertkit.")
+
+
 RIGHT = {
     'bertkit.embed(["a"], pooling=("cls",), text_column="t", max_length=9)': "numpy.ndarray",
     "bertkit.embed(rows, model=bertkit.Embedder.load())": "numpy.ndarray",
@@ -32,6 +41,7 @@ RIGHT = {
     'bertkit.view("a", "b", layer=2)': "AttentionView",
     "bertkit.pretrain(rows, steps=5, on_step=lambda step, values: print(step))": "PretrainResult",
 }
+RIGHT = {call: kind for call, kind in RIGHT.items() if find_function(call) in FUNCTIONS}
 WRONG = {
     'bertkit.embed(["a"], pool="cls")': 'Unexpected keyword argument "pool"',
     'bertkit.embed(["a"], max_length="x")': 'Argument "max_length" to "embed" has incompatible',
@@ -39,6 +49,14 @@ WRONG = {
     'bertkit.generate("a")': "No overload variant",
     'bertkit.evaluate("m", held_out="s", minimal_pairs="f")': "No overload variant",
     "bertkit.train_tokenizer(rows, vocab_size=None)": 'Argument "vocab_size"',
+}
+WRONG = {call: told for call, told in WRONG.items() if find_function(call) in FUNCTIONS}
+# Keywords of `finetune` for tasks of a wing, which checkers know as any keyword.
+OF_WINGS = {
+    name
+    for task in TEXT_TASKS.values()
+    if has_wing(task.settings)
+    for name in load_object(task.settings).model_fields.keys() - FineTuneSettings.model_fields
 }
 # Nothing is asked about them, and reading them takes most of the time.
 SKIPPED = ("torch", "pyarrow", "transformers", "huggingface_hub", "cyclopts", "rich", "pandas")
@@ -79,7 +97,7 @@ def told(tmp_path_factory):
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_checker_knows_all_keywords_of_a_function(name, told):
     shown = inspect.signature(getattr(bertkit, name)).parameters.values()
-    keywords = {each.name for each in shown if each.kind is each.KEYWORD_ONLY}
+    keywords = {each.name for each in shown if each.kind is each.KEYWORD_ONLY} - OF_WINGS
     known = set(re.findall(r"(\w+): ", told[f"reveal_type(bertkit.{name})"].partition(" ")[2]))
     assert keywords <= known
     assert known - keywords <= {"settings"} | {each.name for each in shown}  # of any task

@@ -38,7 +38,7 @@ from typing import Any
 
 import numpy as np
 
-from bertkit.checkpoints.hub import find_bundled
+from bertkit.checkpoints.bundled import find_bundled
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.fill_mask import FillMask
 from bertkit.serving.routes.answers import write_json

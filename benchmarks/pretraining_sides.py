@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForPreTraining
-from bertkit.nn.attention import length_mask
+from bertkit.nn.head_blocks import length_mask
 from bertkit.recipes.prepare.run import prepare
 from bertkit.recipes.settings import PrepareSettings
 from bertkit.recipes.train_tokenizer import TrainTokenizerSettings, train_tokenizer

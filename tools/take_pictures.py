@@ -16,7 +16,7 @@ from typing import Any
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from bertkit.checkpoints.hub import find_bundled
+from bertkit.checkpoints.bundled import find_bundled
 from bertkit.interpret.attention_view import AttentionView
 from bertkit.interpret.settings import ViewSettings
 

@@ -14,7 +14,7 @@ from tests.closeness import assert_close, close
 from tests.unit.serving.running import running
 from tests.unit.serving.small_models import save_models
 
-from bertkit.checkpoints.hub import find_bundled
+from bertkit.checkpoints.bundled import find_bundled
 from bertkit.decoders.generation.generator import Generator
 from bertkit.decoders.generation.seq2seq_generator import Translator
 from bertkit.inference.embeddings.embedder import Embedder

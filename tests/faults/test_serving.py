@@ -10,7 +10,7 @@ from tests.faults.served import READY, STUCK, serving
 from tests.hostile.raw_http import wait_until
 from tests.unit.inference.small import save_small
 
-from bertkit.checkpoints.hub import find_bundled
+from bertkit.checkpoints.bundled import find_bundled
 
 HALF = b"POST /embed HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
 

@@ -19,7 +19,7 @@ from tests.hostile.raw_http import wait_until
 from tests.unit.inference.small import save_small
 from tests.waiting import TIMEOUT_SECONDS
 
-from bertkit.checkpoints.hub import find_bundled
+from bertkit.checkpoints.bundled import find_bundled
 from bertkit.cli.main import main
 
 BOTH = re.compile(r"\(worker 2 of 2\)")

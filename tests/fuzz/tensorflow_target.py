@@ -19,7 +19,7 @@ from tests.bundles import (
 )
 
 from bertkit.base.errors import BertkitError
-from bertkit.checkpoints.tensor_bundle import read_table
+from bertkit.checkpoints.leveldb_table import read_table
 from bertkit.checkpoints.tensorflow import open_tensorflow
 
 NUM_INPUTS = 2_000

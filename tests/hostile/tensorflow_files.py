@@ -32,8 +32,8 @@ from bertkit.base.errors import (
     MissingFileError,
     UnsafeFileError,
 )
+from bertkit.checkpoints.leveldb_table import read_table
 from bertkit.checkpoints.protobuf_wire import Message
-from bertkit.checkpoints.tensor_bundle import read_table
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "tensorflow"
 FILES = {

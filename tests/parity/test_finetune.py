@@ -18,7 +18,7 @@ from tests.parity.agreement import pad_sequences
 from tests.unit.recipes.finetune.small import make_rows, save_model, write_rows
 from torch import Tensor
 
-from bertkit.checkpoints.hub import find_bundled
+from bertkit.checkpoints.bundled import find_bundled
 from bertkit.checkpoints.sentence_modules import Pooling
 from bertkit.checkpoints.sentence_transformers import SentenceModel, write_sentence_model
 from bertkit.inference.predictor import EncodedExamples, Predictor

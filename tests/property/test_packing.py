@@ -8,7 +8,8 @@ from tests.closeness import assert_close
 from tests.unit.inference.small import build_config
 
 from bertkit.models.bert.encoder import BertModel
-from bertkit.nn.attention import attend_fused, attend_spelled_out, length_mask
+from bertkit.nn.attention import attend_fused, attend_spelled_out
+from bertkit.nn.head_blocks import length_mask
 from bertkit.nn.packing import PackedBatch, pad
 
 CONFIG = build_config(

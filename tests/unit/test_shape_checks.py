@@ -5,7 +5,7 @@ import pytest
 import torch
 from tests.shape_checks import MOST_CHECKS, start_again
 
-from bertkit.nn.attention import length_mask
+from bertkit.nn.head_blocks import length_mask
 from bertkit.nn.packing import pad
 
 

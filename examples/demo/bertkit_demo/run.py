@@ -14,7 +14,7 @@ import numpy as np
 
 from bertkit.base.errors import MissingExtraError
 from bertkit.base.output import open_output
-from bertkit.checkpoints.hub import find_bundled
+from bertkit.checkpoints.bundled import find_bundled
 from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.data.shards import Shard, ShardSet
 from bertkit.inference.engines.choice import choose_engine

@@ -19,7 +19,8 @@ from bertkit.base.parts import WorkersSettings
 from bertkit.base.progress import announce
 from bertkit.base.settings import select
 from bertkit.base.wings import TEXT_TASKS, has_wing, load_object
-from bertkit.checkpoints.hub import find_bundled, resolve_tokenizer
+from bertkit.checkpoints.bundled import find_bundled
+from bertkit.checkpoints.hub import resolve_tokenizer
 from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.data.shards import ShardSet, is_prepared
 from bertkit.data.tables.rows import Table

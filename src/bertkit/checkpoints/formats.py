@@ -12,9 +12,9 @@ from bertkit.base.errors import MissingFileError, storage_errors
 from bertkit.base.files import check_is_file
 from bertkit.base.members import find_member, has_member
 from bertkit.base.progress import ProgressBar, show_progress
+from bertkit.checkpoints.bundled import PACKAGE
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.file_names import DATA_SUFFIX, DESCRIPTIONS, WEIGHTS
-from bertkit.checkpoints.hub import PACKAGE
 from bertkit.checkpoints.huggingface import is_huggingface, open_huggingface
 from bertkit.checkpoints.run_folder import RUN_FOLDER, is_run, open_run
 from bertkit.checkpoints.sentence_transformers import (

@@ -15,8 +15,9 @@ from bertkit.base.errors import CheckpointError, MissingFileError
 from bertkit.base.members import find_member, has_member
 from bertkit.checkpoints.checkpoint import Checkpoint, LazyTensor
 from bertkit.checkpoints.huggingface import read_config
+from bertkit.checkpoints.leveldb_table import is_table
 from bertkit.checkpoints.names import show
-from bertkit.checkpoints.tensor_bundle import INDEX_SUFFIX, is_table, open_bundle
+from bertkit.checkpoints.tensor_bundle import INDEX_SUFFIX, open_bundle
 
 CONFIG_FILE = "bert_config.json"
 

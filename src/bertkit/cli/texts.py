@@ -25,7 +25,7 @@ from bertkit.tasks.metrics.shares import describe_share
 from bertkit.tasks.objectives.settings import METRIC_WORDS
 
 if TYPE_CHECKING:
-    from bertkit.checkpoints.hub import Part
+    from bertkit.checkpoints.bundled import Part
     from bertkit.inference.pipeline import Pipeline
     from bertkit.inference.stream import TextCounts
 
@@ -221,7 +221,7 @@ def take_model_and_files(
 
 def take_bundled(part: "Part") -> str:
     """Return the folder of the bundled model, and announce it."""
-    from bertkit.checkpoints.hub import find_bundled
+    from bertkit.checkpoints.bundled import find_bundled
 
     folder = find_bundled(part)
     announce("with the model that comes with bertkit; --model names another")
@@ -230,7 +230,7 @@ def take_bundled(part: "Part") -> str:
 
 def name_again(model: str) -> list[str]:
     """Return the flag that names a model in a further command; none for the bundled one."""
-    from bertkit.checkpoints.hub import PACKAGE
+    from bertkit.checkpoints.bundled import PACKAGE
 
     return [] if Path(model).parent.name == PACKAGE else ["--model", model]
 

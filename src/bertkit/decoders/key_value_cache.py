@@ -10,7 +10,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from bertkit.nn.attention import SelfAttention, attend_fused, length_mask
+from bertkit.nn.attention import SelfAttention, attend_fused
+from bertkit.nn.head_blocks import length_mask
 from bertkit.nn.packing import PackedBatch
 
 FIRST_CAPACITY = 32

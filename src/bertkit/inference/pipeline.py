@@ -13,7 +13,7 @@ import torch
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.settings import Settings, select
-from bertkit.checkpoints.hub import Part
+from bertkit.checkpoints.bundled import Part
 from bertkit.inference.engines.choice import choose_engine
 from bertkit.inference.engines.engine import Engine, HasEncoder
 from bertkit.inference.loading import LoadedModel

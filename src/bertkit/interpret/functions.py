@@ -7,7 +7,7 @@ from pydantic import SkipValidation
 
 from bertkit.api.settings import Call, takes, takes_any
 from bertkit.base.settings import select
-from bertkit.checkpoints.hub import find_bundled
+from bertkit.checkpoints.bundled import find_bundled
 from bertkit.inference.settings import LoadingSettings
 from bertkit.interpret.attention_view import AttentionView
 from bertkit.interpret.settings import ViewSettings

@@ -14,6 +14,7 @@ from torch import nn
 from bertkit.base.errors import CheckpointError, SettingsError
 from bertkit.base.members import has_member
 from bertkit.base.wings import CONFIGS, load_object
+from bertkit.checkpoints.bundled import Part, find_bundled
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.families import is_bert
 from bertkit.checkpoints.formats import (
@@ -26,11 +27,11 @@ from bertkit.checkpoints.formats import (
     name_model,
     open_checkpoint,
 )
-from bertkit.checkpoints.hub import Part, find_bundled, resolve_model
+from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.names import find_part, list_heads
 from bertkit.checkpoints.run_folder import find_checkpoint
 from bertkit.checkpoints.sentence_transformers import SentenceModel, read_sentence_model
-from bertkit.models.bert.config import BertConfig, without_replaced_labels
+from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertEncoder, BertModel, Pooler
 from bertkit.models.bert.feature_based import BertFeatureBased
 from bertkit.models.bert.fine_tuning import (
@@ -46,6 +47,7 @@ from bertkit.models.bert.heads import (
     BertLMHeadModel,
     MaskedLMHead,
 )
+from bertkit.models.bert.labels import without_replaced_labels
 from bertkit.models.bert.weights import without_memory
 from bertkit.tokenization.folder import (
     ENGINE_FILE,

@@ -1,5 +1,6 @@
 """The layers of the Transformer as pure tensor code: no files, settings or checkpoint formats.
 
 Read `embeddings` (Devlin et al. 2018, figure 2), `attention` (Vaswani et al. 2017, equation 1),
-`block` (equation 2, figure 1). For speed: `packing`, `vocabulary_loss`.
+`block` (equation 2, figure 1). For speed: `packing`, `head_blocks`,
+`dropout`, `vocabulary_loss`.
 """

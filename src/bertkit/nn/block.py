@@ -11,7 +11,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from bertkit.nn.attention import Dropout, SelfAttention, TokenBatch
+from bertkit.nn.attention import SelfAttention, TokenBatch
+from bertkit.nn.dropout import Dropout
 
 
 def gelu_tanh(values: Float[Tensor, " *shape"]) -> Float[Tensor, " *shape"]:

@@ -9,7 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bertkit.nn.attention import Dropout, TokenBatch
+from bertkit.nn.attention import TokenBatch
+from bertkit.nn.dropout import Dropout
 
 
 class Embeddings(nn.Module):

@@ -18,17 +18,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from bertkit.base.errors import ForkError, InputError
-from bertkit.nn.attention import (
-    HeadBlocks,
-    SelfAttention,
-    attend_flash,
-    attend_rows,
-    attend_runs,
-    drop,
-    group_lengths,
-    lay_out_heads,
-    uses_flash,
-)
+from bertkit.nn.attention import SelfAttention, attend_flash, attend_rows, attend_runs, uses_flash
+from bertkit.nn.dropout import drop
+from bertkit.nn.head_blocks import HeadBlocks, group_lengths, lay_out_heads
 
 
 class Computing:

@@ -18,8 +18,8 @@ import uvloop
 from bertkit.base.errors import SettingsError
 from bertkit.base.progress import announce
 from bertkit.base.signals import HANGUPS, STOP_SIGNALS, find_handlers, handled_by
+from bertkit.checkpoints.bundled import Part, find_bundled
 from bertkit.checkpoints.formats import name_model
-from bertkit.checkpoints.hub import Part, find_bundled
 from bertkit.serving.app import build_app
 from bertkit.serving.connection import Connection, Listener
 from bertkit.serving.keys import ADMIN_VARIABLE, KEYS_VARIABLE, Keys

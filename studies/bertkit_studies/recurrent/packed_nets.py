@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from bertkit.nn.attention import length_mask
+from bertkit.nn.head_blocks import length_mask
 from bertkit.nn.packing import PackedBatch
 
 

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bertkit.nn.attention import Dropout
+from bertkit.nn.dropout import Dropout
 from bertkit.nn.packing import PackedBatch
 from bertkit_studies.recurrent.config import ReaderConfig
 from bertkit_studies.recurrent.net import count_weights, draw_embeddings

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from bertkit.nn.attention import Dropout
+from bertkit.nn.dropout import Dropout
 from bertkit.nn.packing import PackedBatch
 from bertkit.nn.vocabulary_loss import vocabulary_loss
 from bertkit_studies.recurrent.config import SkipThoughtConfig

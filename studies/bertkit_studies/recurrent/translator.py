@@ -10,7 +10,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from bertkit.nn.attention import Dropout, length_mask
+from bertkit.nn.dropout import Dropout
+from bertkit.nn.head_blocks import length_mask
 from bertkit.nn.packing import PackedBatch, pad
 from bertkit.nn.vocabulary_loss import vocabulary_loss
 from bertkit_studies.recurrent.additive_attention import AdditiveAttention, Annotations

@@ -13,7 +13,7 @@ from tests.unit.serving.running import running
 from tests.unit.serving.small_models import save_models
 from tests.waiting import TIMEOUT_SECONDS
 
-from bertkit.checkpoints.hub import find_bundled
+from bertkit.checkpoints.bundled import find_bundled
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.opening import choose_start
 from bertkit.interpret.views.view import ViewInputs

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.unit.inference.small import WORDS
 from tests.unit.serving.small_models import save_models
 
-from bertkit.checkpoints.hub import find_bundled
+from bertkit.checkpoints.bundled import find_bundled
 from bertkit.serving.models import ServedModel
 from bertkit.serving.settings import ServeSettings
 from bertkit.serving.sharing.work import Work

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from bertkit.checkpoints.bundled import PACKAGE
 from bertkit.checkpoints.formats import describe_model, describe_name, name_model
-from bertkit.checkpoints.hub import PACKAGE
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from bertkit.base.errors import (
     UnsafeFileError,
 )
 from bertkit.base.members import find_member
-from bertkit.checkpoints import hub as hub_module
+from bertkit.checkpoints import hub_download
 from bertkit.checkpoints.hub import is_hub_id, resolve_model, resolve_tokenizer
 
 MODEL = "someone/tiny-bert"
@@ -78,7 +78,7 @@ def hub(tmp_path, monkeypatch):
     for name in [*os.environ]:
         if name.startswith(("HF_", "HUGGING")) or name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
-    monkeypatch.setattr(hub_module, "WAIT_SECONDS", 0)
+    monkeypatch.setattr(hub_download, "WAIT_SECONDS", 0)
     monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", TIMEOUT_SECONDS)
     monkeypatch.setattr(storage, "sync", lambda descriptor: None)
     monkeypatch.setattr(storage, "sync_folder", lambda path: None)
@@ -276,7 +276,7 @@ def test_another_run_goes_on_where_the_last_one_stopped(hub, folder):
 
 
 def test_attempts_that_bring_much_do_not_count(hub, monkeypatch):
-    monkeypatch.setattr(hub_module, "PROGRESS_BYTES", 10_000)
+    monkeypatch.setattr(hub_download, "PROGRESS_BYTES", 10_000)
     hub.files = {"config.json": b"{}", "model.safetensors": WEIGHTS}
     hub.drops = [2, *[10_000] * 10]
     assert (resolve_model(MODEL) / "model.safetensors").read_bytes() == WEIGHTS
@@ -582,7 +582,7 @@ def test_a_list_of_files_that_is_none_is_refused(hub, listing):
 
 
 def test_an_endless_list_of_files_is_refused(hub, monkeypatch):
-    monkeypatch.setattr(hub_module, "LISTING_LIMIT_BYTES", 100)
+    monkeypatch.setattr(hub_download, "LISTING_LIMIT_BYTES", 100)
     with pytest.raises(HubError, match="answers with more than 100 bytes"):
         resolve_model(MODEL)
 
@@ -699,6 +699,6 @@ def test_what_a_branch_stands_for_is_written_under_a_lock(hub, folder, monkeypat
         path.write_bytes(data)
 
     locks = folder.parent / ".locks" / folder.name
-    monkeypatch.setattr(hub_module, "write_file", write_held)
+    monkeypatch.setattr(hub_download, "write_file", write_held)
     snapshot = resolve_model(MODEL)
     assert (folder / "refs" / "main").read_text() == snapshot.name

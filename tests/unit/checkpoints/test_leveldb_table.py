@@ -7,8 +7,8 @@ import pytest
 from tests.bundles import block, cut_blocks, flip_in_turn, table
 
 from bertkit.base.errors import DamagedFileError, MissingFileError, StorageError, UnsafeFileError
-from bertkit.checkpoints import tensor_bundle
-from bertkit.checkpoints.tensor_bundle import MAX_KEY_BYTES, TABLE_LIMIT_BYTES, is_table, read_table
+from bertkit.checkpoints import leveldb_table
+from bertkit.checkpoints.leveldb_table import MAX_KEY_BYTES, TABLE_LIMIT_BYTES, is_table, read_table
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "tensorflow" / "bert_model.ckpt.index"
 PAIRS = {b"": b"header", b"bert/a": b"1", b"bert/ab": b"", b"bert/b": b"2" * 300, b"z": b"3"}
@@ -56,7 +56,7 @@ def test_the_longest_key_and_no_longer_one(tmp_path):
 
 
 def test_as_many_entries_as_allowed_and_no_more(tmp_path, monkeypatch):
-    monkeypatch.setattr(tensor_bundle, "MAX_ENTRIES", len(PAIRS))
+    monkeypatch.setattr(leveldb_table, "MAX_ENTRIES", len(PAIRS))
     assert read(tmp_path, table(cut_blocks(PAIRS))) == PAIRS
     with pytest.raises(UnsafeFileError, match=f"more than {len(PAIRS)} entries"):
         read(tmp_path, table(cut_blocks({**PAIRS, b"~": b""})))

@@ -37,7 +37,8 @@ from bertkit.base.errors import (
     UnsafeFileError,
 )
 from bertkit.checkpoints import pytorch_file
-from bertkit.checkpoints.pytorch_file import DTYPES, open_pytorch
+from bertkit.checkpoints.pytorch_file import open_pytorch
+from bertkit.checkpoints.pytorch_pickle import DTYPES
 
 BASE = torch.arange(24, dtype=torch.float32).reshape(4, 6)
 FORMS = pytest.mark.parametrize("is_archive", [True, False], ids=["archive", "stream"])

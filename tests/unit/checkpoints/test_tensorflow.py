@@ -11,8 +11,8 @@ from tests.bundles import PREFIX, to_variables, write_bundle
 from bertkit.base.errors import CheckpointError, DamagedFileError, MissingFileError
 from bertkit.checkpoints.checkpoint import LazyTensor
 from bertkit.checkpoints.formats import FORMATS, open_checkpoint
+from bertkit.checkpoints.leveldb_table import read_table
 from bertkit.checkpoints.names import BERT_NAMES
-from bertkit.checkpoints.tensor_bundle import read_table
 from bertkit.checkpoints.tensorflow import (
     TENSORFLOW_NAMES,
     find_name,

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.inference.small import save_small
 
 from bertkit.base.errors import InputError, MissingExtraError, SettingsError
-from bertkit.checkpoints.hub import PACKAGE
+from bertkit.checkpoints.bundled import PACKAGE
 from bertkit.cli import texts as module
 from bertkit.cli.main import main
 from bertkit.cli.texts import take_model

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.unit.serving.small_models import save_models
 
-from bertkit.checkpoints.hub import find_bundled
+from bertkit.checkpoints.bundled import find_bundled
 from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.opening import load_pipelines
 from bertkit.models.open_model import OpenModel

@@ -5,7 +5,8 @@ import pytest
 from bertkit.base.errors import InputError
 from bertkit.base.files import write_json
 from bertkit.checkpoints.huggingface import read_config
-from bertkit.models.bert.config import MAX_LABELS, BertConfig, check_names
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.labels import MAX_LABELS, check_names
 
 
 def test_what_fits_is_written_and_read_again(tmp_path):

@@ -10,19 +10,9 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.attention import varlen
 
 from bertkit.nn import attention, packing
-from bertkit.nn.attention import (
-    SHORT,
-    Dropout,
-    HeadLayout,
-    SelfAttention,
-    attend_runs,
-    attend_spelled_out,
-    drop,
-    group_lengths,
-    lay_out_heads,
-    random_bytes,
-    uses_flash,
-)
+from bertkit.nn.attention import SHORT, SelfAttention, attend_runs, attend_spelled_out, uses_flash
+from bertkit.nn.dropout import Dropout, drop, random_bytes
+from bertkit.nn.head_blocks import HeadLayout, group_lengths, lay_out_heads
 from bertkit.nn.packing import PackedBatch
 
 

@@ -4,7 +4,7 @@ import pytest
 from tests.unit.serving.running import running
 from tests.unit.serving.small_models import save_models
 
-from bertkit.checkpoints.hub import find_bundled
+from bertkit.checkpoints.bundled import find_bundled
 
 
 @pytest.fixture(scope="session")

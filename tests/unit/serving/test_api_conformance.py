@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from schemathesis.checks import ignored_auth, positive_data_acceptance
 from tests.unit.serving.running import running
 
-from bertkit.checkpoints.hub import find_bundled
+from bertkit.checkpoints.bundled import find_bundled
 from bertkit.serving.app import list_endpoints, list_paths
 from bertkit.serving.openapi import describe_api
 

@@ -13,7 +13,7 @@ from tests.closeness import assert_close, close
 from tests.waiting import TIMEOUT_SECONDS
 
 from bertkit.base.errors import SettingsError
-from bertkit.checkpoints.hub import find_bundled
+from bertkit.checkpoints.bundled import find_bundled
 from bertkit.decoders.generation.generator import Generator
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.embeddings.features import FeatureExtractor, as_array

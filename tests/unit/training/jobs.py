@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from bertkit.base.checksums import FileRecord, record_file
 from bertkit.checkpoints.run_folder import checkpoint_path, seal_checkpoint
 from bertkit.checkpoints.safetensors_file import write_safetensors
-from bertkit.nn.attention import Dropout
+from bertkit.nn.dropout import Dropout
 from bertkit.training.job import Job, Machine
 from bertkit.training.run import Run, RunState
 from bertkit.training.settings import TrainingSettings

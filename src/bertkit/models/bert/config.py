@@ -1,17 +1,16 @@
 """The sizes of a BERT, under the names of `config.json`."""
 
-import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from bertkit.base.errors import CheckpointError, InputError, SettingsError
+from bertkit.base.errors import CheckpointError, SettingsError
 from bertkit.base.settings import describe_validation
 from bertkit.checkpoints.families import check_family, is_bert
-from bertkit.checkpoints.file_names import CONFIG_LIMIT_BYTES
+from bertkit.models.bert.labels import LABEL_KEYS, read_labels
 
 
 class ModelConfig(BaseModel):
@@ -37,83 +36,6 @@ class ModelConfig(BaseModel):
     def to_dict(self) -> dict[str, Any]:
         """Return all keys for `config.json`, unknown ones included."""
         return self.model_dump(mode="json")
-
-
-MAX_LABELS = 100_000  # a classifier on BERT-Base then has 77 million weights
-LABEL_KEYS = ("id2label", "label2id", "num_labels")
-BYTES_BESIDE = 20  # per label in `config.json`: its id, quotes, spaces and line break
-
-
-def check_names(labels: Sequence[str]) -> None:
-    """Check that a model's labels, in number and total length, fit into its `config.json`."""
-    if len(labels) > MAX_LABELS:
-        raise InputError(
-            f"there are {len(labels):,} labels, and a model supports at most {MAX_LABELS:,}; check"
-            " the label column, or merge rare labels"
-        )
-    num_bytes = 2 * sum(len(json.dumps(label)) + BYTES_BESIDE for label in labels)
-    if num_bytes > 0.9 * CONFIG_LIMIT_BYTES:
-        raise InputError(
-            f"the names of {len(labels):,} labels take {num_bytes / (1 << 20):,.0f} MiB of"
-            f" config.json, which has at most {CONFIG_LIMIT_BYTES >> 20} MiB; check the"
-            " label column, or use shorter names"
-        )
-
-
-def without_replaced_labels(
-    values: Mapping[str, Any], changes: Mapping[str, Any]
-) -> Mapping[str, Any]:
-    """Return a foreign config, without its label keys if `changes` has any of them."""
-    if not changes.keys() & set(LABEL_KEYS):
-        return values
-    return {name: value for name, value in values.items() if name not in LABEL_KEYS}
-
-
-def read_labels(values: dict[str, Any]) -> dict[str, Any]:
-    """Check the three keys and combine them to `id2label` and `label2id`, or to nothing.
-
-    Source: transformers, which names labels LABEL_0, LABEL_1 … by default.
-    """
-    names, ids, number = map(values.get, LABEL_KEYS)
-    if names is None and ids is not None:
-        raise ValueError("label2id requires id2label, its inverse")
-    if number is not None and not (type(number) is int and 1 <= number <= MAX_LABELS):
-        raise ValueError(f"num_labels must be from 1 to {MAX_LABELS:,}, and is {number!r:.40}")
-    if names is None:
-        if number is None:
-            return {}
-        names = {id_: f"LABEL_{id_}" for id_ in range(number)}
-    labels = _list_labels(names)
-    if number not in (None, len(labels)):
-        raise ValueError(f"num_labels is {number}, and id2label has {len(labels)} labels")
-    label2id = {label: id_ for id_, label in enumerate(labels)}
-    if ids is not None and not _is_same(ids, label2id):
-        raise ValueError("label2id contradicts id2label; it must be its inverse")
-    return {"id2label": dict(enumerate(labels)), "label2id": label2id}
-
-
-def _list_labels(names: Any) -> list[str]:
-    """Return the labels in the order of their ids, which are strings if read from a file."""
-    if not isinstance(names, dict) or not 1 <= len(names) <= MAX_LABELS:
-        raise ValueError(f"id2label must map 1 to {MAX_LABELS:,} ids to labels")
-    by_id = {str(id_): label for id_, label in names.items()}
-    wanted = [str(id_) for id_ in range(len(names))]
-    if gaps := [id_ for id_ in wanted if id_ not in by_id]:
-        raise ValueError(
-            f"id2label has {len(names)} ids, and {gaps[0]} is missing; they must be 0, 1, 2 …"
-        )
-    labels = [by_id[id_] for id_ in wanted]
-    if not all(isinstance(label, str) and label for label in labels):
-        raise ValueError("labels in id2label must be non-empty strings")
-    if len(set(labels)) < len(labels):
-        raise ValueError("labels in id2label must be unique")
-    return labels
-
-
-def _is_same(found: Any, expected: dict[str, int]) -> bool:
-    """Whether a foreign label2id, whose ids may be strings, equals the expected one."""
-    ids = {label: str(id_) for label, id_ in expected.items()}
-    return isinstance(found, dict) and {label: str(id_) for label, id_ in found.items()} == ids
 
 
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]

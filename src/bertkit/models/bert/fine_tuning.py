@@ -17,7 +17,7 @@ from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertEncoder, Pooler
 from bertkit.models.bert.pretrained import PaddingMask, PretrainedBert, check_shapes
 from bertkit.models.bert.weights import initialize
-from bertkit.nn.attention import Dropout
+from bertkit.nn.dropout import Dropout
 from bertkit.nn.packing import PackedBatch, pad
 
 # A choice is a sequence, one of several that one example has.

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError, InputError, SettingsError
-from bertkit.models.bert.config import CROSS_ENCODER, FEATURE_HEAD, LABEL_KEYS, BertConfig
+from bertkit.models.bert.config import CROSS_ENCODER, FEATURE_HEAD, BertConfig
+from bertkit.models.bert.labels import LABEL_KEYS
 from bertkit.models.bert.weights import fill_model, save_weights, without_memory
 from bertkit.nn.packing import COMPUTING, PackedBatch
 

@@ -9,9 +9,10 @@ from bertkit.base.errors import InputError
 from bertkit.base.progress import announce
 from bertkit.checkpoints.sentence_modules import Pooling
 from bertkit.data.tables.records import RecordTable
-from bertkit.models.bert.config import FEATURE_HEAD, BertConfig, check_names
+from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
 from bertkit.models.bert.feature_based import BertFeatureBased, FeatureHead
 from bertkit.models.bert.fine_tuning import FineTunedBert
+from bertkit.models.bert.labels import check_names
 from bertkit.models.open_model import OpenModel
 from bertkit.recipes.finetune.examples import (
     FineTuningData,

@@ -13,7 +13,8 @@ from torch.nn.functional import cross_entropy
 from bertkit.models.bert.config import BertConfig
 from bertkit.tasks.batch import TaskBatch
 from bertkit.tasks.choose import ChooseSettings
-from bertkit.tasks.choose.task import Choose, ChooseExample
+from bertkit.tasks.choose.examples import ChooseExample
+from bertkit.tasks.choose.task import Choose
 from bertkit.tasks.classify import ClassifySettings
 from bertkit.tasks.classify.examples import ClassifyExample
 from bertkit.tasks.classify.task import Classify

@@ -5,8 +5,9 @@ from itertools import pairwise
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.waiting import little_computing
 
-from bertkit.tasks.tag.examples import cut_windows
+from bertkit.tasks.tag.windows import cut_windows
 
 
 @given(st.data(), st.integers(1, 12), st.integers(0, 20))
@@ -38,3 +39,9 @@ def test_each_word_has_one_row_where_it_has_most_around_it(data, room, context):
         if next_begin > 0:  # one word more would have been too much
             more = ends[stop] - ends[next_begin - 1]
             assert more > min(context, room // 2, room - lengths[stop])
+
+
+def test_a_book_takes_little_time():
+    with little_computing():
+        found = cut_windows([1] * 300_000, 126, 1000)
+    assert len(found.words) == 1 + -(-(300_000 - 126) // 63)

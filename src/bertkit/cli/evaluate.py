@@ -108,9 +108,9 @@ def evaluate_rows(
 ) -> None:
     """Evaluate a fine-tuned model on labeled data, and print the result or write its folder."""
     from bertkit.inference.predictor import Predictor
-    from bertkit.recipes.evaluate.held_out import render
     from bertkit.recipes.evaluate.run import check_output, summarize, write_evaluation
     from bertkit.recipes.evaluate.run import evaluate as run
+    from bertkit.recipes.evaluate.text import render
 
     overwrite = settings.overwrite
     with open_result(

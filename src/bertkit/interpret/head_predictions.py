@@ -22,7 +22,8 @@ from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.observation import EncodedText, find_log_probabilities
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.models.bert.heads import PairScoringBert, WordScoringBert
-from bertkit.tasks.answer.examples import AnswerExample, Windows, find_tokens
+from bertkit.tasks.answer.examples import AnswerExample
+from bertkit.tasks.answer.windows import Windows, find_tokens
 from bertkit.tasks.batch import Encoded
 from bertkit.tasks.classify.decoding import THRESHOLD
 from bertkit.tasks.task import Task

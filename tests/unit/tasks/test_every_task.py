@@ -67,14 +67,3 @@ def test_another_input_is_refused(name, value):
     task = entry.load()(entry.settings())
     with pytest.raises(InputError, match=f"^input 2: expected {REFUSED[name][0]}.* got "):
         task.make_example(value, "input 2")
-
-
-@pytest.mark.parametrize(("name", "answers"), [("classify", "xy"), ("regress", (0.0, 1.0))])
-def test_a_model_of_pairs_asks_for_pairs(name, answers):
-    kind, settings = TASKS[name].load(), TASKS[name].settings()
-    texts = kind.example_kind.from_value(("a", "the"), "", settings).texts
-    values = [(answer,) if name == "classify" else answer for answer in answers]
-    task = kind.from_examples(settings, [kind.example_kind(texts, value) for value in values])
-    assert task.make_example(("a", "hat"), "here").texts == ("a", "hat")
-    with pytest.raises(InputError, match="reads pairs"):
-        task.make_example("a", "here")

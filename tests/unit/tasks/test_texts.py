@@ -71,14 +71,6 @@ def test_a_first_row_without_a_second_text_is_a_broken_row_of_pairs():
     assert report.summary_lines()[1] == "  train, row 1 has no question2"
 
 
-def test_what_callers_give():
-    assert read_texts("a", "here", TextSettings()) == Texts("a")
-    assert read_texts(("a", "b"), "here", TextSettings()).show() == "a ||| b"
-    for value in (("a",), ("a", 1), 1, None, ["a", "b"]):
-        with pytest.raises(InputError, match="here: expected a text or a tuple of two"):
-            read_texts(value, "here", TextSettings())
-
-
 def test_a_model_of_pairs_asks_for_both():
     settings = learn_pairs(TextSettings(), [Texts("a", "b")])
     assert settings.pairs
@@ -104,11 +96,6 @@ def test_a_model_of_single_texts_refuses_pairs():
         build_text_parser(settings, table)
     parse = build_text_parser(settings.model_copy(update={"text_column": "text"}), table)
     assert parse(record_of(text="a", text_pair="b")) == Texts("a")
-
-
-def test_a_model_that_does_not_say_reads_both():
-    for value in ("a", ("a", "b")):
-        assert read_texts(value, "here", TextSettings()).text == "a"
 
 
 def test_a_text_a_line_is_read_whatever_the_column_was_called_in_training():

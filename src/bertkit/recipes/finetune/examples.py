@@ -29,13 +29,8 @@ from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.model_card import DataCounts
 from bertkit.reports.text import show
 from bertkit.tasks.batch import EncodedTable
-from bertkit.tasks.columns import (
-    SHOWN_CHARS,
-    SHOWN_LABELS,
-    describe_look_alikes,
-    name_labels,
-    sort_labels,
-)
+from bertkit.tasks.columns import SHOWN_CHARS, SHOWN_LABELS, name_labels, sort_labels
+from bertkit.tasks.look_alikes import describe_look_alikes
 from bertkit.tasks.table import TASKS
 from bertkit.tasks.task import Task, TaskExample
 from bertkit.tokenization.tokenizer import Tokenizer

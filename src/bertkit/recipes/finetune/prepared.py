@@ -28,7 +28,7 @@ from bertkit.recipes.finetune.examples import (
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.reports.text import make_legible
 from bertkit.tasks.batch import Encoded
-from bertkit.tasks.columns import describe_look_alikes
+from bertkit.tasks.look_alikes import describe_look_alikes
 from bertkit.tasks.settings import POOLINGS, PoolingName, TaskSettings
 from bertkit.tasks.task import Task
 from bertkit.tasks.texts import TextExample

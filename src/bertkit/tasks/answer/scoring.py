@@ -12,7 +12,8 @@ import numpy.typing as npt
 from bertkit.reports.notebook import Row, Tabular
 from bertkit.reports.text import format_percent
 from bertkit.tasks.answer import AnswerSettings
-from bertkit.tasks.answer.examples import AnswerExample, Windows
+from bertkit.tasks.answer.examples import AnswerExample
+from bertkit.tasks.answer.windows import Windows
 from bertkit.tasks.batch import Logits
 from bertkit.tasks.evaluation import ConfidentScoring, Flags, Numbers, Statistic
 from bertkit.tasks.metrics.classification import weighted_mean

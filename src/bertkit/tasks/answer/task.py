@@ -16,8 +16,9 @@ from bertkit.models.bert.fine_tuning import BertForQuestionAnswering
 from bertkit.nn.packing import PackedBatch
 from bertkit.tasks.answer import NUM_SPECIAL, AnswerSettings, scoring
 from bertkit.tasks.answer import examples as records
-from bertkit.tasks.answer.examples import (
-    AnswerExample,
+from bertkit.tasks.answer.examples import AnswerExample
+from bertkit.tasks.answer.scoring import Answer, AnswerScoring, find_answer
+from bertkit.tasks.answer.windows import (
     Numbers,
     Windows,
     cut_parts,
@@ -25,7 +26,6 @@ from bertkit.tasks.answer.examples import (
     find_tokens,
     label_windows,
 )
-from bertkit.tasks.answer.scoring import Answer, AnswerScoring, find_answer
 from bertkit.tasks.batch import Encoded, Logits, TaskBatch, TokenSequence
 from bertkit.tasks.task import Task
 from bertkit.tokenization.tokenizer import Tokenizer

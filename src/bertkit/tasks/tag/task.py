@@ -26,8 +26,9 @@ from bertkit.tasks.tag.decoding import (
     spell,
     spell_labels,
 )
-from bertkit.tasks.tag.examples import TagExample, cut_windows
+from bertkit.tasks.tag.examples import TagExample
 from bertkit.tasks.tag.scoring import TagScoring
+from bertkit.tasks.tag.windows import cut_windows
 from bertkit.tasks.task import Task, score_rows
 from bertkit.tokenization.tokenizer import Tokenizer
 

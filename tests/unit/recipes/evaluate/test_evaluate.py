@@ -15,8 +15,8 @@ from bertkit.base.files import with_nulls
 from bertkit.base.output import list_names
 from bertkit.cli.main import main
 from bertkit.inference.predictor import Answerer, Classifier, Tagger
-from bertkit.recipes.evaluate.held_out import align, render, render_confusion, render_mistakes
 from bertkit.recipes.evaluate.run import describe_calibration, describe_confusion, measure_chance
+from bertkit.recipes.evaluate.text import align, render, render_confusion, render_mistakes
 from bertkit.tasks.evaluation import Evaluation, Mistake
 
 TEXTS = ("the cat", "a dog saw the hat", "", "the hat lost a cat", "hat dog")

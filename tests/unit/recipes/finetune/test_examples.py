@@ -24,7 +24,8 @@ from bertkit.recipes.finetune.examples import (
 from bertkit.recipes.finetune.prepared import prepare, read_task
 from bertkit.tasks.answer.examples import AnswerExample
 from bertkit.tasks.answer.task import AnswerQuestions
-from bertkit.tasks.choose.task import Choose, ChooseExample
+from bertkit.tasks.choose.examples import ChooseExample
+from bertkit.tasks.choose.task import Choose
 from bertkit.tasks.classify.examples import ClassifyExample
 from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.texts import Texts

@@ -50,52 +50,6 @@ def test_accents_behind_the_last_letter_belong_to_the_answer():
     assert answer({(FIRST + 2, 0): 5, (FIRST + 2, 1): 5}, alone).text == "cafe\u0301\u0302"
 
 
-def test_an_answer_is_no_longer_than_allowed_and_goes_forwards():
-    peaks = {(ADA, 0): 9, (OLE, 1): 9, (WROTE, 0): 5, (WROTE, 1): 5}
-    assert answer(peaks).text == "Ada wrote cafe\u0301s ol\u00e9"
-    assert answer(peaks, max_answer_length=4).text != "Ada wrote cafe\u0301s ol\u00e9"
-    back = answer({(OLE, 0): 9, (ADA, 1): 9, (WROTE, 0): 5, (WROTE, 1): 5})
-    assert back.start <= back.stop
-
-
-def test_the_question_is_no_answer():
-    found = answer({(1, 0): 9, (1, 1): 9, (0, 0): 9, (0, 1): 9, (FIRST - 1, 1): 9, (ADA, 0): 1})
-    assert found.text.startswith("Ada")
-
-
-def test_where_no_best_place_may_answer_all_places_are_tried():
-    peaks = {(place, side): 9 for place in (1, 2) for side in (0, 1)}
-    found = answer({**peaks, (WROTE, 0): 2, (WROTE, 1): 2}, n_best=2)
-    assert found.text == "wrote"
-
-
-def test_each_text_is_a_candidate_once():
-    found = answer({(ADA, 0): 5, (ADA, 1): 5}, "ada x ada x ada", max_answer_length=1)
-    assert [one.text for one in found.n_best] == ["ada", "x"]
-    assert (found.start, found.n_best[0].start_logit) == (0, 5)
-
-
-def test_an_answer_begins_in_the_window_that_has_most_around_it():
-    """What another window says of a token as a beginning does not count."""
-    task = AnswerQuestions(
-        AnswerSettings(version="1.1", max_length=12, max_question_length=2, doc_stride=4)
-    )
-    context = "ada ada wrote wrote cafe x ole cafe ada wrote ada"
-    (encoded,) = task.encode([task.make_example(("who ?", context), "here")], TOKENIZER)
-    windows = encoded.alignment
-    assert windows.parts[:2] == (range(7), range(4, 11))
-    token = next(place for place in (4, 5, 6) if windows.owners[place] == 0)
-    logits = np.zeros((encoded.num_tokens, 2), dtype=np.float32)
-    logits[12 + FIRST + token - 4] = 9.0
-    found = task.decode(task.make_example(("who ?", context), "here"), encoded, logits)
-    assert all(
-        one.start != windows.offsets[token, 0] or one.start_logit == 0 for one in found.n_best
-    )
-    logits[FIRST + token] = 5.0
-    found = task.decode(task.make_example(("who ?", context), "here"), encoded, logits)
-    assert (found.start, found.n_best[0].start_logit) == (windows.offsets[token, 0], 5)
-
-
 NULL = {(0, 0): 4, (0, 1): 3}
 
 
@@ -119,13 +73,6 @@ def test_by_the_rules_of_1_1_there_is_always_an_answer():
     assert all(one.text for one in found.n_best)
 
 
-@pytest.mark.parametrize("score", [9, -9])
-def test_none_is_always_a_candidate(score):
-    found = answer({(0, 0): score, (0, 1): score}, version="2.0", n_best=3)
-    assert [one.text for one in found.n_best].index("") == (0 if score > 0 else 3)
-    assert len(found.n_best) == (3 if score > 0 else 4)
-
-
 @pytest.mark.parametrize("version", ["1.1", "2.0"])
 @pytest.mark.parametrize("context", ["", " \n", "\u200b\x00"])
 def test_a_context_without_a_token_has_no_answer(context, version):
@@ -135,18 +82,3 @@ def test_a_context_without_a_token_has_no_answer(context, version):
     assert found.null_odds == (-50 if version == "2.0" else None)
     assert len(found.n_best) == 1
     assert found.decide(-99.0).is_null
-
-
-def test_the_odds_of_none_are_those_of_the_window_that_doubts_most():
-    task = AnswerQuestions(
-        AnswerSettings(version="2.0", max_length=8, max_question_length=2, doc_stride=2)
-    )
-    example = task.make_example(("Who?", "ada wrote x ada wrote"), "here")
-    (encoded,) = task.encode([example], TOKENIZER)
-    assert [len(one.ids) for one in encoded.sequences] == [8, 8]
-    logits = np.zeros((16, 2), dtype=np.float32)
-    logits[0], logits[8] = (7, 1), (1, 3)
-    logits[9:11] = 50  # the second window's question
-    found = task.decode(example, encoded, logits)
-    assert found.null_odds == 4
-    assert [one.start_logit for one in found.n_best if not one.text] == [1]

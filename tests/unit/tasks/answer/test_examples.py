@@ -2,7 +2,6 @@
 
 import json
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -12,75 +11,7 @@ from bertkit.data.problems import RowReport
 from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import RecordTable, open_records, read_examples
 from bertkit.tasks.answer import AnswerSettings
-from bertkit.tasks.answer.examples import (
-    AnswerExample,
-    GoldAnswer,
-    Windows,
-    cut_parts,
-    find_owners,
-    find_tokens,
-    label_windows,
-    list_warnings,
-    locate_answer,
-)
-
-
-@pytest.mark.parametrize(
-    ("num_tokens", "size", "stride", "expected"),
-    [
-        (0, 5, 2, [(0, 0)]),
-        (1, 5, 2, [(0, 1)]),
-        (5, 5, 2, [(0, 5)]),
-        (6, 5, 2, [(0, 5), (2, 6)]),
-        (9, 5, 2, [(0, 5), (2, 7), (4, 9)]),
-        (10, 5, 5, [(0, 5), (5, 10)]),
-        (11, 5, 99, [(0, 5), (5, 10), (10, 11)]),
-        (3, 1, 1, [(0, 1), (1, 2), (2, 3)]),
-    ],
-)
-def test_windows_begin_a_stride_apart_and_leave_nothing_out(num_tokens, size, stride, expected):
-    parts = cut_parts(num_tokens, size, stride)
-    assert [(part.start, part.stop) for part in parts] == expected
-
-
-def test_a_token_belongs_to_the_window_where_it_has_most_context():
-    parts = cut_parts(9, 5, 2)
-    assert find_owners(parts, 9).tolist() == [0, 0, 0, 0, 1, 1, 2, 2, 2]
-    assert find_owners(cut_parts(0, 5, 2), 0).tolist() == []
-
-
-def test_of_windows_with_equal_context_the_longer_wins_then_the_first():
-    parts = (range(4), range(2, 5))
-    assert find_owners(parts, 5).tolist() == [0, 0, 0, 1, 1]
-    assert find_owners((range(3), range(2, 6)), 6)[2] == 1
-    assert find_owners((range(3), range(2, 5)), 5)[2] == 0
-
-
-OFFSETS = np.array([[0, 3], [4, 6], [6, 9], [9, 10]], dtype=np.int32)
-
-
-@pytest.mark.parametrize(
-    ("span", "tokens"),
-    [
-        ((0, 3), (0, 0)),
-        ((0, 6), (0, 1)),
-        ((5, 7), (1, 2)),
-        ((3, 10), (1, 3)),
-        ((3, 4), None),
-        ((10, 12), None),
-    ],
-)
-def test_characters_are_found_among_tokens(span, tokens):
-    assert find_tokens(OFFSETS, span) == tokens
-
-
-def test_an_answer_is_labeled_where_a_window_has_all_of_it():
-    parts = cut_parts(9, 5, 2)
-    windows = Windows(parts, find_owners(parts, 9), OFFSETS, num_before=3)
-    assert label_windows(windows, (3, 5)).tolist() == [[0, 0], [4, 6], [0, 0]]
-    assert label_windows(windows, (4, 4)).tolist() == [[7, 7], [5, 5], [3, 3]]
-    assert label_windows(windows, None).tolist() == [[0, 0]] * 3
-
+from bertkit.tasks.answer.examples import AnswerExample, GoldAnswer, list_warnings, locate_answer
 
 CONTEXT = "Ada wrote it. Ada died in 1852."
 COLUMNS = ("id", "question", "context", "answers")
@@ -178,15 +109,6 @@ def test_rows_of_the_hub_are_read(tmp_path, name):
     assert report.num_broken == 2
 
 
-def test_an_answer_without_its_beginning_is_read_from_a_file(tmp_path):
-    path = tmp_path / "q.jsonl"
-    row = {"question": "Who?", "context": CONTEXT, "answers": [{"text": "1852"}]}
-    path.write_text(json.dumps(row) + "\n")
-    examples, report = read_file(path)
-    assert [example.span for example in examples] == [(26, 30)]
-    assert report.num_broken == 0
-
-
 def test_answers_may_be_a_text_in_another_column():
     columns = ("Q", "passage", "answer")
     values = {"Q": "When?", "passage": CONTEXT, "answer": "1852"}
@@ -247,20 +169,6 @@ def test_missing_columns_are_listed(missing):
     columns = tuple(name for name in COLUMNS if name != missing)
     with pytest.raises(InputError, match=rf"{missing}; name one of its columns .*: id, "):
         parse({}, columns)
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        ("Who?", CONTEXT),
-        {"question": "Who?", "context": CONTEXT},
-        {"question": "Who?", "context": CONTEXT, "id": 7, "title": "x"},
-    ],
-)
-def test_inputs_are_pairs_or_mappings(value):
-    example = AnswerExample.from_value(value, "input 1", AnswerSettings())
-    assert (example.question, example.context, example.answers) == ("Who?", CONTEXT, None)
-    assert example.example_id == ("7" if "id" in value else "input 1")
 
 
 def test_oddities_are_counted():

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
-from tests.closeness import assert_close, close
+from tests.closeness import close
 from tests.unit.tasks.small import TOKENIZER, learn, record_of, table_of
 
 from bertkit.base.errors import CheckpointError, InputError
@@ -15,9 +14,9 @@ from bertkit.data.tables.record import BrokenRowError
 from bertkit.inference.predictor import Chooser
 from bertkit.models.bert.config import BertConfig
 from bertkit.reports.text import format_percent
-from bertkit.tasks.batch import TaskBatch
 from bertkit.tasks.choose import ChooseInputs, ChooseSettings
-from bertkit.tasks.choose.task import Choose, ChooseExample
+from bertkit.tasks.choose.examples import ChooseExample
+from bertkit.tasks.choose.task import Choose
 from bertkit.tasks.saved import load_task, save_task
 
 SWAG = ("sent1", "sent2", "ending0", "ending1", "ending2", "ending3", "label")
@@ -138,14 +137,6 @@ def test_missing_columns_are_told():
     assert found.label is None
 
 
-def test_what_callers_give():
-    assert TASK.make_example(("c", ["a", "b"]), "here") == ChooseExample(
-        "c", ("a", "b"), place="here"
-    )
-    mapping = {"context": "c", "choices": ("a", "b"), "question": "q"}
-    assert TASK.make_example(mapping, "here").question == "q"
-
-
 def test_the_command_gives_each_context_the_choices():
     inputs = ChooseInputs(choice=("a", "b"), question="q")
     assert [TASK.make_example(each, "x") for each in inputs.gather(["c", "d"])] == [
@@ -207,23 +198,6 @@ def test_sequences_are_context_question_and_choice():
     assert encoded.is_cut
     assert encoded.labels is None
     assert example.num_chars == 7 + 9 + 7 + 84
-
-
-def test_the_loss_is_over_each_examples_own_choices():
-    examples = [
-        ChooseExample("a", ("x", "y"), label=1),
-        ChooseExample("a", ("x", "y", "z"), label=0),
-    ]
-    batch = TaskBatch.collate(TASK.encode(examples, TOKENIZER), [0, 1])
-    assert batch.target_counts == {"task": 2}
-    logits = torch.tensor([1.0, 2.0, 3.0, 0.5, -1.0], requires_grad=True)
-    scores = TASK.loss(logits, batch)
-    first, second = logits[:2].log_softmax(0)[1], logits[2:].log_softmax(0)[0]
-    assert_close(scores.losses["task"], -first - second)
-    assert int(scores.correct["task"]) == 2
-    scores.losses["task"].backward()
-    assert logits.grad.isfinite().all()
-    assert float(logits.grad[:2].sum()) == close(0, "float32")
 
 
 def test_a_temperature_is_found_among_choices_of_any_number():

@@ -10,7 +10,6 @@ from bertkit.tasks.classify.decoding import (
     find_threshold,
     fit,
     fit_joint,
-    pool_windows,
 )
 
 RANDOM = np.random.default_rng(0)
@@ -33,11 +32,6 @@ def test_labels_that_reach_the_threshold_are_given():
     assert found.labels == ("a", "c")
     assert (found.label, found.probability) == ("c", 0.6)
     assert choose_labels(("a", "b"), logits[:2], [0.1, 0.2], 0.5).labels == ()
-
-
-def test_windows_are_averaged():
-    assert pool_windows(np.array([[1, 2], [3, 4]], dtype=np.float32)).tolist() == [2.0, 3.0]
-    assert pool_windows(np.array([[5, 6]], dtype=np.float32)).tolist() == [5.0, 6.0]
 
 
 def test_the_temperature_is_the_likeliest():

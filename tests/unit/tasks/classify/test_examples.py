@@ -43,12 +43,6 @@ def test_a_record_becomes_an_example():
         ClassifyExample.build_parser(ONE, table_of("text"), needs_answer=True)
 
 
-def test_several_labels_of_a_cell():
-    parse = ClassifyExample.build_parser(MANY, table_of("text", "labels"), needs_answer=True)
-    assert parse(record_of(text="a", labels="x | y")).labels == ("x", "y")
-    assert parse(record_of(text="a", labels="")).labels == ()
-
-
 def settle(values, settings=ONE, known=()):
     """Read a column as one file: the labels of the rows that are kept, and the report."""
     parse = ClassifyExample.build_parser(settings, table_of("text", "label"), needs_answer=True)

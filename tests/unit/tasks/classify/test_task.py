@@ -182,19 +182,6 @@ def test_windows_of_a_text_have_one_loss_and_one_answer():
     assert found.probabilities["y"] == close(float(means.softmax(dim=1)[0, 1]), "float32")
 
 
-def test_weights_make_a_rare_label_dear():
-    examples = [ClassifyExample(Texts("a"), (label,)) for label in "xxxy"]
-    settings = ONE.model_copy(update={"class_weights": "balanced"})
-    task = Classify.from_examples(settings, examples)
-    batch = TaskBatch.collate(task.encode(examples, TOKENIZER), range(4))
-    logits = torch.zeros(4, 2)
-    plain = Classify.from_examples(ONE, examples).loss(logits, batch).losses["task"]
-    assert task.loss(logits, batch).losses["task"] == close(float(plain), "float32")  # mean 1
-    logits[3, 0] = 5.0  # wrong about the rare one
-    wrong = task.loss(logits, batch).losses["task"]
-    assert float(wrong - plain) > 1.9 * 4.3
-
-
 def test_the_positive_label():
     assert Classify(ONE, ("bad", "good")).positive == "good"
     assert Classify(ONE, ("a", "b", "c")).positive is None
@@ -236,11 +223,6 @@ def test_labels_that_were_renamed_without_the_positive_one_are_refused(tmp_path)
     )
     with pytest.raises(CheckpointError, match=r"positive_label 'p' of task\.json isn't among"):
         Classify.from_config(ClassifySettings(positive_label="p"), config, {})
-
-
-def test_that_texts_are_pairs_is_told():
-    example = ClassifyExample(Texts("ab", "c"))
-    assert Classify(ONE, ("x", "y")).list_warnings([example])[0] == "they are pairs of texts"
 
 
 def test_labels_of_a_folder_are_spelled_as_those_of_tables():

@@ -11,6 +11,7 @@ from bertkit.tasks.metrics.classification import (
     binary_f1,
     check_lengths,
     confuse_labels,
+    count_label_sets,
     count_labels,
     divide,
     macro_f1,
@@ -54,15 +55,6 @@ def test_weights_score_many_sets_at_once():
         once = metric(count_labels(LABELS, PREDICTIONS, 4))
         repeated = metric(count_labels([1, 1, 1], [1, 1, 0], 4))
         assert metric(counts).tolist() == [once, repeated]
-
-
-def test_wrong_examples_are_refused():
-    with pytest.raises(InputError, match="labels 2, predictions 1"):
-        count_labels([0, 1], [0], 2)
-    with pytest.raises(InputError, match="are empty"):
-        count_labels([], [], 2)
-    with pytest.raises(InputError, match="predictions has 2 at 0"):
-        count_labels([0], [2], 2)
 
 
 def test_nothing_has_no_score():
@@ -118,3 +110,30 @@ def test_weights_say_how_often_an_example_counts():
 def test_nothing_of_nothing_is_zero():
     quotients = divide(np.array([1, 0, 2]), np.array([2, 0, 0]))
     assert quotients.tolist() == [0.5, 0.0, 0.0]
+
+
+LABEL_SETS = np.array([[True, False, False], [True, True, False], [False, False, False]])
+PREDICTED_SETS = np.array([[True, True, False], [True, True, False], [False, False, False]])
+
+
+def test_weights_add_up_resamples_of_sets():
+    totals = count_label_sets(LABEL_SETS, PREDICTED_SETS).add_up(np.array([[2.0, 0, 0], [0, 1, 1]]))
+    assert totals.predicted.tolist() == [[2, 2, 0], [1, 1, 0]]
+    assert totals.pool().f1.tolist() == close([2 / 3, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("labels", "predictions", "message"),
+    [
+        ([[True]], [[True], [False]], "labels 1, predictions 2"),
+        ([[True]], [[True, False]], "labels know 1 labels, and predictions 2"),
+        ([[1]], [[True]], "labels must be Boolean"),
+        ([True], [True], r"of shape \(1,\)"),
+        ([[True]], [[0.7]], "predictions must be Boolean, .* not float64"),
+        (np.zeros((0, 2), bool), np.zeros((0, 2), bool), "are empty"),
+        (True, True, "must be Boolean"),
+    ],
+)
+def test_other_matrices_are_refused(labels, predictions, message):
+    with pytest.raises(InputError, match=message):
+        count_label_sets(labels, predictions)

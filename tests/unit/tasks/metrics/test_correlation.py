@@ -7,7 +7,7 @@ from tests.closeness import assert_close, close
 
 from bertkit.base.errors import InputError
 from bertkit.tasks.metrics import correlation
-from bertkit.tasks.metrics.classification import count_labels, macro_f1, weighted_mean
+from bertkit.tasks.metrics.classification import weighted_mean
 from bertkit.tasks.metrics.correlation import (
     bootstrap_interval,
     mean_absolute_error,
@@ -51,16 +51,6 @@ def test_the_seed_alone_decides_and_not_how_many_are_made_at_once(monkeypatch):
     for num_weights in (70, 1):  # two resamples, and fewer than one
         monkeypatch.setattr(correlation, "NUM_WEIGHTS_AT_ONCE", num_weights)
         assert measure(3) == close(interval)
-
-
-def test_a_statistic_may_be_made_of_counts():
-    labels, predictions = np.random.default_rng(3).integers(3, size=(2, 60))
-
-    def score(weights):
-        return macro_f1(count_labels(labels, predictions, 3, weights))
-
-    low, high = bootstrap_interval(score, 60)
-    assert low < macro_f1(count_labels(labels, predictions, 3)) < high
 
 
 def test_resamples_without_a_value_are_left_out():

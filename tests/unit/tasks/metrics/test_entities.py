@@ -67,13 +67,6 @@ def test_an_entity_is_right_if_type_and_ends_are():
     assert found.by_sentence.add_up(np.array([0.0, 2, 1])).pool().f1 == close(4 / 6)
 
 
-def test_without_entities_all_rates_are_zero():
-    found = count_entities([["O", "O"], []], [["O", "O"], []])
-    assert found.types == ()
-    counts = found.by_type.pool()
-    assert (counts.precision, counts.recall, counts.f1) == (0.0, 0.0, 0.0)
-
-
 def test_wrong_sentences_are_refused():
     with pytest.raises(InputError, match="tags 1, predictions 2"):
         count_entities([["O"]], [["O"], ["O"]])

@@ -63,12 +63,6 @@ def test_the_best_threshold_gives_its_score():
             assert best.score == close(means[best.threshold])
 
 
-def test_questions_of_equal_odds_are_not_separated():
-    scores = score_answers(["cat", "dog"], [["cat"], []], "2.0")
-    best = find_null_threshold(scores, "exact", [True, False], [-1.0, -1.0])
-    assert (best.score, best.threshold) == (50.0, -2.0)
-
-
 def test_wrong_questions_are_refused():
     with pytest.raises(InputError, match="predictions 1, gold_answers 2"):
         score_answers(["x"], [["x"], ["y"]], "2.0")

@@ -65,14 +65,6 @@ def test_other_spellings_of_a_tag_are_read(tag, expected):
     assert spell(tag) == expected
 
 
-@pytest.mark.parametrize("spelling", ["{letter}_{type}", "{type}-{letter}", "{type}_{letter}"])
-@pytest.mark.parametrize("change", [str.upper, str.lower])
-def test_a_file_in_another_spelling_has_the_usual_labels(spelling, change):
-    tags = [spelling.format(letter=letter, type="GENE") for letter in "BI"]
-    counts = Counter([change(tag) for tag in ("O", "O", *tags)])
-    assert choose_labels(counts) == {"O", *(f"{letter}-{change('GENE')}" for letter in "BI")}
-
-
 @pytest.mark.parametrize(
     ("others", "is_slip"),
     [
@@ -151,24 +143,6 @@ def test_given_words_have_no_places():
     assert found.words[1][3:] == (None, None)
     assert found.entities[0][:4] == ("PER", "Ada Lovelace", 0, 2)
     assert found.entities[0][5:] == (None, None)
-
-
-@pytest.mark.parametrize(
-    ("tags", "mended", "entities"),
-    [
-        ("O I-PER I-PER O", "O B-PER I-PER O", [("PER", 1, 3)]),
-        ("B-PER I-LOC I-LOC O", "B-PER B-LOC I-LOC O", [("PER", 0, 1), ("LOC", 1, 3)]),
-        (
-            "B-PER B-PER O I-PER",
-            "B-PER B-PER O B-PER",
-            [("PER", 0, 1), ("PER", 1, 2), ("PER", 3, 4)],
-        ),
-    ],
-)
-def test_tags_that_do_not_fit_are_mended(tags, mended, entities):
-    found = tag(tags.split())
-    assert found.tags == mended.split()
-    assert [(each.type, each.first_word, each.stop_word) for each in found.entities] == entities
 
 
 def test_an_entity_is_as_likely_as_its_words_on_average():

@@ -1,0 +1,59 @@
+"""Contexts of questions in windows: where they begin, and which window a token belongs to."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers = npt.NDArray[np.int32]
+LENGTH_BONUS = 0.01  # score per token of a window, so that the longer window wins ties
+NO_ANSWER = (0, 0)  # start and end at [CLS] label an answer that isn't in the window
+
+
+@dataclass(frozen=True)
+class Windows:
+    """The positions of windows in a context."""
+
+    parts: tuple[range, ...]  # the range of context tokens in each window
+    owners: Numbers  # `[tokens]`, the window in which each token has most context
+    offsets: Numbers  # `[tokens, 2]`, start and end of each token in the context, in characters
+    num_before: int  # tokens before each window's part: [CLS], question and [SEP]
+
+
+def cut_parts(num_tokens: int, size: int, stride: int) -> tuple[range, ...]:
+    """Split a context into parts; the last may be shorter, an empty context has one empty part."""
+    num_more = max(0, num_tokens - size)
+    step = min(size, stride)  # so that every token is in a window
+    starts = range(0, num_more + step, step) if num_more else range(1)
+    return tuple(range(start, min(start + size, num_tokens)) for start in starts)
+
+
+def find_owners(parts: tuple[range, ...], num_tokens: int) -> Numbers:
+    """Find the part in which each token has most context; ties go to the first."""
+    owners = np.zeros(num_tokens, dtype=np.int32)
+    most = np.full(num_tokens, -1.0)
+    for number, part in enumerate(parts):
+        places = np.arange(len(part))
+        context = np.minimum(places, places[::-1]) + LENGTH_BONUS * len(part)
+        is_more = context > most[part.start : part.stop]
+        owners[part.start : part.stop][is_more] = number
+        most[part.start : part.stop][is_more] = context[is_more]
+    return owners
+
+
+def find_tokens(offsets: Numbers, span: tuple[int, int]) -> tuple[int, int] | None:
+    """Find the first and last token of a character span; None if no token overlaps it."""
+    first = int(np.searchsorted(offsets[:, 1], span[0], side="right"))
+    last = int(np.searchsorted(offsets[:, 0], span[1], side="left")) - 1
+    return (first, last) if first <= last else None
+
+
+def label_windows(windows: Windows, tokens: tuple[int, int] | None) -> npt.NDArray[np.int64]:
+    """Label the start and end of an answer's tokens in each window, `[windows, 2]`."""
+    labels = np.zeros((len(windows.parts), 2), dtype=np.int64)
+    labels[:] = NO_ANSWER
+    if tokens is not None:
+        for number, part in enumerate(windows.parts):
+            if part.start <= tokens[0] and tokens[1] < part.stop:
+                labels[number] = np.array(tokens) - part.start + windows.num_before
+    return labels

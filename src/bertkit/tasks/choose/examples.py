@@ -1,0 +1,169 @@
+"""Multiple-choice examples: a context and its choices, read from records or from a caller."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from bertkit.base.errors import InputError
+from bertkit.data.problems import RowReport
+from bertkit.data.tables.record import BrokenRowError, Record
+from bertkit.data.tables.records import RecordTable
+from bertkit.tasks.choose import MAX_CHOICES, MIN_CHOICES, ChooseSettings
+from bertkit.tasks.choose.answers import GivenAnswer, choose_meaning, read_answer
+from bertkit.tasks.columns import SHOWN_CHARS, find_column, take_text, take_value
+from bertkit.tasks.task import TaskExample
+
+USUAL_CONTEXT = ("context", "sent1", "premise", "text")
+USUAL_QUESTION = ("question", "sent2")
+USUAL_CHOICES = ("choices", "endings", "options")
+USUAL_BEGINNINGS = ("ending", "choice", "option")
+
+
+@dataclass(frozen=True, slots=True)
+class ChooseExample(TaskExample):
+    """A context and its choices."""
+
+    context: str
+    choices: tuple[str, ...]  # 2 to 64
+    question: str = ""  # text before each choice in the second segment; may be empty
+    label: int | None = None  # index of the correct choice, from 0; None if unknown
+    place: str = ""  # file and line, for messages
+    given: GivenAnswer | None = None  # until `settle` has decided what it means
+
+    def join(self, choice: str) -> str:
+        """Join the question and a choice, which follow the context as the second segment."""
+        return f"{self.question} {choice}" if self.question else choice
+
+    @property
+    def arguments(self) -> Sequence[tuple[str, str]]:
+        """The context, --question if it has one, and each --choice."""
+        question = [("--question", self.question)] if self.question else []
+        return [("", self.context), *question, *(("--choice", each) for each in self.choices)]
+
+    @property
+    def num_chars(self) -> int:
+        """Number of characters of all sequences."""
+        return sum(len(self.context) + len(self.join(choice)) for choice in self.choices)
+
+    @property
+    def shown(self) -> str:
+        """Context and question."""
+        return f"{self.context} {self.question}".strip()
+
+    @property
+    def group(self) -> str | None:
+        """The context, which several examples may share."""
+        return self.context or None
+
+    @classmethod
+    def build_parser(
+        cls, settings: ChooseSettings, table: RecordTable, *, needs_answer: bool
+    ) -> Callable[[Record], "ChooseExample"]:
+        """Build a function that reads context, question, choices and label from a record."""
+        context = find_column(table, "context", settings.context_column, USUAL_CONTEXT)
+        question = _find_question(settings, table)
+        take_choices = _find_choices(settings, table)
+        label = None
+        if needs_answer:
+            label = find_column(table, "label", settings.label_column, ("label", "answer"))
+
+        def parse(record: Record) -> ChooseExample:
+            choices = take_choices(record)
+            return ChooseExample(
+                context=take_text(record, context),
+                choices=choices,
+                question="" if question is None else take_text(record, question),
+                place=record.place,
+                given=None if label is None else read_answer(record, label, choices),
+            )
+
+        return parse
+
+    @classmethod
+    def settle(
+        cls, examples: list[Self], report: RowReport, settings: Any, known: Sequence[str] = ()
+    ) -> list[Self]:
+        """Read all answers as positions, or all as texts of choices."""
+        del settings, known
+        kept = []
+        given = [example.given for example in examples if example.given is not None]
+        for example, label in zip(examples, choose_meaning(given, report), strict=True):
+            if label is not None:
+                kept.append(replace(example, label=label, given=None))
+        return kept
+
+    @classmethod
+    def from_value(cls, value: Any, place: str, settings: ChooseSettings) -> Self:
+        """Build an example from (context, choices), or a mapping that may also have a question."""
+        del settings
+        question: Any = None
+        if isinstance(value, Mapping):
+            question = value.get("question")
+            value = (value.get("context"), value.get("choices"))
+        if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str):
+            context, choices = value
+            is_list = isinstance(choices, list | tuple) and all(isinstance(t, str) for t in choices)
+            if is_list and isinstance(question, str | None):
+                if not MIN_CHOICES <= len(choices) <= MAX_CHOICES:
+                    raise InputError(f"{place}: {_describe_number(len(choices))}")
+                return cls(context, tuple(choices), question or "", place=place)
+        raise InputError(
+            f"{place}: expected a tuple of context and a list of choices, or a mapping that has"
+            f" both and perhaps a question; got {value!r:.80}"
+        )
+
+
+def _find_question(settings: ChooseSettings, table: RecordTable) -> str | None:
+    """Find the question's column; None if none was named, and none has a usual name."""
+    columns = table.columns or ()
+    if settings.question_column is None and not set(USUAL_QUESTION) & set(columns):
+        return None
+    return find_column(table, "question", settings.question_column, USUAL_QUESTION)
+
+
+def _find_choices(
+    settings: ChooseSettings, table: RecordTable
+) -> Callable[[Record], tuple[str, ...]]:
+    """Build a function that reads choices from a list, or from numbered columns."""
+    columns = table.columns or ()
+    wanted = settings.choices_column
+    beginnings = USUAL_BEGINNINGS if wanted is None else (wanted,)
+    has_list = wanted in columns or (wanted is None and bool(set(USUAL_CHOICES) & set(columns)))
+    if not has_list:
+        for beginning in beginnings:
+            if _list_numbered(beginning, columns):
+                return lambda record: _take_numbered(record, beginning)
+    column = find_column(table, "choices", wanted, USUAL_CHOICES)
+    return lambda record: _check(take_value(record, column), record, column)
+
+
+def _list_numbered(beginning: str, columns: Sequence[str]) -> list[str]:
+    """List columns such as ending0, ending1, in the order of their numbers."""
+    pattern = re.compile(rf"{re.escape(beginning)}(\d{{1,3}})", re.ASCII)
+    found = [(int(match[1]), name) for name in columns if (match := pattern.fullmatch(name))]
+    return [name for _, name in sorted(found)]
+
+
+def _take_numbered(record: Record, beginning: str) -> tuple[str, ...]:
+    """Read choices from numbered columns, without empty ones at the end."""
+    values = [record.values[name] for name in _list_numbered(beginning, list(record.values))]
+    while values and values[-1] in (None, ""):
+        values.pop()
+    return _check(values, record, beginning)
+
+
+def _check(values: object, record: Record, column: str) -> tuple[str, ...]:
+    """Check the type and the number of choices."""
+    if not isinstance(values, list) or not all(isinstance(choice, str) for choice in values):
+        raise BrokenRowError(
+            f"{record.place} has {values!r:.{SHOWN_CHARS}} in {column} where a list of texts should"
+            " be"
+        )
+    if not MIN_CHOICES <= len(values) <= MAX_CHOICES:
+        raise BrokenRowError(f"{record.place}: {_describe_number(len(values))}")
+    return tuple(values)
+
+
+def _describe_number(number: int) -> str:
+    return f"there must be from {MIN_CHOICES} to {MAX_CHOICES} choices, not {number}"

@@ -6,7 +6,7 @@ from pathlib import Path
 from bertkit.base import files
 from bertkit.inference import stream
 from bertkit.recipes.prepare import plan, work_unit
-from bertkit.retrieval import vector_file
+from bertkit.retrieval import unfinished_vectors
 from bertkit.training import step as step_module
 from bertkit.training.run import Run
 from bertkit_studies.experiments.steps import Steps
@@ -26,7 +26,7 @@ SMALLEST = PretrainingScale(
 def make_small() -> None:
     """Many parts of few tokens, vectors made safe after a few texts, and studies of a moment."""
     plan.UNIT_BYTES, work_unit.SHARD_TOKENS = UNIT_BYTES, 600
-    stream.WINDOW_TEXTS, vector_file.SAVE_SECONDS = WINDOW_TEXTS, 0.0
+    stream.WINDOW_TEXTS, unfinished_vectors.SAVE_SECONDS = WINDOW_TEXTS, 0.0
     pretrained_arms.SCALES["small"] = SMALLEST
     Steps.scales = pretrained_arms.SCALES
 

@@ -25,7 +25,8 @@ from bertkit.base.errors import DamagedFileError, StoppedError
 from bertkit.base.files import read_json
 from bertkit.checkpoints import run_folder
 from bertkit.checkpoints.run_folder import list_checkpoints, verify_checkpoint
-from bertkit.data.shards import MANIFEST, PLAN, SHARDS_FOLDER, TOKEN_COUNTS, MappedArray, ShardSet
+from bertkit.data.mapped_array import MappedArray
+from bertkit.data.shards import MANIFEST, PLAN, SHARDS_FOLDER, TOKEN_COUNTS, ShardSet
 from bertkit.inference.fill_mask import FillMask
 from bertkit.jobs.inspect import describe
 from bertkit.recipes.prepare import run as prepare_module

@@ -32,9 +32,9 @@ from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.pipeline import Window
 from bertkit.inference.stream import TextCounts
 from bertkit.recipes.prepare import plan
-from bertkit.retrieval import vector_file
+from bertkit.retrieval import unfinished_vectors
 from bertkit.retrieval.embed import embed
-from bertkit.retrieval.vector_file import UnfinishedVectors, record_path
+from bertkit.retrieval.unfinished_vectors import UnfinishedVectors, record_path
 
 OLD, NEW = ({"a": content * PAGE_BYTES, "b": content} for content in (b"old", b"new"))
 
@@ -157,7 +157,7 @@ DIMENSION = PAGE_BYTES // 8  # a page has two rows of float32
 def texts(tmp_path, monkeypatch):
     monkeypatch.setattr("os.fsync", lambda descriptor: None)
     monkeypatch.setattr(stream, "WINDOW_TEXTS", WINDOW_TEXTS)
-    monkeypatch.setattr(vector_file, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(unfinished_vectors, "SAVE_SECONDS", 0.0)
     choose = random.Random(0)
     lines = [" ".join(choose.choices(WORDS, k=5)) for _ in range(NUM_TEXTS)]
     path = tmp_path / "texts.txt"

@@ -17,7 +17,8 @@ from typing import Any, BinaryIO
 
 from bertkit.base.errors import BertkitError, DamagedFileError
 from bertkit.base.remote import RemoteFile
-from bertkit.data.encodings import classify, is_binary, read_plain, refuse_encoding, stream_pieces
+from bertkit.data.compression import classify, read_plain, stream_pieces
+from bertkit.data.encodings import is_binary, refuse_encoding
 from bertkit.data.problems import ReadReport
 from bertkit.data.sentences import ends_like_a_sentence
 from bertkit.data.signatures import find_content

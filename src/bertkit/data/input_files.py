@@ -11,7 +11,7 @@ from bertkit.base.addresses import is_remote, to_url
 from bertkit.base.errors import MissingFileError, StorageError, storage_errors
 from bertkit.base.output import WILDCARDS
 from bertkit.base.remote import RemoteFile, find_info, list_folder, make_file, match_pattern
-from bertkit.data.encodings import COMPRESSIONS
+from bertkit.data.compression import COMPRESSIONS
 from bertkit.reports.text import shorten
 
 STANDARD_INPUT = "-"

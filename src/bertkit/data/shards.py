@@ -6,10 +6,8 @@ fits the vocabulary. `*.sentences.npy` holds the offset of each sentence in the 
 """
 
 import hashlib
-import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -27,88 +25,14 @@ from pydantic import (
 
 from bertkit.base.addresses import is_remote
 from bertkit.base.checksummed_json import ChecksummedModel
-from bertkit.base.checksums import (
-    CHUNK_BYTES,
-    FileRecord,
-    damaged_part,
-    verify_file,
-    verify_head,
-    verify_size,
-)
+from bertkit.base.checksums import FileRecord, verify_file
 from bertkit.base.errors import DamagedFileError, MissingFileError, storage_errors
 from bertkit.base.remote import find_info
 from bertkit.base.transfers import fetch
+from bertkit.data.mapped_array import MappedArray
 from bertkit.data.problems import ReadReport, describe_long_words, describe_unknown
 from bertkit.tokenization.folder import MANIFEST_FILE as TOKENIZER_MANIFEST
 from bertkit.tokenization.tokenizer import Tokenizer
-
-MAX_MAPPED_FILES = 256
-
-
-class MappedArray:
-    """A mapped one-dimensional `.npy` file; each MiB is verified when it is first read.
-
-    A `DamagedFileError` says that its size is wrong, or that the record lacks checksums.
-    """
-
-    def __init__(self, path: Path, record: FileRecord, length: int) -> None:
-        verify_size(path, record)
-        num_chunks = -(-record.size_bytes // CHUNK_BYTES)
-        if len(record.chunk_crc32) != num_chunks:
-            raise DamagedFileError(
-                f"the record of {path} has {len(record.chunk_crc32)} checksums and should have"
-                f" {num_chunks}; restore the manifest"
-            )
-        self.path = path
-        self.length = length
-        self._record = record
-        self._is_verified = np.zeros(len(record.chunk_crc32), dtype=np.bool_)
-
-    def read(self, start: int = 0, stop: int | None = None) -> NDArray[np.unsignedinteger]:
-        """Return a verified slice of the array, by default all of it."""
-        mapped, data_start = _map_array(self)
-        stop = len(mapped) if stop is None else stop
-        width = mapped.itemsize
-        self.verify(data_start + start * width, data_start + stop * width)
-        return mapped[start:stop]
-
-    def verify_head(self) -> None:
-        """Verify the first 4 KiB, which detects a different file of the same size."""
-        verify_head(self.path, self._record)
-
-    def verify(self, start_byte: int, stop_byte: int) -> None:
-        """Verify the chunks of 1 MiB in a byte range, unless they already were."""
-        first, last = start_byte // CHUNK_BYTES, -(-stop_byte // CHUNK_BYTES)
-        if self._is_verified[first:last].all():
-            return
-        with storage_errors(self.path, "read"), self.path.open("rb") as stream:
-            stream.seek(first * CHUNK_BYTES)
-            for index in range(first, last):
-                if zlib.crc32(stream.read(CHUNK_BYTES)) != self._record.chunk_crc32[index]:
-                    raise damaged_part(self.path, index * CHUNK_BYTES, CHUNK_BYTES)
-                self._is_verified[index] = True
-
-
-@lru_cache(maxsize=MAX_MAPPED_FILES)
-def _map_array(file: MappedArray) -> tuple[NDArray[np.unsignedinteger], int]:
-    """Return a file's array, and the byte at which its data begins; caches a limited number.
-
-    Each mapping holds a file descriptor, and processes are usually limited to about a thousand.
-    """
-    file.verify_head()
-    try:
-        mapped = np.load(file.path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise DamagedFileError(f"{file.path} isn't a NumPy file: {error}") from None
-    if mapped.ndim != 1 or mapped.dtype.kind != "u":
-        raise DamagedFileError(f"{file.path} must hold one row of unsigned numbers")
-    if len(mapped) != file.length:
-        raise DamagedFileError(
-            f"{file.path} holds {len(mapped):,} numbers and should hold {file.length:,}; restore it"
-            " or the manifest"
-        )
-    return mapped.view(np.ndarray), mapped.offset
-
 
 MANIFEST = "manifest.json"
 PLAN = "plan.json"

@@ -30,22 +30,24 @@ from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.loading import load_once, stamp_model
 from bertkit.inference.stream import TextCounts
 from bertkit.retrieval.settings import EmbedSettings
-from bertkit.retrieval.vector_file import (
+from bertkit.retrieval.unfinished_vectors import (
     ResumeState,
     UnfinishedVectors,
+    check_finite,
+    read_record,
+    record_path,
+    remove_unfinished,
+    rows_path,
+)
+from bertkit.retrieval.vector_file import (
     Vectors,
     VectorsFingerprint,
     VectorsManifest,
-    check_finite,
     find_finished,
     keep_precision,
     manifest_path,
     measure_file,
     read_manifest,
-    read_record,
-    record_path,
-    remove_unfinished,
-    rows_path,
 )
 
 if TYPE_CHECKING:

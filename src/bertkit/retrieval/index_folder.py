@@ -1,11 +1,10 @@
-"""An index: its plan, and its folder of memory-mapped arrays, texts, and a record, written last."""
+"""The folder of an index: memory-mapped arrays, texts, and a record, written last."""
 
 import re
 import zlib
 from array import array
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
@@ -22,27 +21,20 @@ from bertkit.base.errors import (
     DamagedFileError,
     MissingFileError,
     ResumeError,
-    SettingsError,
     storage_errors,
 )
 from bertkit.base.files import DurableFile, durable_file, make_folder
 from bertkit.base.output import open_output
-from bertkit.checkpoints.formats import describe_name
-from bertkit.data.shards import MappedArray
+from bertkit.data.mapped_array import MappedArray
 from bertkit.data.tables.settings import CorpusSettings
 from bertkit.data.tables.text_files import TextFiles
 from bertkit.data.tables.texts import TextRow
 from bertkit.data.writers import write_array
-from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.embeddings.settings import Similarity
 from bertkit.retrieval.approximate_search import Cells
-from bertkit.retrieval.settings import SearchSettings
-from bertkit.retrieval.vector_file import VectorsFingerprint
+from bertkit.retrieval.index_plan import ADVICE, FOLDER_FLAG, IndexPlan
 from bertkit.retrieval.vector_index import VectorIndex
 
-# `bertkit serve` opens indexes, too, and has neither of the flags.
-FOLDER_FLAG = "--index-folder of `bertkit search`"
-ADVICE = "rebuild the index with `bertkit search --rebuild`"
 OTHER_ADVICE = re.compile(r"(; (make it again|restore it|start over|rebuild the index)[^;]*)+$")
 
 
@@ -59,91 +51,6 @@ def advising(
         if not str(error).endswith(replaced):
             raise
         raise type(error)(f"{OTHER_ADVICE.sub('', str(error))}; {advice}") from None
-
-
-QUERY_PROMPTS = ("query",)
-PASSAGE_PROMPTS = ("document", "passage", "corpus")  # in the order of sentence-transformers
-
-
-@dataclass(frozen=True)
-class IndexPlan:
-    """Everything that determines an index."""
-
-    model: str | Path  # as the user named it
-    corpus: TextFiles  # the texts, without empty rows
-    folder: Path  # may not exist yet
-    settings: SearchSettings  # with the precision that was taken
-    passage_prompt: str  # prepended to each text of the corpus
-    embedding: dict[str, Any]  # everything that the vectors depend on
-
-    @property
-    def reading(self) -> CorpusSettings:
-        """The settings for reading the corpus."""
-        return CorpusSettings(**self.settings.model_dump(include=set(CorpusSettings.model_fields)))
-
-    def check_embedding(self, found: dict[str, Any]) -> None:
-        """Raise SettingsError if existing vectors were made with another model or settings."""
-        earlier = VectorsFingerprint(embedding=found, input=None)
-        changes = earlier.list_changes(VectorsFingerprint(embedding=self.embedding, input=None))
-        if not changes:
-            return
-        model = describe_name(self.embedding["model"])
-        if found.get("model_sha256") == self.embedding["model_sha256"]:  # under whatever name
-            vectors, earlier_use = f"{model} with other settings", "settings"
-        else:
-            vectors = (
-                f"{describe_name(str(found.get('model')))}, which differ from those of {model}"
-            )
-            earlier_use = "model and settings"
-        raise SettingsError(
-            f"{self.folder} has vectors of {vectors} ({'; '.join(changes)}); use the earlier"
-            f" {earlier_use}, name another {FOLDER_FLAG}, or {ADVICE}"
-        )
-
-
-def make_plan(
-    model: str | Path,
-    corpus: TextFiles,
-    folder: Path,
-    settings: SearchSettings,
-) -> tuple[IndexPlan, Embedder]:
-    """Load the model; return the plan of the index and the embedder of queries."""
-    without_prompt = settings.model_copy(update={"prompt": None, "prompt_name": None})
-    embedder = Embedder.load(model, without_prompt)
-    settings = settings.model_copy(update={"precision": embedder.engine.precision})
-    passage_prompt = settings.passage_prompt
-    if passage_prompt is None:
-        passage_prompt = _choose_prompt(embedder, PASSAGE_PROMPTS)
-    plan = IndexPlan(
-        model=model,
-        corpus=corpus,
-        folder=folder,
-        settings=settings,
-        passage_prompt=passage_prompt,
-        embedding=embedder.identity | {"prompt": passage_prompt},
-    )
-    encoder = replace(embedder.text_encoder, prompt=_find_query_prompt(embedder, settings))
-    return plan, replace(embedder, text_encoder=encoder)
-
-
-def _find_query_prompt(embedder: Embedder, settings: SearchSettings) -> str:
-    """Return the prompt for queries."""
-    name = settings.prompt_name
-    if name is None:
-        chosen = settings.prompt
-        return _choose_prompt(embedder, QUERY_PROMPTS) if chosen is None else chosen
-    if settings.prompt is not None:
-        raise SettingsError("prompt and prompt_name exclude each other; give one")
-    if name not in embedder.prompts:
-        known = ", ".join(embedder.prompts) or "none"
-        raise SettingsError(f"this model has no prompt {name!r}; it has {known}")
-    return embedder.prompts[name]
-
-
-def _choose_prompt(embedder: Embedder, names: tuple[str, ...]) -> str:
-    """Return the first of these prompts that the model has, else its default prompt."""
-    default = embedder.text_encoder.prompt
-    return next((embedder.prompts[name] for name in names if name in embedder.prompts), default)
 
 
 RECORD_FILE = "index.json"

@@ -33,7 +33,6 @@ from bertkit.retrieval.embed import EmbedResult, embed
 from bertkit.retrieval.index_folder import (
     CELLS_FOLDER,
     FILES_WITH_IDS,
-    FOLDER_FLAG,
     ID_ENDS_FILE,
     IDS_FILE,
     RECORD_FILE,
@@ -42,17 +41,17 @@ from bertkit.retrieval.index_folder import (
     TEXTS_FILE,
     VECTORS_FILE,
     CorpusRecord,
-    IndexPlan,
     IndexRecord,
     StoredTexts,
     advising,
-    make_plan,
     map_numbers,
     open_vectors,
     write_texts,
 )
+from bertkit.retrieval.index_plan import FOLDER_FLAG, IndexPlan, make_plan
 from bertkit.retrieval.settings import EmbedSettings, SearchSettings
-from bertkit.retrieval.vector_file import VectorsFingerprint, keep_precision, read_record
+from bertkit.retrieval.unfinished_vectors import read_record
+from bertkit.retrieval.vector_file import VectorsFingerprint, keep_precision
 from bertkit.retrieval.vector_index import VectorIndex
 from bertkit.tokenization.tokenizer import check_texts
 

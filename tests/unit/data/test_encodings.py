@@ -7,7 +7,7 @@ import pytest
 import zstandard
 from tests.unit.data.corpora import COMPRESS, DOCUMENTS, LONG, TEXT, read, write
 
-from bertkit.data.encodings import COMPRESSIONS, unpack
+from bertkit.data.compression import COMPRESSIONS, unpack
 from bertkit.data.problems import ReadReport
 
 

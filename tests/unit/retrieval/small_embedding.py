@@ -13,7 +13,7 @@ from bertkit.inference import stream
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.engines.engine import Engine
-from bertkit.retrieval import vector_file
+from bertkit.retrieval import unfinished_vectors
 from bertkit.retrieval.settings import EmbedSettings
 
 WINDOW_TEXTS, NUM_TEXTS = 8, 60
@@ -59,7 +59,7 @@ def make_model(folder: Path) -> Path:
 def use_small_windows(patches: pytest.MonkeyPatch, save_seconds: float = 0.0) -> None:
     """Cut few texts to a window, and make rows safe after each."""
     patches.setattr(stream, "WINDOW_TEXTS", WINDOW_TEXTS)
-    patches.setattr(vector_file, "SAVE_SECONDS", save_seconds)
+    patches.setattr(unfinished_vectors, "SAVE_SECONDS", save_seconds)
 
 
 def use_engine(

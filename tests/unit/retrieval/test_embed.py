@@ -45,13 +45,8 @@ from bertkit.data.tables.text_files import open_text_files
 from bertkit.inference.pipeline import Window
 from bertkit.retrieval import embed as run_module
 from bertkit.retrieval.embed import VECTOR_WRITERS, EmbedResult, embed, embed_lines, format_rows
-from bertkit.retrieval.vector_file import (
-    SAVE_SECONDS,
-    read_manifest,
-    read_record,
-    record_path,
-    rows_path,
-)
+from bertkit.retrieval.unfinished_vectors import SAVE_SECONDS, read_record, record_path, rows_path
+from bertkit.retrieval.vector_file import read_manifest
 
 FORMS = list(VECTOR_WRITERS)
 

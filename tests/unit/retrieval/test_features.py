@@ -12,7 +12,7 @@ from bertkit.base import storage
 from bertkit.base.checksummed_json import read_checksummed_json
 from bertkit.base.errors import InputError, SettingsError, StorageError
 from bertkit.inference.embeddings.features import FeatureExtractor, TextFeatures
-from bertkit.retrieval import features
+from bertkit.retrieval import feature_writers
 from bertkit.retrieval import features as module
 from bertkit.retrieval.features import (
     FeatureStream,
@@ -89,7 +89,7 @@ def test_layers_apart_have_a_column_each(model, source, tmp_path):
 
 @pytest.mark.parametrize("group_bytes", [1, 1000, 1 << 26])
 def test_parquet_has_a_row_a_text_in_groups(model, source, tmp_path, monkeypatch, group_bytes):
-    monkeypatch.setattr(features, "GROUP_BYTES", group_bytes)
+    monkeypatch.setattr(feature_writers, "GROUP_BYTES", group_bytes)
     output = tmp_path / "features.parquet"
     result = write_features(open_stream(model, source, **SINGLE), output)
     file = pq.ParquetFile(output)

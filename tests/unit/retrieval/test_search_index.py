@@ -34,12 +34,8 @@ from bertkit.retrieval import search_index as build
 from bertkit.retrieval.index_folder import RECORD_FILE, TEXTS_FILE, VECTORS_FILE, advising
 from bertkit.retrieval.search_index import SearchIndex
 from bertkit.retrieval.settings import SearchSettings
-from bertkit.retrieval.vector_file import (
-    ResumeState,
-    UnfinishedVectors,
-    VectorsFingerprint,
-    record_path,
-)
+from bertkit.retrieval.unfinished_vectors import ResumeState, UnfinishedVectors, record_path
+from bertkit.retrieval.vector_file import VectorsFingerprint
 from bertkit.retrieval.vector_index import VectorIndex
 
 TEXTS = ["the cat saw a dog .", "", "a hat", "zèbre", "the dog lost the hat", "a hat"]

@@ -13,16 +13,15 @@ from typing import Any, BinaryIO
 from bertkit.base.errors import DamagedFileError, InputError, storage_errors
 from bertkit.base.files import MAX_JSON_VALUES, parse_json
 from bertkit.base.remote import RemoteFile
+from bertkit.data.compression import COMPRESSIONS, unpack
 from bertkit.data.encodings import (
     ADVICE,
-    COMPRESSIONS,
     SAMPLE_BYTES,
     DecodingCounts,
     is_binary,
     is_foreign,
     open_text,
     refuse_encoding,
-    unpack,
 )
 from bertkit.data.problems import UNDECODABLE, RowReport
 from bertkit.data.signatures import NUM_BYTES, find_content, find_other_content

@@ -23,6 +23,7 @@ from bertkit.base.progress import show_progress
 from bertkit.base.signals import stop_at_once
 from bertkit.base.transfers import uploads_output
 from bertkit.data.documents import open_corpus
+from bertkit.data.mapped_array import MappedArray
 from bertkit.data.problems import (
     UNKNOWN_TEXT_ADVICE,
     ReadReport,
@@ -36,7 +37,6 @@ from bertkit.data.shards import (
     SHARDS_FOLDER,
     TOKEN_COUNTS,
     TOKENIZER_FOLDER,
-    MappedArray,
     ShardsManifest,
     read_manifest,
     shard_path,

@@ -1,0 +1,180 @@
+"""The formats of features: JSON lines, those of google-research/bert, and Parquet."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bertkit.base.files import DurableFile
+from bertkit.data.writers import build_schema, write_lines, write_tables
+from bertkit.inference.embeddings.features import Array, FeaturePlan, TextFeatures
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+DECIMALS = 6  # as in google-research/bert's script
+GROUP_BYTES = 64 << 20  # of features, in one row group of Parquet
+
+
+@dataclass(frozen=True)
+class OutputLayout:
+    """The layout of the output."""
+
+    plan: FeaturePlan
+    layout: str  # bertkit or google
+    identity: dict[str, Any]  # everything that the features depend on
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """`features`; or one column per layer, such as `layer_12`, if layers aren't combined."""
+        if self.plan.combine != "none":
+            return ("features",)
+        return tuple(f"layer_{layer}" for layer in self.plan.layers)
+
+    def cut_columns(self, features: Array) -> dict[str, Array]:
+        """Split features into columns by name, each `[tokens, width]`."""
+        if self.plan.combine != "none":
+            return {"features": features}
+        return {name: features[:, number] for number, name in enumerate(self.column_names)}
+
+
+def format_line(row: int, text: TextFeatures, form: OutputLayout) -> str:
+    """Format a row as JSON, without the newline; row 0 is the first."""
+    if form.layout == "google":
+        return _format_google_line(row, text, form.plan)
+    encoding = text.encoding
+    fields = {
+        "row": str(row),
+        "tokens": json.dumps(encoding.tokens, ensure_ascii=False),
+        "token_type_ids": json.dumps(encoding.token_type_ids),
+        "offsets": json.dumps(encoding.offsets),
+        "truncated": json.dumps(text.is_truncated),
+    }
+    for name, features in form.cut_columns(text.features).items():
+        fields[name] = _format_matrix(features)
+    fields["c"] = _format_matrix(text.sequence[None])[1:-1]
+    fields["c_from"] = json.dumps(form.identity["sequence_from"])
+    return "{" + ", ".join(f'"{name}": {value}' for name, value in fields.items()) + "}"
+
+
+def _format_matrix(matrix: Array) -> str:
+    """Format a matrix as nested lists; numbers in their shortest float32 round-trip form."""
+    import pyarrow as pa
+
+    numbers = pa.array(matrix.ravel()).cast(pa.string()).to_pylist()
+    width = matrix.shape[1]
+    rows = (numbers[start : start + width] for start in range(0, len(numbers), width))
+    return "[" + ", ".join(f"[{', '.join(row)}]" for row in rows) + "]"
+
+
+def _format_google_line(row: int, text: TextFeatures, plan: FeaturePlan) -> str:
+    """Format a row as google-research/bert does; an index is the layer number as requested."""
+    values = np.round(text.features.astype(np.float64), DECIMALS).tolist()
+    features = [
+        {
+            "token": token,
+            "layers": [
+                {"index": index, "values": layer}
+                for index, layer in zip(plan.requested, layers, strict=True)
+            ],
+        }
+        for token, layers in zip(text.encoding.tokens, values, strict=True)
+    ]
+    return json.dumps({"linex_index": row, "features": features}, ensure_ascii=False)
+
+
+def write_jsonl(file: DurableFile, texts: Iterable[TextFeatures], form: OutputLayout) -> None:
+    """Write one JSON line per text."""
+    write_lines(file, (format_line(row, text, form) for row, text in enumerate(texts)))
+
+
+def write_parquet(file: DurableFile, texts: Iterable[TextFeatures], form: OutputLayout) -> None:
+    """Write one row per text with lists of token features; the identity is in the metadata."""
+    schema = choose_schema(form)
+    vectors = [f"{name}.list.element.list.element" for name in form.column_names]
+    write_tables(
+        file,
+        schema,
+        (build_table(group, row, form, schema) for row, group in cut_groups(texts)),
+        compression="zstd",
+        use_dictionary=False,
+        use_byte_stream_split=[*vectors, "c.list.element"],  # a seventh smaller, not slower
+    )
+
+
+def cut_groups(texts: Iterable[TextFeatures]) -> Iterator[tuple[int, list[TextFeatures]]]:
+    """Yield row groups of Parquet of about `GROUP_BYTES`, with the number of their first row."""
+    group: list[TextFeatures] = []
+    row = num_bytes = 0
+    for text in texts:
+        group.append(text)
+        num_bytes += text.features.nbytes
+        if num_bytes >= GROUP_BYTES:
+            yield row, group
+            row, group, num_bytes = row + len(group), [], 0
+    if group:
+        yield row, group
+
+
+def choose_schema(form: OutputLayout) -> "pa.Schema":
+    """Return the Parquet schema.
+
+    | column | type |
+    | --- | --- |
+    | `row` | int64 |
+    | `tokens` | list<string> |
+    | `token_type_ids`, `starts`, `ends` | list<int32> |
+    | `truncated` | bool |
+    | `features`, or `layer_12` … | list<fixed_size_list<float>> |
+    | `c` | fixed_size_list<float> |
+    """
+    import pyarrow as pa
+
+    hidden_size, integers = form.plan.hidden_size, pa.list_(pa.int32())
+    width = form.plan.shape[-1]
+    return build_schema(
+        [
+            ("row", pa.int64()),
+            ("tokens", pa.list_(pa.string())),
+            *((name, integers) for name in ("token_type_ids", "starts", "ends")),
+            ("truncated", pa.bool_()),
+            *((name, pa.list_(pa.list_(pa.float32(), width))) for name in form.column_names),
+            ("c", pa.list_(pa.float32(), hidden_size)),
+        ],
+        form.identity,
+    )
+
+
+def build_table(
+    texts: Sequence[TextFeatures], first_row: int, form: OutputLayout, schema: "pa.Schema"
+) -> "pa.Table":
+    """Build a table from texts."""
+    import pyarrow as pa
+
+    encodings = [text.encoding for text in texts]
+    starts = pa.array(np.cumsum([0, *map(len, encodings)]), pa.int32())
+    columns = {
+        "row": range(first_row, first_row + len(texts)),
+        "tokens": [encoding.tokens for encoding in encodings],
+        "token_type_ids": [encoding.token_type_ids for encoding in encodings],
+        "starts": [[start for start, _ in encoding.offsets] for encoding in encodings],
+        "ends": [[end for _, end in encoding.offsets] for encoding in encodings],
+        "truncated": [text.is_truncated for text in texts],
+    }
+    arrays = {name: pa.array(values, schema.field(name).type) for name, values in columns.items()}
+    named = form.cut_columns(np.concatenate([text.features for text in texts]))
+    for name, features in named.items():
+        vectors = pa.FixedSizeListArray.from_arrays(pa.array(features.ravel()), features.shape[1])
+        arrays[name] = pa.ListArray.from_arrays(starts, vectors)
+    sequences = np.stack([text.sequence for text in texts])
+    arrays["c"] = pa.FixedSizeListArray.from_arrays(pa.array(sequences.ravel()), sequences.shape[1])
+    return pa.table(arrays, schema=schema)
+
+
+FEATURE_WRITERS: dict[str, Callable[[DurableFile, Iterable[TextFeatures], OutputLayout], None]] = {
+    ".jsonl": write_jsonl,
+    ".parquet": write_parquet,
+}

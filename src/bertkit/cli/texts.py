@@ -35,6 +35,15 @@ LIMIT_BYTES = 4 << 20  # of a line
 NO_TEXT = "there is no text: give one as an argument, --file, or - for standard input"
 JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}\N{SOFT HYPHEN}"
 OPTION = re.compile(r"--[a-z][a-z0-9_-]*(=.*)?", re.DOTALL | re.IGNORECASE)
+PATH = re.compile(r"\S*[/\\]\S*")
+PROBLEMS = {
+    "empty": "empty",
+    "unknown_only": "with unknown words only",
+    "truncated": "truncated to {max_length} tokens",
+    "windowed": "split into windows of {max_length} tokens",
+    "with_nul": "with NUL characters, which were removed",
+    "undecodable": "with bytes that aren't UTF-8, which were removed",
+}
 
 
 class MisspelledOptionError(SettingsError):
@@ -167,9 +176,6 @@ def _show(letter: str) -> str:
     return letter if is_text else "\N{REPLACEMENT CHARACTER}"
 
 
-PATH = re.compile(r"\S*[/\\]\S*")
-
-
 def take_model(
     words: Sequence[str],
     model: str | None,
@@ -255,16 +261,6 @@ def open_result(
     if overwrite:
         raise SettingsError("--overwrite needs --output")
     return nullcontext()
-
-
-PROBLEMS = {
-    "empty": "empty",
-    "unknown_only": "with unknown words only",
-    "truncated": "truncated to {max_length} tokens",
-    "windowed": "split into windows of {max_length} tokens",
-    "with_nul": "with NUL characters, which were removed",
-    "undecodable": "with bytes that aren't UTF-8, which were removed",
-}
 
 
 def list_problems(

@@ -41,6 +41,10 @@ if TYPE_CHECKING:
     from bertkit.retrieval.features import FeaturesResult
     from bertkit.retrieval.search_index import Hit
 
+MAX_TEXTS = 1000
+SHOWN_CHARS = 160
+OPERATOR = re.compile(r"(?:^|\s+)([+-])(?:\s+|$)")
+
 
 def embed(
     *inputs: Words,
@@ -241,9 +245,6 @@ def _describe_features(result: "FeaturesResult") -> str:
     return append_problems(line, problems, ", ")
 
 
-MAX_TEXTS = 1000
-
-
 def similarity(
     *texts: Words,
     model: NamedModel = None,
@@ -299,9 +300,6 @@ def describe_scores(scores: list[list[float]]) -> str:
     if len(scores) == 2:
         return format_number(scores[0][1])
     return "\n".join(" ".join(f"{format_number(one):>7}" for one in row) for row in scores)
-
-
-SHOWN_CHARS = 160
 
 
 def search(
@@ -367,9 +365,6 @@ def describe_hits(query: str, hits: "list[Hit]") -> str:
         name = f"row {hit.row}" if hit.id is None else printable(hit.id)
         lines.append(f"  {format_number(hit.score):>7}  {name:<12} {shown}")
     return "\n".join(lines)
-
-
-OPERATOR = re.compile(r"(?:^|\s+)([+-])(?:\s+|$)")
 
 
 def nearest(

@@ -36,6 +36,7 @@ from bertkit.data.tables.formats import EXTENSIONS
 
 RECORDS = ".made"
 OUTPUT_EXTENSIONS = (".csv", ".jsonl", ".npy", ".parquet", ".tsv")  # of files that commands write
+IGNORED_SETTINGS = {"revision", "restart", "overwrite"}
 
 
 @in_panel(*PARALLEL)
@@ -290,9 +291,6 @@ def choose_suffix(settings: FilesSettings, default: str, *known: str) -> str:
         names = ", ".join(name.lstrip(".") for name in known)
         raise SettingsError(f"--output-format must be one of {names}, got {suffix[1:]}")
     return suffix
-
-
-IGNORED_SETTINGS = {"revision", "restart", "overwrite"}
 
 
 def make_files(

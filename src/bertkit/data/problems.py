@@ -15,6 +15,37 @@ from bertkit.tokenization.settings import MAX_WORD_CHARS
 MAX_PLACES = 5
 WARNING = "WARNING: "
 WARNED_SHARE = 0.1  # of a set's tokens: more [UNK] than that is a warning
+UNKNOWN_TEXT_ADVICE = "use a model or tokenizer for this language"
+FAULTS = {
+    "unreadable-file": "files that can't be read: skipped",
+    "truncated": "compressed files that end too early: what came before is kept",
+    "damaged": "damaged files: what came before the damage is kept",
+    "not-text": "files that aren't text: skipped",
+    "invalid-utf8": "lines or records with invalid UTF-8: replaced by U+FFFD",
+    "nul": "lines or records with NUL characters: removed",
+    "long-line": "lines over 1 MiB: cut at white space",
+    "long-record": "records over 16 MiB, or pages over 4 Mi characters: skipped",
+    "broken-json": "lines that aren't a JSON object: skipped",
+    "missing-field": "records without the field: skipped",
+    "wrong-type": "records whose field isn't a string: skipped",
+    "broken-xml": "files with broken XML: what came before is kept",
+    "broken-page": "pages whose wiki markup can't be parsed: skipped",
+}
+NOTES = {
+    "empty-file": "files without text: skipped",
+    "repeated-file": "files found again under another name: read once",
+    "empty-document": "documents without a token: left out",
+    "one-sentence": "documents of one sentence: kept",
+    "long-document": "documents over 4 Mi characters: split into several, held out together",
+    "last-documents": "last documents of a small corpus: held out to evaluate on",
+    "cut-documents": "ends of documents of a small corpus: held out to evaluate on",
+    "redirect": "redirects: skipped",
+    "not-an-article": "pages outside the article namespace: skipped",
+    "unended-line": "lines of articles that don't end like a sentence: left out",
+}
+OUTCOMES = FAULTS | NOTES
+BROKEN, UNLABELED, UNDECODABLE = "broken", "unlabeled", "undecodable"
+REPEATED_HEADER = "repeated-header"  # of joined files: a broken row that loses no example
 
 
 def describe_unknown(num_unknown: int, num_tokens: int, noun: str = "token") -> list[str]:
@@ -56,9 +87,6 @@ def is_unknown(num_unknown: int, num_tokens: int) -> bool:
     return 0 < num_unknown == num_tokens
 
 
-UNKNOWN_TEXT_ADVICE = "use a model or tokenizer for this language"
-
-
 def check_unknown(
     name: str, num_unknown: int, num_tokens: int, advice: str = UNKNOWN_TEXT_ADVICE
 ) -> None:
@@ -75,36 +103,6 @@ def announce_unknown(num_unknown: int, num_tokens: int, name: str = "the input")
     check_unknown(name, num_unknown, num_tokens)
     for line in describe_unknown(num_unknown, num_tokens):
         announce(name_problem(name, line))
-
-
-FAULTS = {
-    "unreadable-file": "files that can't be read: skipped",
-    "truncated": "compressed files that end too early: what came before is kept",
-    "damaged": "damaged files: what came before the damage is kept",
-    "not-text": "files that aren't text: skipped",
-    "invalid-utf8": "lines or records with invalid UTF-8: replaced by U+FFFD",
-    "nul": "lines or records with NUL characters: removed",
-    "long-line": "lines over 1 MiB: cut at white space",
-    "long-record": "records over 16 MiB, or pages over 4 Mi characters: skipped",
-    "broken-json": "lines that aren't a JSON object: skipped",
-    "missing-field": "records without the field: skipped",
-    "wrong-type": "records whose field isn't a string: skipped",
-    "broken-xml": "files with broken XML: what came before is kept",
-    "broken-page": "pages whose wiki markup can't be parsed: skipped",
-}
-NOTES = {
-    "empty-file": "files without text: skipped",
-    "repeated-file": "files found again under another name: read once",
-    "empty-document": "documents without a token: left out",
-    "one-sentence": "documents of one sentence: kept",
-    "long-document": "documents over 4 Mi characters: split into several, held out together",
-    "last-documents": "last documents of a small corpus: held out to evaluate on",
-    "cut-documents": "ends of documents of a small corpus: held out to evaluate on",
-    "redirect": "redirects: skipped",
-    "not-an-article": "pages outside the article namespace: skipped",
-    "unended-line": "lines of articles that don't end like a sentence: left out",
-}
-OUTCOMES = FAULTS | NOTES
 
 
 @dataclass(kw_only=True)
@@ -176,10 +174,6 @@ class ReadReport(Problems):
                 what, _, outcome = OUTCOMES[name].partition(": ")
                 lines.append(f"{what}: {self.counts[name]:,}; {outcome} ({', '.join(places)})")
         return lines
-
-
-BROKEN, UNLABELED, UNDECODABLE = "broken", "unlabeled", "undecodable"
-REPEATED_HEADER = "repeated-header"  # of joined files: a broken row that loses no example
 
 
 @dataclass

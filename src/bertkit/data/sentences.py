@@ -13,6 +13,10 @@ from bertkit.tokenization.words import SURROGATE, cut_words, split_words
 # The splitter's time is quadratic for texts of brackets and quotes, so longer paragraphs are cut:
 # after a full stop if possible, else at a space if there is one.
 PIECE_LIMIT_CHARACTERS = 8_000
+OTHER_ENDS = frozenset("…།༎")  # an ellipsis, and Tibetan marks, which also end clauses
+CLOSING_CATEGORIES = frozenset({"Pe", "Pf", "Pi", "Zs"})  # "Pi" closes in »so«
+THAI_AND_LAO = ("\u0e00", "\u0eff")  # scripts in which a space ends a sentence
+MIN_WIDTH = 40  # characters; shorter lines are from lists or poems, not wrapped
 
 
 def _expand(ranges: str) -> Iterator[str]:
@@ -38,9 +42,6 @@ SENTENCE_TERMINALS = frozenset(
         """
     )
 )
-OTHER_ENDS = frozenset("…།༎")  # an ellipsis, and Tibetan marks, which also end clauses
-CLOSING_CATEGORIES = frozenset({"Pe", "Pf", "Pi", "Zs"})  # "Pi" closes in »so«
-THAI_AND_LAO = ("\u0e00", "\u0eff")  # scripts in which a space ends a sentence
 
 
 def ends_like_a_sentence(text: str) -> bool:
@@ -78,9 +79,6 @@ def _cut(text: str) -> list[str]:
         pieces.append(text[start:stop])
         start = stop
     return [*pieces, text[start:]]
-
-
-MIN_WIDTH = 40  # characters; shorter lines are from lists or poems, not wrapped
 
 
 class SentenceSpan(NamedTuple):

@@ -42,6 +42,7 @@ SHARDS_FOLDER = "parts"
 PARTS = ("tokens", "sentences", "documents")
 
 Split = Literal["train", "held-out"]
+LATER_COUNTS = {"characters", "long_word_characters", "unknown_tokens"}  # not in every manifest
 
 
 class SplitCounts(BaseModel):
@@ -83,9 +84,6 @@ class ShardRecord(BaseModel):
         if not self.name.startswith(f"{self.split}-"):
             raise ValueError(f"{self.name} can't be of the split {self.split}")
         return self
-
-
-LATER_COUNTS = {"characters", "long_word_characters", "unknown_tokens"}  # not in every manifest
 
 
 class ShardsManifest(ChecksummedModel):

@@ -21,6 +21,11 @@ from bertkit.inference.embeddings.settings import Similarity
 from bertkit.inference.embeddings.similarity import LEAST_NORM, compare, find_norms
 
 NUM_ROWS_AT_ONCE = 8192  # 25 MB at 384 features
+NUM_ROWS_OF_A_BLOCK = 65_536  # times 64 queries: 17 MB of rough scores
+NUM_ROWS_OF_THE_FIRST_BLOCK = 4096  # cheap to sort whole; its best rows exclude most later rows
+NUM_QUERIES_AT_ONCE = 64
+ROUNDING = 2.0**-24  # the unit roundoff of float32
+LEAST_USUAL_NORM, GREATEST_USUAL_NORM = 1e-12, 1e12  # float32 squares don't under- or overflow
 
 
 @dataclass(frozen=True)
@@ -65,12 +70,6 @@ class SearchCandidates:
             np.concatenate([self.scores, other.scores]),
         )
 
-
-NUM_ROWS_OF_A_BLOCK = 65_536  # times 64 queries: 17 MB of rough scores
-NUM_ROWS_OF_THE_FIRST_BLOCK = 4096  # cheap to sort whole; its best rows exclude most later rows
-NUM_QUERIES_AT_ONCE = 64
-ROUNDING = 2.0**-24  # the unit roundoff of float32
-LEAST_USUAL_NORM, GREATEST_USUAL_NORM = 1e-12, 1e12  # float32 squares don't under- or overflow
 
 Queries = Float[Tensor, "queries features"]
 QueryNorms = Float[Tensor, "queries 1"]

@@ -36,6 +36,19 @@ from bertkit.retrieval.index_plan import ADVICE, FOLDER_FLAG, IndexPlan
 from bertkit.retrieval.vector_index import VectorIndex
 
 OTHER_ADVICE = re.compile(r"(; (make it again|restore it|start over|rebuild the index)[^;]*)+$")
+RECORD_FILE = "index.json"
+VECTORS_FILE = "vectors.npy"
+TEXTS_FILE = "texts.bin"
+TEXT_ENDS_FILE = "text_ends.npy"
+ROWS_FILE = "rows.npy"
+IDS_FILE = "ids.bin"
+ID_ENDS_FILE = "id_ends.npy"
+OLDER_FILES = (VECTORS_FILE, TEXTS_FILE, TEXT_ENDS_FILE)  # empty rows had vectors, too
+FILES = (*OLDER_FILES, ROWS_FILE)
+FILES_WITH_IDS = (*FILES, IDS_FILE, ID_ENDS_FILE)
+CELLS_ARRAYS = ("centers", "ranges", "sizes", "rows", "codes")
+CELLS_FOLDER = "cells"
+ROWS_SEARCHED_EXACTLY = 1_000_000  # 0.2 seconds per query on two cores; cells take minutes to build
 
 
 @contextmanager
@@ -52,18 +65,6 @@ def advising(
             raise
         raise type(error)(f"{OTHER_ADVICE.sub('', str(error))}; {advice}") from None
 
-
-RECORD_FILE = "index.json"
-VECTORS_FILE = "vectors.npy"
-TEXTS_FILE = "texts.bin"
-TEXT_ENDS_FILE = "text_ends.npy"
-ROWS_FILE = "rows.npy"
-IDS_FILE = "ids.bin"
-ID_ENDS_FILE = "id_ends.npy"
-OLDER_FILES = (VECTORS_FILE, TEXTS_FILE, TEXT_ENDS_FILE)  # empty rows had vectors, too
-FILES = (*OLDER_FILES, ROWS_FILE)
-FILES_WITH_IDS = (*FILES, IDS_FILE, ID_ENDS_FILE)
-CELLS_ARRAYS = ("centers", "ranges", "sizes", "rows", "codes")
 
 Files = dict[str, FileRecord]
 
@@ -254,10 +255,6 @@ def write_texts(
     for name, content in {**arrays, ROWS_FILE: numbers}.items():
         records[name] = write_array(folder / name, np.frombuffer(content, dtype=np.uint64))
     return records
-
-
-CELLS_FOLDER = "cells"
-ROWS_SEARCHED_EXACTLY = 1_000_000  # 0.2 seconds per query on two cores; cells take minutes to build
 
 
 def open_vectors(

@@ -11,6 +11,7 @@ FILES = {
     "dev": ("dev.tsv", "dev_matched.tsv"),
     "test": ("test.tsv", "test_matched.tsv"),
 }
+COLA_LABELS, COLA_MARKS = {"0", "1"}, {"", "*"}
 
 
 class SeparatedLayout(NamedTuple):
@@ -33,7 +34,6 @@ LAYOUTS = {
     "SST-2": SeparatedLayout("sentence", None, "label"),
     "CoLA": SeparatedLayout("4", None, "2"),  # no header; in test.tsv `sentence`, as in SST-2
 }
-COLA_LABELS, COLA_MARKS = {"0", "1"}, {"", "*"}
 
 
 def find_file(folder: Path, split: str) -> Path:

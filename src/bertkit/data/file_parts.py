@@ -96,7 +96,7 @@ class MadeFile(ChecksummedModel):
 
 
 class FileOutcome(NamedTuple):
-    """What became of a file."""
+    """The result of one file."""
 
     counts: dict[str, int]
     error: BertkitError | None = None

@@ -33,7 +33,7 @@ NOT_TEXT = {
 
 
 class FileState(NamedTuple):
-    """What tells a file from others, and its content from another one."""
+    """The identity of a file, and the state of its content."""
 
     size_bytes: int | None  # None of a pipe or a device
     changed: int | str | None  # time of change in nanoseconds, or version of a remote file

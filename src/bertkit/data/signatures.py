@@ -1,4 +1,4 @@
-"""What a file is by its first bytes, where its name says something else."""
+"""Recognize a file by its first bytes, where its name says something else."""
 
 from bertkit.data.encodings import CONTROLS, is_foreign
 

@@ -1,1 +1,1 @@
-"""A model over files, and files of models: features, predictions, conversion, export."""
+"""A model over files, and a model's files: predictions, descriptions, conversion, export."""

@@ -44,9 +44,10 @@ from bertkit.base.output import open_output
 from bertkit.data.tables.text_files import open_text_files
 from bertkit.inference.pipeline import Window
 from bertkit.retrieval import embed as run_module
-from bertkit.retrieval.embed import VECTOR_WRITERS, EmbedResult, embed, embed_lines, format_rows
+from bertkit.retrieval.embed import EmbedResult, embed, embed_lines
 from bertkit.retrieval.unfinished_vectors import SAVE_SECONDS, read_record, record_path, rows_path
 from bertkit.retrieval.vector_file import read_manifest
+from bertkit.retrieval.vector_writers import VECTOR_WRITERS, format_rows
 
 FORMS = list(VECTOR_WRITERS)
 

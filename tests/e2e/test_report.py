@@ -64,7 +64,7 @@ def test_damaged_shards_beside_a_run_cost_what_they_tell_alone(workshop, trained
 
 def test_sentences_too_long_for_the_model_cost_the_examples_alone(trained, tmp_path, monkeypatch):
     long = [Blank("the " * 80 + "[MASK]", "cat")]
-    monkeypatch.setattr("bertkit.recipes.report.page.choose_blanks", lambda *_: long)
+    monkeypatch.setattr("bertkit.recipes.pretrain.objective_report.choose_blanks", lambda *_: long)
     page = tmp_path / "page.html"
     assert main(["report", str(trained), "--output", str(page)]) == 0
     assert "There are no examples: " in page.read_text()

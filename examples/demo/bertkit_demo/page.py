@@ -6,7 +6,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from bertkit.recipes.pretrain.corpus import MASKED_WORDS, NEXT_SENTENCE
+from bertkit.recipes.pretrain.objective_report import MASKED_WORDS, NEXT_SENTENCE
 from bertkit.reports.report import Bar, Bars, Charts, Command, Report, Section, Table
 from bertkit.reports.text import format_percent
 from bertkit.training.history import TrainingHistory
@@ -77,7 +77,7 @@ def build_report(facts: DemoFacts) -> Report:
         _accuracy_bars(facts.accuracies),
         _examples_table(facts.examples),
         Charts(
-            draw_curves(facts.history, (*MASKED_WORDS, *NEXT_SENTENCE, SPEED[0])),
+            draw_curves(facts.history, (*MASKED_WORDS, NEXT_SENTENCE, SPEED[0])),
             title="Training curves",
             note="Training values are means over neighboring steps.",
         ),

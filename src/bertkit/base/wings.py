@@ -65,6 +65,28 @@ TEXT_TASKS = {
 }
 
 
+class AddedObjective(NamedTuple):
+    """A pre-training objective of a wing."""
+
+    objective: str  # the address of its `Objective`
+    report: str  # that of its `ObjectiveReport`
+    help: str
+    masks: bool = False  # whether settings of masking are for it
+
+
+OBJECTIVES = {
+    "causal": AddedObjective(
+        objective="bertkit.decoders.causal_objective:CausalObjective",
+        report="bertkit.decoders.causal_report:REPORT",
+        help="the next word, left to right",
+    )
+}
+# What finds the pipelines of a model that a wing knows; without any, the core's are taken.
+PIPELINES: Table = {"decoders": "bertkit.decoders.pipelines:load_pipelines"}
+# The `TextScorer` of models that don't predict masked words, by the name of their class.
+TEXT_SCORERS: Table = {"BertLMHeadModel": "bertkit.decoders.text_scorer:LeftToRightScorer"}
+
+
 def has_wing(address: str) -> bool:
     """Return whether the room of an address is installed."""
     room = ".".join(address.partition(":")[0].split(".")[:2])

@@ -244,19 +244,17 @@ def pretrain(
         raise SettingsError("--output is missing: name a folder for the run")
     with stop_at_once(lambda: "stopped while loading; run the same command again"):
         from bertkit.data.shards import ShardSet
-        from bertkit.recipes.pretrain.corpus import choose_trial
+        from bertkit.recipes.pretrain.objective_report import find_report
         from bertkit.recipes.pretrain.run import pretrain as run
 
     result = run(data, output, settings)
     print_result(result, describe_run, json=json)
     if json:
         return
-    # With --from, the model may say that it reads left to right.
-    objective = "causal" if "clm_accuracy" in result.metrics else settings.objective
     shards = None
     with suppress(BertkitError, OSError):  # they may be gone by now
         shards = ShardSet.open(data)
-    command, text = choose_trial(shards, objective)
+    command, text = find_report(result.objective).choose_trial(shards)
     suggest(command, show_address(output), text, json=json)
 
 

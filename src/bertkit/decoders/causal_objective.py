@@ -51,7 +51,7 @@ class CausalObjective(Objective[CausalBatch]):
     progress_metrics = MappingProxyType({"clm_accuracy": "next-word acc."})
     num_segments = 1
     num_evaluated = 8  # logits of all words at every token are large
-    is_causal = True
+    sets_length = True
 
     def plan(self, epoch: int, shard: int) -> Examples:
         """Plan the examples of one shard for one epoch.

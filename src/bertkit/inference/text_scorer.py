@@ -1,8 +1,7 @@
 """Log probabilities of texts, and the accuracy on minimal pairs that follows from them.
 
-A query is a sequence to run through the model, and the tokens that it predicts. A left-to-right
-model predicts all tokens of a part of a text at once. A bidirectional model sees the whole text but
-the token that it predicts, so there is one query per token.
+A query is a sequence to run through the model, and the tokens that it predicts. A model sees the
+whole text but the token that it predicts, so there is one query per token.
 """
 
 import math
@@ -11,19 +10,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import torch
 
 from bertkit.base.errors import InputError
 from bertkit.base.progress import show_progress
+from bertkit.base.wings import TEXT_SCORERS, load_object
 from bertkit.data.problems import RowReport
 from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import open_records, read_examples
 from bertkit.data.tables.settings import RecordSettings
 from bertkit.inference.engines.engine import check_finite
 from bertkit.inference.pipeline import EncoderPipeline, NamedInput, WindowSize
-from bertkit.models.bert.heads import BertForMaskedLM, BertLMHeadModel
+from bertkit.inference.settings import EngineSettings
 from bertkit.models.bert.pretrained import PretrainedBert
 from bertkit.models.open_model import OpenModel
 from bertkit.nn.packing import PackedBatch
@@ -51,24 +52,6 @@ class Query:
         ids = list(self.sequence)
         ids[self.masked.start : self.masked.stop] = [mask_id] * len(self.masked)
         return ids
-
-
-def ask_left_to_right(pieces: Sequence[int], tokenizer: Tokenizer, limit: int) -> Iterator[Query]:
-    """Yield the queries that together predict each token of a text, and its end, once.
-
-    A text of more tokens than the limit is split into overlapping parts: in every part but the
-    first, the first half is context.
-    """
-    tokens = [*pieces, tokenizer.sep_id]
-    room = limit - 1
-    begin, scored = 0, 0  # of the part, and the tokens scored so far
-    while scored < len(tokens):
-        part = tokens[begin : begin + room]
-        first = scored - begin
-        places = range(first, len(part))  # [CLS] comes first: each state predicts what follows it
-        yield Query([tokenizer.cls_id, *part], range(0), places, part[first:])
-        scored = begin + len(part)
-        begin = scored - room // 2
 
 
 def ask_masked(pieces: Sequence[int], tokenizer: Tokenizer, limit: int) -> Iterator[Query]:
@@ -115,7 +98,7 @@ class TextScore(Tabular):
 
     Attributes:
         text: the text as given.
-        num_tokens: tokens that were predicted: the text's pieces and, left to right, its end.
+        num_tokens: tokens that were predicted: the text's pieces and, if that is, its end.
         num_unknown: how many of these are [UNK].
         log_probability: sum of the natural log probabilities of these tokens.
     """
@@ -147,7 +130,7 @@ class ScorableText:
 
 @dataclass(frozen=True)
 class TextScorer(EncoderPipeline[str, TextScore]):
-    """Scores texts with a left-to-right or a bidirectional model.
+    """Scores texts with a model that predicts each token from all others.
 
     A call with a text returns a `TextScore`; a call with a list, a list.
 
@@ -165,22 +148,29 @@ class TextScorer(EncoderPipeline[str, TextScore]):
 
     @classmethod
     def find_kind(cls, opened: OpenModel) -> type[PretrainedBert]:
-        """Return a left-to-right model, or one with a masked-LM head."""
-        return BertLMHeadModel if opened.is_causal else BertForMaskedLM
+        """Return the kind of model that predicts words."""
+        return opened.word_model
 
-    @property
-    def is_left_to_right(self) -> bool:
-        """Whether each token is predicted from those before it only."""
-        return bool(self.loaded.model.config.is_decoder)
+    @classmethod
+    def build(cls, opened: OpenModel, loading: EngineSettings) -> Self:
+        """Load any checkpoint that predicts words, with the scorer of its kind."""
+        address = TEXT_SCORERS.get(opened.word_model.__name__)
+        scorer = super().build(opened, loading)
+        if address is None:
+            return scorer
+        kind: type[Self] = load_object(address)
+        return kind(scorer.loaded, scorer.engine)
+
+    def list_queries(self, pieces: Sequence[int]) -> Iterator[Query]:
+        """Yield the queries that score a text."""
+        return ask_masked(pieces, self.loaded.tokenizer, self.loaded.max_length)
 
     def encode_window(self, inputs: list[NamedInput]) -> list[ScorableText]:
         """Tokenize texts, and list their queries."""
-        tokenizer, limit = self.loaded.tokenizer, self.loaded.max_length
-        ask = ask_left_to_right if self.is_left_to_right else ask_masked
-        encoded = []
+        tokenizer, encoded = self.loaded.tokenizer, []
         pieces = tokenizer.piece_ids([named.value for named in inputs])
         for named, ids in zip(inputs, pieces, strict=True):
-            queries = list(ask(ids, tokenizer, limit))
+            queries = list(self.list_queries(ids))
             if not queries:
                 raise InputError(f"{named.name} is empty; a text must have at least one word")
             num_tokens = sum(len(query.labels) for query in queries)

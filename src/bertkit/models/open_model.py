@@ -46,6 +46,7 @@ from bertkit.models.bert.heads import (
     BertForPreTraining,
     BertLMHeadModel,
     MaskedLMHead,
+    WordScoringBert,
 )
 from bertkit.models.bert.labels import without_replaced_labels
 from bertkit.models.bert.weights import without_memory
@@ -199,6 +200,11 @@ class OpenModel:
     def is_bidirectional(self) -> bool:
         """Whether its tokens attend to both sides, which its config says."""
         return not self.is_causal
+
+    @property
+    def word_model(self) -> type[WordScoringBert]:
+        """The class with which it predicts words, whatever else it is for."""
+        return BertForMaskedLM if self.is_bidirectional else BertLMHeadModel
 
     @property
     def is_causal(self) -> bool:

@@ -31,8 +31,8 @@ class ReportSettings(Settings):
     )
     text: tuple[str, ...] = Field(
         default=(),
-        description="A text with [MASK] for a pre-training run to fill, or a text for a"
-        " left-to-right run to continue; may be repeated.",
+        description="A text that a pre-training run completes: with [MASK], or, for a run that"
+        " continues texts, the beginning of one; may be repeated.",
     )
     examples: bool = Field(
         default=True,

@@ -12,8 +12,9 @@ from bertkit.base.errors import CheckpointError, InputError, NonFiniteError
 from bertkit.decoders.config import EncoderDecoderConfig
 from bertkit.decoders.generation.generator import Generator
 from bertkit.decoders.model import EncoderDecoderModel
+from bertkit.decoders.text_scorer import LeftToRightScorer, ask_left_to_right
 from bertkit.inference.pipeline import NamedInput
-from bertkit.inference.text_scorer import TextScorer, ask_left_to_right, ask_masked
+from bertkit.inference.text_scorer import TextScorer, ask_masked
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -104,7 +105,7 @@ def test_what_a_model_writes_has_the_probability_that_it_measures(causal_folder,
 def test_a_long_text_is_scored_in_parts(score):
     (encoded,) = score.encode_window([NamedInput("text 1", LONG * 5)])
     found = score(LONG * 5)
-    assert found.num_tokens == encoded.num_tokens == 24 * 5 + score.is_left_to_right
+    assert found.num_tokens == encoded.num_tokens == 24 * 5 + isinstance(score, LeftToRightScorer)
     mask_id = score.loaded.tokenizer.mask_id
     expected = 0.0
     for query in encoded.queries:

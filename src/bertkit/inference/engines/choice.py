@@ -100,10 +100,10 @@ def find_device(model: HasEncoder) -> torch.device:
 
 
 def can_run_onnx(model: HasEncoder) -> bool:
-    """Whether ONNX Runtime can run a model; its graph has no causal mask."""
+    """Whether ONNX Runtime can run a model; its graph has no mask of later tokens."""
     weight = model.encoder.embeddings.word.weight
     is_float32 = weight.dtype == torch.float32
-    return weight.device.type == "cpu" and is_float32 and not model.config.is_decoder
+    return weight.device.type == "cpu" and is_float32 and model.config.is_bidirectional
 
 
 def has_onnx() -> bool:

@@ -138,7 +138,7 @@ class OnnxEngine:
         layers: Iterable[int] = (-1,),
         precision: Precision = "fp32",
     ) -> None:
-        if model.config.is_decoder:
+        if not model.config.is_bidirectional:
             raise SettingsError("the engine onnx supports only bidirectional models; use torch")
         self.encoder, self._config = model.encoder, model.config
         self.precision = precision

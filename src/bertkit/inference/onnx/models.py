@@ -13,7 +13,7 @@ from bertkit.checkpoints.names import their_names
 from bertkit.checkpoints.onnx_file import SCALE, SENTENCE, TRANSPOSED
 from bertkit.inference.onnx.graph import Shape
 from bertkit.inference.onnx.padded import INPUT_NAMES, PaddedWriter, write_pooling
-from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.config import BertConfig, check_bidirectional
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.bert.feature_based import BertFeatureBased, read_feature_head
 from bertkit.models.bert.fine_tuning import (
@@ -47,10 +47,7 @@ class ExportedKind(NamedTuple):
 
 def find_kind(architecture: str, config: BertConfig, source: object) -> ExportedKind:
     """Return how an architecture is exported."""
-    if config.is_decoder:
-        raise CheckpointError(
-            f"{source} reads left to right (is_decoder), which ONNX graphs aren't written for"
-        )
+    check_bidirectional(config, source, "which ONNX graphs aren't written for")
     has_nodes = architecture in EXPORTED
     if architecture == FEATURE_BASED:
         has_nodes = read_feature_head(config).is_pooled

@@ -152,6 +152,11 @@ class BertConfig(ModelConfig):
             )
         return name
 
+    @property
+    def is_bidirectional(self) -> bool:
+        """Whether tokens attend to both sides."""
+        return not self.is_decoder
+
     @model_validator(mode="after")
     def _sizes_fit(self) -> Self:
         if self.hidden_size % self.num_attention_heads:
@@ -256,6 +261,12 @@ def find_sizes(name: str) -> dict[str, int]:
             f" {layers}x{lower + step}"
         )
     return _sizes(layers, width)
+
+
+def check_bidirectional(config: BertConfig, source: object, reason: str) -> None:
+    """Raise CheckpointError if a model's tokens don't attend to both sides; with the reason."""
+    if not config.is_bidirectional:
+        raise CheckpointError(f"{source} reads left to right (is_decoder), {reason}")
 
 
 def describe_direction(config: Mapping[str, Any]) -> str:

@@ -3,7 +3,9 @@
 Source: Devlin et al. 2018, section 3.1 and appendix A.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -99,6 +101,7 @@ class WordScoringBert(PretrainedBert):
 
     predicts_pairs: ClassVar[bool] = False  # whether there is a next sentence head, too
     word_offset: ClassVar[int] = 0  # from a token to the one that its hidden state predicts
+    direction: ClassVar[Mapping[str, Any]] = MappingProxyType({"is_decoder": False})  # of a config
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__(config)
@@ -221,6 +224,7 @@ class BertLMHeadModel(WordScoringBert):
     """
 
     may_be_causal = True
+    direction = MappingProxyType({"is_decoder": True})
     word_offset = 1
 
     def __init__(self, config: BertConfig) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError, InputError, SettingsError
-from bertkit.models.bert.config import CROSS_ENCODER, FEATURE_HEAD, BertConfig
+from bertkit.models.bert.config import CROSS_ENCODER, FEATURE_HEAD, BertConfig, check_bidirectional
 from bertkit.models.bert.labels import LABEL_KEYS
 from bertkit.models.bert.weights import fill_model, save_weights, without_memory
 from bertkit.nn.packing import COMPUTING, PackedBatch
@@ -91,12 +91,12 @@ class PretrainedBert(nn.Module):
         _check_changes(changes)
         opened = OpenModel.open(path, revision=revision).change(**changes)
         config = opened.config
-        if config.is_decoder and not cls.may_be_causal:
-            raise CheckpointError(
-                f"{opened.folder} reads left to right (is_decoder), and {cls.__name__} is"
-                " bidirectional; use `bertkit generate` to continue texts, or `bertkit finetune`"
-                " to train it for a task"
+        if not cls.may_be_causal:
+            reason = (
+                f"and {cls.__name__} is bidirectional; use `bertkit generate` to continue texts, or"
+                " `bertkit finetune` to train it for a task"
             )
+            check_bidirectional(config, opened.folder, reason)
         try:
             with without_memory():
                 model = cls._for_heads(config, opened.heads)

@@ -65,9 +65,9 @@ class FineTuningFacts(ModelFacts):
 
     @property
     def pools_last(self) -> bool:
-        """Whether the last token represents the text, as a left-to-right model requires."""
-        is_causal = bool(self.record.model.get("is_decoder"))
-        return is_causal and self.final.task.scored != "token"
+        """Whether the last token represents the text, because it alone sees all of it."""
+        is_bidirectional = BertConfig.from_dict(self.record.model, self.name).is_bidirectional
+        return not is_bidirectional and self.final.task.scored != "token"
 
     @property
     def has_picture(self) -> bool:
@@ -77,8 +77,9 @@ class FineTuningFacts(ModelFacts):
 
 
 PICTURE_FILE = "confusion_matrix.svg"
-LEFT_TO_RIGHT = (
-    " It is causal, so the last token represents a text; transformers would take the first one."
+POOLS_LAST = (
+    " A token sees only those before it, so the last token represents a text; transformers would"
+    " take the first one."
 )
 # In sentence-transformers, by whether the model reads pairs.
 CALLS = {
@@ -196,5 +197,5 @@ def describe_training(facts: FineTuningFacts) -> str:
             f" model {best}."
         )
     origin = f" It was initialized from these files of {plain(facts.initial_model)}:"
-    made = f"{how}{LEFT_TO_RIGHT * facts.pools_last}{origin}"
+    made = f"{how}{POOLS_LAST * facts.pools_last}{origin}"
     return model_card.describe_training(facts, made)

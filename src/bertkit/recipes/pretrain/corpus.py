@@ -1,34 +1,13 @@
-"""The corpus of a run in numbers, and masked sentences and prefixes from its held-out part."""
+"""The corpus of a run in numbers, and masked sentences of its held-out part."""
 
-from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertkit.base.errors import BertkitError
 from bertkit.data.shards import Shard, ShardSet
 from bertkit.inference.fill_mask import MASK
-from bertkit.tasks.objectives.settings import ObjectiveName
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.sections import Curve
-
-MASKED_WORDS = (
-    Curve("mlm_loss", "Masked words, loss", "nats"),
-    Curve("mlm_accuracy", "Masked words, accuracy", "of blanks", is_percent=True),
-)
-NEXT_SENTENCE = (Curve("nsp_accuracy", "Next sentence, accuracy", "of pairs", is_percent=True),)
-NEXT_WORD = (
-    Curve("clm_loss", "Next word, loss", "nats"),
-    Curve("clm_accuracy", "Next word, accuracy", "of words", is_percent=True),
-)
-# By objective: first loss and accuracy of words, then the objective's other metrics.
-CURVES: dict[ObjectiveName, tuple[Curve, ...]] = {
-    "bert": (*MASKED_WORDS, *NEXT_SENTENCE),
-    "mlm": MASKED_WORDS,
-    "causal": NEXT_WORD,
-}
-
 
 FEWEST_TOKENS, MOST_TOKENS = 6, 24  # per sentence: enough context, and fits every model
 FEWEST_LETTERS = 3
@@ -41,14 +20,6 @@ class Blank:
 
     text: str  # with one [MASK]
     word: str  # that [MASK] replaces
-
-
-@dataclass(frozen=True)
-class TextPrefix:
-    """The first half of a sentence."""
-
-    text: str  # the first half
-    rest: str  # the second half
 
 
 def describe_corpus(shards: ShardSet) -> dict[str, str | int]:
@@ -75,42 +46,6 @@ def choose_blanks(shards: ShardSet, tokenizer: Tokenizer, num_blanks: int) -> li
         found = (hide_word(shard, int(index), tokenizer) for index in part[:TRIES_PER_BLANK])
         blanks += [blank for blank in found if blank is not None and blank not in blanks][:1]
     return blanks
-
-
-def choose_beginnings(
-    shards: ShardSet, tokenizer: Tokenizer, num_beginnings: int
-) -> list[TextPrefix]:
-    """Return first halves of some sentences spread over the largest held-out shard."""
-    if not shards.held_out:
-        return []
-    shard = max(shards.held_out, key=lambda shard: shard.num_sentences)
-    firsts = [part[0] for part in np.array_split(list_usable(shard), num_beginnings) if len(part)]
-    return [halve(shard, int(index), tokenizer) for index in firsts]
-
-
-def choose_trial(shards: ShardSet | None, objective: ObjectiveName) -> tuple[str, str]:
-    """Choose a command that tries a model of the objective, with a text from held-out sentences.
-
-    The text is general English if the shards are unknown, damaged, or have no such sentence.
-    """
-    texts: list[str] = []
-    if shards is not None:
-        with suppress(BertkitError):  # a run is useful without an example
-            tokenizer = shards.load_tokenizer()
-            choose = choose_beginnings if objective == "causal" else choose_blanks
-            texts = [found.text for found in choose(shards, tokenizer, 1)]
-    if objective == "causal":
-        return "generate", texts[0] if texts else "She opened the"
-    return "fill-mask", texts[0] if texts else f"She opened the {MASK}."
-
-
-def halve(shard: Shard, index: int, tokenizer: Tokenizer) -> TextPrefix:
-    """Split a sentence near its middle, between words, into a prefix to continue and its rest."""
-    start, stop = (int(place) for place in shard.sentence_offsets[index : index + 2])
-    ids = shard.tokens(start, stop).tolist()
-    places = [place for place in range(1, len(ids)) if not tokenizer.is_continuation[ids[place]]]
-    place = min(places, key=lambda place: abs(2 * place - len(ids)), default=len(ids))
-    return TextPrefix(tokenizer.decode(ids[:place]), tokenizer.decode(ids[place:]))
 
 
 def list_usable(shard: Shard) -> NDArray[np.int64]:

@@ -19,8 +19,8 @@ from bertkit.base.files import read_json
 from bertkit.base.progress import announce
 from bertkit.data.order import ExampleOrder
 from bertkit.data.shards import Shard, ShardSet
-from bertkit.models.bert.config import BertConfig, find_sizes
-from bertkit.models.bert.heads import IS_NEXT, WordScoringBert
+from bertkit.models.bert.config import BertConfig, describe_direction, find_sizes
+from bertkit.models.bert.heads import IS_NEXT, BertForMaskedLM, BertForPreTraining, WordScoringBert
 from bertkit.models.bert.neighbor_heads import attend_to_neighbors
 from bertkit.models.open_model import OpenModel
 from bertkit.recipes.pretrain.settings import PretrainSettings
@@ -104,17 +104,18 @@ def open_source(name: str, settings: PretrainSettings, tokenizer: Tokenizer) -> 
     """Open a model with the run's dropout and direction; check that it fits the shards."""
     opened = OpenModel.open(name, revision=settings.from_revision)
     objective = find_objective(opened) if settings.continues_objective else settings.objective
-    is_causal = OBJECTIVES[objective].is_causal
-    opened = opened.change(**settings.dropout_rates, is_decoder=is_causal)
+    direction = OBJECTIVES[objective].model_kind.direction
+    opened = opened.change(**settings.dropout_rates, **direction)
     check_tokenizer(opened, tokenizer, settings)
     return opened
 
 
 def find_objective(opened: OpenModel) -> ObjectiveName:
     """Return the objective that a model was pre-trained with, by its direction and its heads."""
-    if opened.is_causal:
-        return "causal"
-    return "bert" if "next_sentence" in opened.heads else "mlm"
+    kind: type[WordScoringBert] = opened.word_model
+    if kind is BertForMaskedLM and "next_sentence" in opened.heads:
+        kind = BertForPreTraining
+    return next((name for name, one in OBJECTIVES.items() if one.model_kind is kind), "mlm")
 
 
 def check_tokenizer(opened: OpenModel, tokenizer: Tokenizer, settings: PretrainSettings) -> None:
@@ -148,8 +149,8 @@ def load_source(
             f"dropped: {', '.join(left)} of {source.folder}, which the objective"
             f" {settings.objective} doesn't use"
         )
-    if source.is_causal != source.config.is_decoder:
-        way = "left to right" if source.config.is_decoder else "both ways"
+    if source.is_bidirectional != source.config.is_bidirectional:
+        way = describe_direction(source.config.to_dict()) or "both ways"
         announce(f"{source.folder} was trained in the other direction; it is now {way}")
     return model
 
@@ -162,7 +163,7 @@ def find_trained_length(
     settings: PretrainSettings, model_max_length: int | None, config: BertConfig
 ) -> int | None:
     """Return the maximum length the positions are trained on after this run; None if unknown."""
-    if settings.start_from is None or OBJECTIVES[settings.objective].is_causal:
+    if settings.start_from is None or OBJECTIVES[settings.objective].sets_length:
         return settings.longest
     if model_max_length is None:
         return None
@@ -172,29 +173,25 @@ def find_trained_length(
 def build_config(settings: PretrainSettings, tokenizer: Tokenizer) -> BertConfig:
     """Build a new model's config from a preset or a file, with the tokenizer's vocabulary size."""
     assert settings.model is not None, "the settings have a model or a source"
-    is_causal = OBJECTIVES[settings.objective].is_causal
-    changes = {
-        "vocab_size": tokenizer.vocab_size,
-        **settings.dropout_rates,
-        **({"is_decoder": True} if is_causal else {}),
-    }
+    direction = OBJECTIVES[settings.objective].model_kind.direction
+    changes = {"vocab_size": tokenizer.vocab_size, **settings.dropout_rates}
     if settings.initializer_range is not None:
         changes["initializer_range"] = settings.initializer_range
     if not settings.model.endswith(".json"):
         if settings.initialization == "neighbors":
             scaled = SCALED_DEVIATION / math.sqrt(find_sizes(settings.model)["hidden_size"])
             changes = {"initializer_range": scaled, **changes}
-        return BertConfig.preset(settings.model, **changes)
+        return BertConfig.preset(settings.model, **changes, **direction)
     path = Path(settings.model)
     content = read_json(path, limit_bytes=1 << 20)
     if not isinstance(content, dict):
         raise InputError(f"{path} holds a {type(content).__name__}; expected a config's object")
-    config = BertConfig.from_dict({**content, **changes}, path)
-    if config.is_decoder and not is_causal:
+    if (way := describe_direction(content)) and not describe_direction(direction):
         raise InputError(
-            f"{path} says is_decoder, left to right, and the objective {settings.objective} is"
-            f" bidirectional; remove it there, or set objective to causal"
+            f"{path} says {', '.join(direction)}, {way}, and the objective {settings.objective} is"
+            " bidirectional; remove it there, or choose another objective"
         )
+    config = BertConfig.from_dict({**content, **changes, **direction}, path)
     return check_config(config, settings, path)
 
 

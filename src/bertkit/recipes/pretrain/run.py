@@ -50,6 +50,14 @@ class PretrainResult:
     elapsed_seconds: float  # time spent training, over all its parts
     metrics: dict[str, float]
 
+    @property
+    def objective(self) -> ObjectiveName:
+        """The objective: with --from it may be the model's."""
+        record = Run.of(self.checkpoint).read_record()
+        assert record is not None, "the run has a checkpoint"
+        name: ObjectiveName = record.settings["objective"]
+        return name
+
     def _repr_html_(self) -> str:
         """Show the metrics in a notebook."""
         return show_metrics(f"{self.checkpoint}: {self.num_tokens:,} tokens", self.metrics)

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from pydantic.config import JsonDict
 
 from bertkit.tasks.objectives.masking import Share
-from bertkit.tasks.objectives.settings import ObjectiveName, ObjectiveSettings
+from bertkit.tasks.objectives.settings import ADDED, ADDED_HELP, ObjectiveName, ObjectiveSettings
 from bertkit.training.settings import Count, Positive, TrainingSettings
 
 Recipe = Literal["modern", "paper"]
@@ -89,9 +89,8 @@ class PretrainSettings(ObjectiveSettings, TrainingSettings):
     )
     objective: Annotated[ObjectiveName, _shows_recipes("objective")] = Field(
         default="bert",
-        description="mlm: masked words only; bert: masked words and next sentence; causal: the"
-        " next word, left to right. By default as --recipe says; with --from, the objective that"
-        " the model was trained with.",
+        description=f"mlm: masked words only; bert: masked words and next sentence{ADDED_HELP}. By"
+        " default as --recipe says; with --from, the objective that the model was trained with.",
         json_schema_extra=BY_RECIPE,
     )
     initialization: Annotated[Literal["neighbors", "random"], _shows_recipes("initialization")] = (
@@ -173,8 +172,8 @@ class PretrainSettings(ObjectiveSettings, TrainingSettings):
         model = values.get("model", DEFAULT_MODEL if is_new else None)
         recipe = values.get("recipe", DEFAULT_RECIPE if is_new else "paper")
         chosen = {**RECIPES.get(str(recipe), {}), **TUNED.get((str(recipe), str(model)), {})}
-        if values.get("objective") == "causal":
-            chosen.pop("mask_rate", None)  # nothing is masked
+        if values.get("objective") in {name for name, added in ADDED.items() if not added.masks}:
+            chosen.pop("mask_rate", None)
         if not is_new:
             chosen.pop("objective", None)  # the model has one
         return {**chosen, **values, "model": model, "recipe": recipe}

@@ -2,34 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from shlex import quote
 
 from bertkit.base.errors import BertkitError, InputError, storage_errors
 from bertkit.base.wings import TEXT_TASKS
 from bertkit.checkpoints.huggingface import WEIGHTS_FILE
-from bertkit.decoders.generation.generator import Generator
-from bertkit.decoders.generation.settings import GeneratorSettings
-from bertkit.inference.fill_mask import MASK, Candidate, FillMask
 from bertkit.recipes.finetune.card import SavedFineTuning
 from bertkit.recipes.finetune.result import choose_curves, epochs, tabulate_data
-from bertkit.recipes.pretrain.corpus import (
-    CURVES,
-    Blank,
-    TextPrefix,
-    choose_beginnings,
-    choose_blanks,
-    choose_trial,
-    describe_corpus,
-)
+from bertkit.recipes.pretrain.corpus import describe_corpus
+from bertkit.recipes.pretrain.objective_report import find_report
 from bertkit.recipes.report.facts import RunFacts
 from bertkit.reports.report import Charts, Command, Folded, Paragraph, Report, Section, Table
 from bertkit.reports.text import format_metric, format_percent
 from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.metrics.shares import COUNT, describe_share, show_share
-from bertkit.tasks.objectives.settings import ObjectiveName
 from bertkit.tasks.sections import build_sections, show_chance, show_name, state_finding
-from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.sections import (
     LOSS,
     MINUTES,
@@ -46,20 +33,7 @@ from bertkit.training.sections import (
     tabulate_speed,
 )
 
-NUM_EXAMPLES, NUM_CANDIDATES = 6, 4
 MAX_BYTES = 2 << 30  # weights up to this size load and compute in seconds
-# Greedy decoding alone repeats itself.
-GREEDY = GeneratorSettings(max_tokens=24, no_repeat_ngram=3)
-# For runs whose shards are unknown; texts with words outside the vocabulary are skipped.
-GENERAL_BLANKS = (
-    Blank("She opened the [MASK] and went in.", "door"),
-    Blank("They live in a small [MASK] by the sea.", "town"),
-    Blank("He has three [MASK] and two sisters.", "brothers"),
-    Blank("The film was so long that many people [MASK] early.", "left"),
-    Blank("It was cold, so he put on his [MASK].", "coat"),
-    Blank("The train will arrive at the [MASK] in an hour.", "station"),
-)
-GENERAL_PREFIXES = ("She opened the door and", "They live in a small", "The film was so long that")
 USERS_NOTE = "The texts are those of --text."
 HELD_OUT_NOTE = "The texts are held-out sentences, which the run has never trained on."
 GENERAL_NOTE = "The texts are general English, because the run’s shards weren’t named (--data)."
@@ -67,8 +41,8 @@ GENERAL_NOTE = "The texts are general English, because the run’s shards weren�
 
 def show_examples(facts: RunFacts, texts: Sequence[str]) -> list[Section]:
     """Tabulate filled blanks or continuations; a paragraph says why there are none."""
-    is_causal, checkpoint = facts.objective == "causal", facts.checkpoint
-    title = "Continuations" if is_causal else "Fill-mask examples"
+    report, checkpoint = find_report(facts.objective), facts.checkpoint
+    title = report.title
     if checkpoint is None:
         return [Paragraph("The run has no checkpoint yet.", title=title)]
     try:
@@ -76,8 +50,7 @@ def show_examples(facts: RunFacts, texts: Sequence[str]) -> list[Section]:
             num_bytes = (checkpoint / WEIGHTS_FILE).stat().st_size
         if num_bytes > MAX_BYTES:
             return [Paragraph("The model is too large to run for a report.", title=title)]
-        build = continue_texts if is_causal else fill_blanks
-        rows = build(checkpoint, facts, texts)
+        rows = report.make_examples(checkpoint, facts.shards, texts)
     except BertkitError as error:
         if texts and isinstance(error, InputError):
             raise
@@ -86,54 +59,9 @@ def show_examples(facts: RunFacts, texts: Sequence[str]) -> list[Section]:
         return [Paragraph(f"There are no examples: {error}.", title=title)]
     if not rows:
         return []
-    output = "Most likely continuation" if is_causal else "Most likely words"
     note = USERS_NOTE if texts else GENERAL_NOTE if facts.shards is None else HELD_OUT_NOTE
     note += f" The outputs are those of {checkpoint.name}."
-    return [Table(["Text", output, "Original"], rows, title, note)]
-
-
-def fill_blanks(checkpoint: Path, facts: RunFacts, texts: Sequence[str]) -> list[list[str]]:
-    """Return rows: text, most likely words, original word."""
-    fill = FillMask.load(checkpoint, device="cpu")
-    if texts:
-        blanks = [Blank(text, "") for text in texts]
-    elif facts.shards is not None:
-        blanks = choose_blanks(facts.shards, fill.loaded.tokenizer, NUM_EXAMPLES)
-    else:
-        blanks = [blank for blank in GENERAL_BLANKS if has_words(fill.loaded.tokenizer, blank)]
-    filled = fill([blank.text for blank in blanks], top_k=NUM_CANDIDATES)
-    return [
-        [blank.text, " · ".join(map(_show, found.blanks)), blank.word]
-        for blank, found in zip(blanks, filled, strict=True)
-    ]
-
-
-def continue_texts(checkpoint: Path, facts: RunFacts, texts: Sequence[str]) -> list[list[str]]:
-    """Return rows: text, continuation, original continuation."""
-    generate = Generator.load(checkpoint, device="cpu")
-    tokenizer = generate.loaded.tokenizer
-    if texts:
-        prefixes = [TextPrefix(text, "") for text in texts]
-    elif facts.shards is not None:
-        prefixes = choose_beginnings(facts.shards, tokenizer, NUM_EXAMPLES)
-    else:
-        known = zip(GENERAL_PREFIXES, tokenizer.piece_ids(list(GENERAL_PREFIXES)), strict=True)
-        prefixes = [TextPrefix(text, "") for text, ids in known if tokenizer.unk_id not in ids]
-    written = generate.with_options(GREEDY)([prefix.text for prefix in prefixes])
-    return [
-        [prefix.text, found.answers[0].text.strip(), prefix.rest]
-        for prefix, found in zip(prefixes, written, strict=True)
-    ]
-
-
-def has_words(tokenizer: Tokenizer, blank: Blank) -> bool:
-    """Whether each word of a blank's text is a single vocabulary entry."""
-    [ids] = tokenizer.piece_ids([blank.text.replace(MASK, blank.word)])
-    return tokenizer.unk_id not in ids and not tokenizer.is_continuation[ids].any()
-
-
-def _show(candidates: Sequence[Candidate]) -> str:
-    return ", ".join(f"“{each.token}” {format_percent(each.probability)}" for each in candidates)
+    return [Table(["Text", report.output, "Original"], rows, title, note)]
 
 
 MAX_METRICS = 6  # a task may have one metric per label
@@ -143,26 +71,6 @@ RESUMING = (
     " checkpoint."
 )
 NOT_METRICS = {"step", "tokens", "elapsed_seconds", "loss"}
-# Display names of pre-training metrics.
-SHOWN = {
-    "loss": "loss",
-    "mlm_accuracy": "masked accuracy",
-    "nsp_accuracy": "next-sentence accuracy",
-    "clm_accuracy": "next-word accuracy",
-    "clm_perplexity": "perplexity",
-    "mlm_bits_per_character": "bits per masked character",
-    "clm_bits_per_character": "bits per character",
-}
-# What a pre-training run achieves, in words.
-FINDINGS = {
-    "mlm_accuracy": "Fills {} of {} blanks right",
-    "clm_accuracy": "Predicts {} of {} next words right",
-}
-WAYS: dict[ObjectiveName, str] = {
-    "bert": "",
-    "mlm": " without next-sentence prediction",
-    "causal": " as a left-to-right model",
-}
 
 
 def build_page(facts: RunFacts, examples: Sequence[Section]) -> Report:
@@ -225,10 +133,14 @@ def state_run(facts: RunFacts) -> str:
         after = f"{describe_number(history.train.last('tokens') or 0.0)} tokens"
     after = after if facts.is_finished else f"{after}, not finished"
     found = last_metrics(facts)
-    for name, words in FINDINGS.items():
-        if name in found:
-            return f"{state_share(facts, words, name, found[name])} after {after}"
-    return f"Not evaluated yet: {after}" if not found else f"{describe_last(found)} after {after}"
+    name, words = find_report(facts.objective).finding
+    if facts.task is None and name in found:
+        return f"{state_share(facts, words, name, found[name])} after {after}"
+    return (
+        f"Not evaluated yet: {after}"
+        if not found
+        else f"{describe_last(facts, found)} after {after}"
+    )
 
 
 def state_share(facts: RunFacts, words: str, name: str, share: float) -> str:
@@ -240,10 +152,16 @@ def state_share(facts: RunFacts, words: str, name: str, share: float) -> str:
     return f"{shown} ({beside})" if beside else shown
 
 
-def describe_last(metrics: Mapping[str, float]) -> str:
+def name_metric(name: str, *runs: RunFacts) -> str:
+    """Return the name to display of a metric of some runs."""
+    shown = (find_report(facts.objective).metrics for facts in runs)
+    return next((names[name] for names in shown if name in names), name)
+
+
+def describe_last(facts: RunFacts, metrics: Mapping[str, float]) -> str:
     """Name the metric that says most: the first besides the loss."""
     name = [*metrics][min(1, len(metrics) - 1)]
-    return f"{show_name(SHOWN.get(name, name))} {format_metric(name, metrics[name])}"
+    return f"{show_name(name_metric(name, facts))} {format_metric(name, metrics[name])}"
 
 
 def guess(facts: RunFacts) -> str:
@@ -265,7 +183,7 @@ def describe_number(number: float) -> str:
 
 def summarize(facts: RunFacts) -> str:
     """Summarize the run in a few sentences."""
-    history = facts.history
+    history, phrase = facts.history, find_report(facts.objective).phrase
     if facts.task in TEXT_TASKS:
         start = facts.settings.get("model")
         initial = "from random weights" if start is None else f"starting from {start}"
@@ -273,11 +191,9 @@ def summarize(facts: RunFacts) -> str:
     elif facts.task is not None:
         made = f"{facts.initial_model}, fine-tuned for the task {facts.task}"
     elif facts.record.settings.get("start_from"):
-        made = f"{facts.initial_model}, pre-trained further{WAYS[facts.objective]}"
+        made = f"{facts.initial_model}, pre-trained further{phrase}"
     else:
-        made = (
-            f"A BERT pre-trained from random weights ({facts.initial_model}){WAYS[facts.objective]}"
-        )
+        made = f"A BERT pre-trained from random weights ({facts.initial_model}){phrase}"
     tokens, seconds = history.train.last("tokens") or 0, history.train.last("elapsed_seconds") or 0
     text = (
         f"{made}: {history.num_steps:,} of {facts.record.num_steps:,} steps, {tokens:,.0f} tokens,"
@@ -285,7 +201,7 @@ def summarize(facts: RunFacts) -> str:
     )
     found = last_metrics(facts)
     last = ", ".join(
-        f"{SHOWN.get(name, name)} {show_metric(facts, name, value)}"
+        f"{name_metric(name, facts)} {show_metric(facts, name, value)}"
         for name, value in found.items()
     )
     return f"{text} Latest on held-out data: {last}." if last else text
@@ -319,7 +235,11 @@ def last_metrics(facts: RunFacts) -> dict[str, float]:
 def name_metrics(facts: RunFacts) -> list[str]:
     """Return the names of the metrics to show, the loss first."""
     if facts.task is None:
-        return [name for name in SHOWN if name in {"loss", *facts.history.held_out.names}]
+        return [
+            name
+            for name in find_report(facts.objective).metrics
+            if name in {"loss", *facts.history.held_out.names}
+        ]
     others = [name for name in facts.history.held_out.names if name not in NOT_METRICS]
     return ["loss", *others[:MAX_METRICS]]
 
@@ -327,7 +247,7 @@ def name_metrics(facts: RunFacts) -> list[str]:
 def choose_all_curves(facts: RunFacts) -> tuple[Curve, ...]:
     """Return the curves to draw, the two most important first."""
     if facts.task is None:
-        loss, accuracy, *others = CURVES[facts.objective]
+        loss, accuracy, *others = find_report(facts.objective).curves
         # With a single objective, its loss equals the total loss.
         return (LOSS, accuracy, *([loss] if others else []), *others)
     return choose_curves(*name_metrics(facts)[1:])
@@ -379,7 +299,7 @@ def list_commands(facts: RunFacts) -> list[str]:
         return [f"bertkit {facts.task} --help", f"bertkit evaluate {output} TEST-FILE"]
     if facts.checkpoint is None:
         return ["bertkit pretrain --help"]
-    command, text = choose_trial(facts.shards, facts.objective)
+    command, text = find_report(facts.objective).choose_trial(facts.shards)
     return [
         f"bertkit {command} {run} {quote(text)}",
         f"bertkit inspect {run}",

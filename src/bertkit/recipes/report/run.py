@@ -15,11 +15,11 @@ from bertkit.base.output import open_output
 from bertkit.recipes.report.facts import RunFacts, find_run, read_facts
 from bertkit.recipes.report.page import (
     MEANS,
-    SHOWN,
     build_page,
     choose_all_curves,
     last_metrics,
     list_sizes,
+    name_metric,
     name_metrics,
     show_examples,
 )
@@ -76,7 +76,7 @@ def state_best(runs: Sequence[RunFacts]) -> str:
     best, second = (
         (str(runs[one].path), format_metric(name, found[one][name])) for one in ranked[:2]
     )
-    shown = f"{SHOWN.get(name, name)} {best[1]}"
+    shown = f"{name_metric(name, *runs)} {best[1]}"
     if best[1] == second[1]:
         return f"{best[0]} and {second[0]} end alike: {shown}"
     return f"{best[0]} ends best: {shown} ({second[0]}: {second[1]})"
@@ -110,7 +110,7 @@ def tabulate_results(runs: Sequence[RunFacts]) -> Table:
             ]
         )
     return Table(
-        ["Run", "Steps", "Tokens", "Minutes", *(SHOWN.get(name, name) for name in names)],
+        ["Run", "Steps", "Tokens", "Minutes", *(name_metric(name, *runs) for name in names)],
         rows,
         title="Results",
         note="Metrics are the latest on held-out data.",

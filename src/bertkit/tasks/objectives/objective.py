@@ -79,7 +79,8 @@ class Objective(ABC, Generic[Batch]):
     progress_metrics: ClassVar[Mapping[str, str]]
     num_segments: ClassVar[int]  # segments that the model must have
     num_evaluated: ClassVar[int]  # sequences that an evaluation computes at a time
-    is_causal: ClassVar[bool] = False
+    # whether the model reads as many tokens as in this training, whatever it read before
+    sets_length: ClassVar[bool] = False
 
     shards: Sequence[Shard]
     seed: int  # determines plans and all random choices of a batch

@@ -1,12 +1,18 @@
 """The settings of the pre-training objectives."""
 
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
+from bertkit.base.wings import OBJECTIVES, has_wing
 from bertkit.tasks.objectives.masking import MaskingSettings
 
-ObjectiveName: TypeAlias = Literal["bert", "mlm", "causal"]
+ADDED = {name: added for name, added in OBJECTIVES.items() if has_wing(added.objective)}
+ADDED_HELP = "".join(f"; {name}: {added.help}" for name, added in ADDED.items())
+if TYPE_CHECKING:
+    ObjectiveName: TypeAlias = str
+else:
+    ObjectiveName = Literal[("bert", "mlm", *ADDED)]
 # What an objective predicts, by the beginning of the names of its metrics.
 METRIC_WORDS = {
     "mlm": "masked",
@@ -21,8 +27,7 @@ class ObjectiveSettings(MaskingSettings):
 
     objective: ObjectiveName = Field(
         default="bert",
-        description="bert: masked words and next sentence; mlm: masked words only; causal: the"
-        " next word, left to right.",
+        description=f"bert: masked words and next sentence; mlm: masked words only{ADDED_HELP}.",
     )
     max_length: Annotated[int, Field(ge=8, le=512)] = Field(
         default=128, description="Tokens of an example, with [CLS] and [SEP]."
@@ -35,8 +40,9 @@ class ObjectiveSettings(MaskingSettings):
     def _masking_has_a_use(self) -> Self:
         masking = MaskingSettings.model_fields.items()
         given = [name for name, field in masking if getattr(self, name) != field.default]
-        if self.objective == "causal" and given:
+        if given and self.objective in ADDED and not ADDED[self.objective].masks:
             raise ValueError(
-                f"{given[0]} is about masking, which the objective causal doesn't use; leave it out"
+                f"{given[0]} is about masking, which the objective {self.objective} doesn't use;"
+                " leave it out"
             )
         return self

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from bertkit.decoders.causal_objective import CausalObjective
+from bertkit.base.wings import load_object
 from bertkit.tasks.objectives.bert import BertObjective, MaskedObjective
 from bertkit.tasks.objectives.objective import Objective
-from bertkit.tasks.objectives.settings import ObjectiveName
+from bertkit.tasks.objectives.settings import ADDED, ObjectiveName
 
 OBJECTIVES: dict[ObjectiveName, type[Objective[Any]]] = {
     "bert": BertObjective,
     "mlm": MaskedObjective,
-    "causal": CausalObjective,
+    **{name: load_object(added.objective) for name, added in ADDED.items()},
 }

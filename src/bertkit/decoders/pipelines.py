@@ -1,0 +1,36 @@
+"""The pipelines of models that write: what opens a model for the server asks here first."""
+
+from bertkit.decoders.generation.generator import Generator
+from bertkit.decoders.generation.seq2seq_generator import Translator
+from bertkit.decoders.generation.settings import read_seq2seq_file
+from bertkit.decoders.generation.summarizer import AbstractiveSummarizer
+from bertkit.decoders.text_scorer import LeftToRightScorer
+from bertkit.inference.embeddings.settings import EmbedderSettings
+from bertkit.inference.opening import Pipelines
+from bertkit.inference.pipeline import start_engine
+from bertkit.inference.text_scorer import TextScorer
+from bertkit.models.open_model import OpenModel
+
+
+def load_pipelines(opened: OpenModel, settings: EmbedderSettings) -> Pipelines:
+    """Load the pipelines of a model that writes; none of another model.
+
+    What writes texts has no int8, and takes auto instead.
+    """
+    is_int8 = settings.precision == "int8"
+    whole = settings.model_copy(update={"precision": "auto"} if is_int8 else {})
+    if opened.is_encoder_decoder:
+        kind = read_seq2seq_file(opened.folder).kind
+        writer = Translator if kind == "translate" else AbstractiveSummarizer
+        return {kind: writer.load(opened, whole)}
+    if opened.is_sentence_encoder or not opened.is_causal or "masked_lm" not in opened.heads:
+        return {}
+    generator = Generator.load(opened, whole)
+    return {"generate": generator, "score": load_scorer(generator, opened, settings)}
+
+
+def load_scorer(generator: Generator, opened: OpenModel, settings: EmbedderSettings) -> TextScorer:
+    """Return a scorer with the weights of a generator, unless those are bf16: its head isn't."""
+    if settings.precision == "bf16":
+        return TextScorer.load(opened, settings)
+    return LeftToRightScorer(generator.loaded, start_engine(generator.loaded.model, settings))

@@ -1,0 +1,120 @@
+"""What reports show of a pre-training objective: curves, metrics, examples, a command to try."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bertkit.base.errors import BertkitError
+from bertkit.base.wings import OBJECTIVES, load_object
+from bertkit.data.shards import ShardSet
+from bertkit.inference.fill_mask import MASK, Candidate, FillMask
+from bertkit.recipes.pretrain.corpus import Blank, choose_blanks
+from bertkit.reports.text import format_percent
+from bertkit.tasks.objectives.settings import ObjectiveName
+from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.training.sections import Curve
+
+NUM_EXAMPLES, NUM_CANDIDATES = 6, 4
+# For runs whose shards are unknown; texts with words outside the vocabulary are skipped.
+GENERAL_BLANKS = (
+    Blank("She opened the [MASK] and went in.", "door"),
+    Blank("They live in a small [MASK] by the sea.", "town"),
+    Blank("He has three [MASK] and two sisters.", "brothers"),
+    Blank("The film was so long that many people [MASK] early.", "left"),
+    Blank("It was cold, so he put on his [MASK].", "coat"),
+    Blank("The train will arrive at the [MASK] in an hour.", "station"),
+)
+MASKED_WORDS = (
+    Curve("mlm_loss", "Masked words, loss", "nats"),
+    Curve("mlm_accuracy", "Masked words, accuracy", "of blanks", is_percent=True),
+)
+NEXT_SENTENCE = Curve("nsp_accuracy", "Next sentence, accuracy", "of pairs", is_percent=True)
+
+
+@dataclass(frozen=True)
+class ObjectiveReport:
+    """What a report shows of an objective."""
+
+    phrase: str  # behind the word “pre-trained”
+    curves: tuple[Curve, ...]  # first loss and accuracy of words, then other metrics
+    metrics: Mapping[str, str]  # names to display, in this order
+    finding: tuple[str, str]  # a share of words, and a sentence with share and number
+    title: str  # of the examples
+    output: str  # the heading of what the model makes of each
+    # a checkpoint, the run's shards and the user's texts → rows: text, output, original
+    make_examples: Callable[[Path, ShardSet | None, Sequence[str]], list[list[str]]]
+    command: str  # that tries a model
+    trial: str  # a general text for it
+    choose_texts: Callable[[ShardSet, Tokenizer, int], Sequence[str]]  # held-out ones for it
+
+    def choose_trial(self, shards: ShardSet | None) -> tuple[str, str]:
+        """Choose a command that tries a model, with a text from held-out sentences.
+
+        The text is general English if the shards are unknown, damaged, or have no such sentence.
+        """
+        texts: Sequence[str] = ()
+        if shards is not None:
+            with suppress(BertkitError):  # a run is useful without an example
+                texts = self.choose_texts(shards, shards.load_tokenizer(), 1)
+        return self.command, texts[0] if texts else self.trial
+
+
+def find_report(objective: ObjectiveName) -> ObjectiveReport:
+    """Return what reports show of an objective."""
+    found: ObjectiveReport = REPORTS.get(objective) or load_object(OBJECTIVES[objective].report)
+    return found
+
+
+def fill_blanks(checkpoint: Path, shards: ShardSet | None, texts: Sequence[str]) -> list[list[str]]:
+    """Return rows: text, most likely words, original word."""
+    fill = FillMask.load(checkpoint, device="cpu")
+    if texts:
+        blanks = [Blank(text, "") for text in texts]
+    elif shards is not None:
+        blanks = choose_blanks(shards, fill.loaded.tokenizer, NUM_EXAMPLES)
+    else:
+        blanks = [blank for blank in GENERAL_BLANKS if has_words(fill.loaded.tokenizer, blank)]
+    filled = fill([blank.text for blank in blanks], top_k=NUM_CANDIDATES)
+    return [
+        [blank.text, " · ".join(map(_show, found.blanks)), blank.word]
+        for blank, found in zip(blanks, filled, strict=True)
+    ]
+
+
+def has_words(tokenizer: Tokenizer, blank: Blank) -> bool:
+    """Whether each word of a blank's text is a single vocabulary entry."""
+    [ids] = tokenizer.piece_ids([blank.text.replace(MASK, blank.word)])
+    return tokenizer.unk_id not in ids and not tokenizer.is_continuation[ids].any()
+
+
+def _show(candidates: Sequence[Candidate]) -> str:
+    return ", ".join(f"“{each.token}” {format_percent(each.probability)}" for each in candidates)
+
+
+def choose_blank_texts(shards: ShardSet, tokenizer: Tokenizer, number: int) -> list[str]:
+    """Return texts with a blank."""
+    return [blank.text for blank in choose_blanks(shards, tokenizer, number)]
+
+
+MASKED = ObjectiveReport(
+    phrase=" without next-sentence prediction",
+    curves=MASKED_WORDS,
+    metrics={
+        "loss": "loss",
+        "mlm_accuracy": "masked accuracy",
+        "nsp_accuracy": "next-sentence accuracy",
+        "mlm_bits_per_character": "bits per masked character",
+    },
+    finding=("mlm_accuracy", "Fills {} of {} blanks right"),
+    title="Fill-mask examples",
+    output="Most likely words",
+    make_examples=fill_blanks,
+    command="fill-mask",
+    trial=f"She opened the {MASK}.",
+    choose_texts=choose_blank_texts,
+)
+REPORTS = {
+    "bert": replace(MASKED, phrase="", curves=(*MASKED_WORDS, NEXT_SENTENCE)),
+    "mlm": MASKED,
+}

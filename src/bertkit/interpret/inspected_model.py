@@ -110,9 +110,9 @@ class InspectedModel(AnyInspected):
     @classmethod
     def of(cls, opened: OpenModel, encoder: BertEncoder) -> Self:
         """Inspect an encoder that something else computes, too; it has no head here."""
-        with without_memory():
-            model = BertModel(opened.config, has_pooler=False)
-        model.encoder = encoder
+        with without_memory():  # nor does it take the time of making layers
+            model = BertModel(opened.config.model_copy(update={"num_hidden_layers": 0}))
+        model.config, model.encoder, model.pooler = opened.config, encoder, None
         return cls(opened.title, model, opened.tokenizer, opened=opened)
 
     @property

@@ -10,13 +10,7 @@ import pytest
 from playwright.sync_api import expect
 from tests.closeness import close
 from tests.unit.serving.running import running
-from tests.unit.serving.small_models import save_models
 from tests.waiting import TIMEOUT_SECONDS
-
-from bertkit.checkpoints.bundled import find_bundled
-from bertkit.interpret.inspected_model import InspectedModel
-from bertkit.interpret.opening import choose_start
-from bertkit.interpret.views.view import ViewInputs
 
 KEY = "a-key-of-this-server"
 HOSTILE = "the </script><img src=x onerror=alert(1)>"
@@ -33,27 +27,7 @@ TASKS = [
     ("reranker", "Order by a query"),
     ("encoder", "Find neighbors"),
     ("encoder", "Search"),
-    ("encoder", "Attention"),
 ]
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("models")
-    return {"encoder": str(find_bundled("vectors")), **save_models(folder)}
-
-
-@pytest.fixture(scope="module")
-def client(models, tmp_path_factory):
-    corpus = tmp_path_factory.mktemp("corpus") / "texts.txt"
-    corpus.write_text("A cat sat.\nIt rains.\nThe dog saw a hat.\n")
-    with running(models, corpus=(f"encoder={corpus}",)) as client:
-        yield client
-
-
-@pytest.fixture
-def page(open_page, client):
-    return open_page(address(client))
 
 
 def address(client):
@@ -130,7 +104,7 @@ def test_a_word_is_hidden_by_a_click_and_comes_back(page):
     expect(box).to_have_value("the [MASK] [MASK]")
     hidden.first.click()
     expect(box).to_have_value("the cat [MASK]")
-    choose(page, "words", "Attention")
+    choose(page, "words", "Score")
     choose(page, "words", "Fill in")
     expect(box).to_have_value("the cat [MASK]")
     box.fill("a [MASK] lost")  # what was hidden before is forgotten
@@ -299,49 +273,11 @@ def test_probabilities_and_numbers(page, client):
     assert float(result.locator(".written").inner_text()) == close(value, within=1e-3 * abs(value))
 
 
-def test_heads_are_those_of_the_model(page, models):
-    choose(page, "words", "Attention")
-    result = ask(page, text="the cat saw", second="")
-    result.locator("canvas[aria-label]").wait_for()
-    inspected = InspectedModel.load(models["words"], "cpu")
-    observed = inspected.observe(inspected.read("the cat saw"))
-    tokens = result.locator(".tokens-from .token")
-    assert result.locator(".tokens-from .token-text").all_inner_texts() == (observed.encoded.tokens)
-    start = choose_start(ViewInputs(inspected, observed))
-    opened = f"{observed.encoded.tokens[start.token]} (token {start.token + 1}) attends to"
-    page.get_by_text(f"{opened}, layer {start.layer}, head {start.head}").wait_for()
-    tokens.nth(start.token).click()  # then no token is chosen any longer
-    for layer in (1, 2):
-        chips = page.get_by_role("group", name="Layer", exact=True)
-        chips.get_by_role("button", name=str(layer), exact=True).click()
-        page.get_by_role("button", name="head 2").dblclick()
-        tokens.nth(2).hover()
-        page.get_by_text(f"cat (token 3) attends to, layer {layer}, head 2").wait_for()
-        weights = sorted(observed.layers[layer - 1].weights[1, 2].tolist(), reverse=True)
-        shown = result.locator(".shares tbody td.number").all_inner_texts()
-        assert shown == [percent(one) for one in weights]
-    page.get_by_role("button", name="light / dark").click()
-    result.locator("canvas[aria-label]").wait_for()
-
-
-def test_a_layer_that_cannot_be_had_is_told_and_left(page, client, open_page):
-    choose(page, "words", "Attention")
-    result = ask(page, text="the cat saw")
-    page.route("**/attention", lambda route: route.abort())
-    chips = page.get_by_role("group", name="Layer", exact=True)
-    chips.get_by_role("button", name="1", exact=True).click()
-    expect(result.get_by_role("alert")).to_have_text("The server can't be reached.")
-    expect(chips.get_by_role("button", name="2", exact=True)).to_have_attribute(
-        "aria-pressed", "true"
-    )
-    assert ["ERR_FAILED" in open_page.complaints.pop()] == [True]
-
-
 def test_the_words_of_the_server_are_shown_where_it_refuses(page, open_page):
-    choose(page, "words", "Attention")
-    page.get_by_label("Text").first.fill("the " * 600)
+    choose(page, "words", "Fill in")
+    page.get_by_label("Text").first.fill("the " * 600 + "[MASK]")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("has 602 tokens")
+    expect(page.get_by_role("alert")).to_contain_text("603 tokens")
     assert page.locator(".command").count() == 0
     assert "400" in open_page.complaints.pop()
     choose(page, "encoder", "Find neighbors")

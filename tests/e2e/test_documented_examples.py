@@ -18,7 +18,7 @@ from tests.exhaustive import mark_all_but
 from tests.unit.serving.running import running
 
 from bertkit.base.errors import MissingExtraError
-from bertkit.checkpoints import hub
+from bertkit.checkpoints import bundled
 from bertkit.recipes.finetune import run as finetuning
 from bertkit.recipes.pretrain import run as pretraining
 from bertkit_studies.baselines import run as baselines
@@ -127,7 +127,7 @@ def test_the_examples_of_a_page_run(page, shelf, tmp_path, monkeypatch):
     if given.is_quick:
         shelf.lay_out(["bundled"], tmp_path)
         monkeypatch.syspath_prepend(tmp_path)
-        monkeypatch.setattr(hub, "PACKAGE", "bundled")
+        monkeypatch.setattr(bundled, "PACKAGE", "bundled")
     monkeypatch.chdir(tmp_path)
     with ExitStack() as stack:
         address = ADDRESS

@@ -229,7 +229,7 @@ def test_a_word_that_may_be_a_model_is_an_error(bundled):
 
 
 def test_without_the_package_the_error_says_how_to_get_it(monkeypatch):
-    monkeypatch.setattr("bertkit.checkpoints.hub.PACKAGE", "bertkit_no_such_package")
+    monkeypatch.setattr("bertkit.checkpoints.bundled.PACKAGE", "bertkit_no_such_package")
     with pytest.raises(MissingExtraError, match=r"pip install \./models/minilm"):
         take_model(("a text",), None, "words")
 

@@ -39,10 +39,6 @@ STRANGERS = {
 }
 
 
-def _keep() -> None:
-    """Do nothing: the default `release` of a tensor that isn't a view of a file."""
-
-
 @dataclass(frozen=True)
 class LazyTensor:
     """A tensor that is still on disk; its header was read and validated.
@@ -56,7 +52,7 @@ class LazyTensor:
     shape: tuple[int, ...]
     dtype: torch.dtype
     read: Callable[[], Tensor]
-    release: Callable[[], None] = _keep
+    release: Callable[[], None] = lambda: None
 
     @property
     def nbytes(self) -> int:
@@ -65,11 +61,8 @@ class LazyTensor:
 
     def transposed(self) -> "LazyTensor":
         """Return the transposed matrix."""
-        return replace(self, shape=self.shape[::-1], read=partial(_read_transposed, self))
-
-
-def _read_transposed(tensor: LazyTensor) -> Tensor:
-    return tensor.read().t().contiguous()
+        read = self.read
+        return replace(self, shape=self.shape[::-1], read=lambda: read().t().contiguous())
 
 
 @dataclass(frozen=True)

@@ -53,10 +53,6 @@ class ByteReader:
             f" {VARINT_LIMIT_BYTES} bytes and 64 bits; fetch it again"
         )
 
-    def take_fixed(self, num_bytes: int) -> int:
-        """Return the next little-endian number of a fixed width; errors as in `take`."""
-        return int.from_bytes(self.take(num_bytes), "little")
-
 
 @dataclass(frozen=True)
 class Message:
@@ -122,5 +118,5 @@ def _take_value(reader: ByteReader, wire_type: int, source: str) -> int | bytes 
     if wire_type == BYTES:
         return reader.take(reader.take_varint())
     if wire_type in (FIXED_32, FIXED_64):
-        return reader.take_fixed(4 if wire_type == FIXED_32 else 8)
+        return int.from_bytes(reader.take(4 if wire_type == FIXED_32 else 8), "little")
     raise DamagedFileError(f"{source} is damaged: a field has the unknown wire type {wire_type}")

@@ -116,7 +116,8 @@ def list_module_folders(folder: Path) -> list[str]:
 def open_sentence_transformers(folder: Path) -> Checkpoint:
     """Open the encoder; it and its tokenizer are in the model's folder or in a subfolder."""
     entries = _read_entries(folder)
-    checkpoint = open_huggingface(_find_encoder(folder, entries))
+    name = str(PurePosixPath(entries[0].path))
+    checkpoint = open_huggingface(folder if name == "." else find_member(folder, name))
     files = (folder / MODULES_FILE, *checkpoint.files)
     return replace(checkpoint, format="sentence_transformers", files=files)
 
@@ -218,12 +219,6 @@ def _check_entry(path: Path, index: int, entry: _Entry) -> None:
         check_name(path, entry.path)
     elif index:
         raise CheckpointError(f"{path}: {kind} must have a folder of its own")
-
-
-def _find_encoder(folder: Path, entries: list[_Entry]) -> Path:
-    """Return the folder of the encoder."""
-    name = str(PurePosixPath(entries[0].path))
-    return folder if name == "." else find_member(folder, name)
 
 
 def _check_sizes(folder: Path, modules: tuple[Module, ...], size: int) -> None:

@@ -89,19 +89,16 @@ def open_tensorflow(path: Path) -> Checkpoint:
     config = {"model_type": "bert"} | read_config(folder, CONFIG_FILE)
     variables, files = open_bundle(folder, prefix)
     tensors = rename_variables(variables)
+    classifier = tensors.get("classifier.weight")
+    if classifier and classifier.shape:  # Google's config doesn't say how many labels there are
+        config = {"num_labels": classifier.shape[0]} | config
     return Checkpoint(
         format="tensorflow",
         folder=folder,
-        config=_count_labels(tensors) | config,
+        config=config,
         tensors=tensors,
         files=(folder / CONFIG_FILE, *files),
     )
-
-
-def _count_labels(tensors: Mapping[str, LazyTensor]) -> dict[str, int]:
-    """Return a classifier's number of labels, which Google's config lacks."""
-    classifier = tensors.get("classifier.weight")
-    return {"num_labels": classifier.shape[0]} if classifier and classifier.shape else {}
 
 
 def rename_variables(variables: Mapping[str, LazyTensor]) -> dict[str, LazyTensor]:

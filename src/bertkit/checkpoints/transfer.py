@@ -100,13 +100,11 @@ def list_unequal_copies(foreign: Mapping[str, LazyTensor], names: NameTable = BE
         for copy, original in names.copies.items()
         if copy in foreign
         and original in foreign
-        and not _are_equal(foreign[copy], foreign[original])
+        and (
+            foreign[copy].shape != foreign[original].shape  # that of a copy isn't checked before
+            or not torch.equal(foreign[copy].read(), foreign[original].read())
+        )
     ]
-
-
-def _are_equal(one: LazyTensor, other: LazyTensor) -> bool:
-    """Compare a copy, whose shape wasn't validated before, with its original."""
-    return one.shape == other.shape and torch.equal(one.read(), other.read())
 
 
 def report(problems: list[str], source: Path) -> None:

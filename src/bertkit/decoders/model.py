@@ -284,7 +284,7 @@ class EncoderDecoderModel(nn.Module):
 
         Source: Rothe et al. 2020, section 3 ("BERT2BERT").
         """
-        weights = parent.encoder.state_dict()  # type: ignore[union-attr]
+        weights = parent.encoder.state_dict()
         with torch.no_grad():
             for half in (self.encoder, self.decoder):
                 missing, unexpected = half.load_state_dict(weights, strict=False)

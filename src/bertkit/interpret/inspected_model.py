@@ -29,8 +29,9 @@ from bertkit.interpret.settings import ViewSettings
 from bertkit.models.bert.encoder import BertEncoder, BertModel
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.models.bert.heads import WordScoringBert
+from bertkit.models.bert.pretrained import PretrainedBert
 from bertkit.models.bert.weights import without_memory
-from bertkit.models.open_model import AnyBert, OpenModel
+from bertkit.models.open_model import OpenModel
 from bertkit.tasks.saved import load_task
 from bertkit.tasks.task import Task
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -92,7 +93,7 @@ class InspectedModel(AnyInspected):
     """
 
     name: str
-    model: AnyBert
+    model: PretrainedBert
     tokenizer: Tokenizer
     task: Task[Any, Any] | None = None
     opened: OpenModel | None = None

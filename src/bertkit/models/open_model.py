@@ -49,6 +49,7 @@ from bertkit.models.bert.heads import (
     WordScoringBert,
 )
 from bertkit.models.bert.labels import without_replaced_labels
+from bertkit.models.bert.pretrained import PretrainedBert
 from bertkit.models.bert.weights import without_memory
 from bertkit.tokenization.folder import (
     ENGINE_FILE,
@@ -60,24 +61,12 @@ from bertkit.tokenization.tokenizer import Tokenizer
 
 FEATURE_BASED = BertFeatureBased.__name__
 CAUSAL = BertLMHeadModel.__name__
-AnyBert = (
-    BertModel
-    | BertForPreTraining
-    | BertForMaskedLM
-    | BertLMHeadModel
-    | BertForNextSentencePrediction
-    | BertForSequenceClassification
-    | BertForTokenClassification
-    | BertForQuestionAnswering
-    | BertForMultipleChoice
-    | BertFeatureBased
-)
 
 
 class ModelClass(NamedTuple):
     """The class of an architecture, and the heads that it needs."""
 
-    kind: type[AnyBert]
+    kind: type[PretrainedBert]
     heads: frozenset[str]
 
 
@@ -242,7 +231,7 @@ class OpenModel:
         return any(has_member(self.folder, name) for name in (VOCABULARY_FILE, ENGINE_FILE))
 
     @property
-    def kind(self) -> type[AnyBert]:
+    def kind(self) -> type[PretrainedBert]:
         """Its class, which its architecture names."""
         return ARCHITECTURES[self.architecture].kind
 

@@ -35,12 +35,6 @@ def test_bytes_beyond_the_end_are_refused_before_they_are_taken():
     assert reader.take(2) == b"ab"
     with pytest.raises(DamagedFileError, match="1,099,511,627,776 bytes are announced and 1 are"):
         reader.take(1 << 40)
-    with pytest.raises(DamagedFileError, match="4 bytes are announced"):
-        reader.take_fixed(4)
-
-
-def test_numbers_of_fixed_width_begin_with_the_lowest_byte():
-    assert ByteReader(b"\x01\x02\x00\x80", "file").take_fixed(4) == 0x80000201
 
 
 def test_fields_are_found_by_number_and_others_passed_over():

@@ -237,13 +237,6 @@ def test_text_embeddings_inference_finds_the_keys_that_it_demands(tmp_path):
     assert (new / "2_Dense" / "model.safetensors").is_file()
 
 
-def test_kept_keys_are_written_back(tmp_path):
-    other = {"requirements": {"transformers": ">=5"}, "new": [1, None, {"a": 0.5}]}
-    write_sentence_model(tmp_path, replace(MEAN, other=other))
-    settings = content_of(tmp_path / SETTINGS_FILE)
-    assert {key: settings[key] for key in other} == other
-
-
 @pytest.mark.parametrize("name", ["2_Dense/model.safetensors", "2_Dense/onnx/model.onnx_data"])
 def test_the_weights_of_modules_are_part_of_the_identity(tmp_path, name):
     content = sentence_folder({name: b"0"})

@@ -16,6 +16,7 @@ from bertkit.models.bert.weights import fill_model, save_weights, without_memory
 from bertkit.nn.packing import COMPUTING, PackedBatch
 
 if TYPE_CHECKING:
+    from bertkit.models.bert.encoder import BertEncoder
     from bertkit.models.open_model import OpenModel
 
 PaddingMask: TypeAlias = Bool[Tensor, "batch length"]  # True at tokens
@@ -29,6 +30,7 @@ class PretrainedBert(nn.Module):
     """
 
     may_be_causal: ClassVar[bool] = False  # whether it accepts `is_decoder`
+    encoder: "BertEncoder"
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()

@@ -8,11 +8,11 @@ from typing import Any, final
 
 from bertkit.base.progress import announce
 from bertkit.base.settings import validate
+from bertkit.decoders.metrics import translation_signatures
 from bertkit.decoders.seq2seq.pairs import PairSettings
 from bertkit.decoders.seq2seq.run import PairFiles
 from bertkit.decoders.seq2seq.settings import TranslateSettings
 from bertkit.models.open_model import OpenModel
-from bertkit.tasks.metrics.texts import translation_signatures
 from bertkit_studies.baselines.settings import TranslatorSettings
 from bertkit_studies.baselines.translators import (
     Translated,

@@ -20,11 +20,11 @@ from bertkit.decoders.generation.seq2seq_generator import (
     GenerationCounts,
     Seq2SeqGenerator,
 )
+from bertkit.decoders.metrics import WRITING_METRICS
 from bertkit.decoders.model import EncoderDecoderModel
 from bertkit.decoders.seq2seq.examples import warn_of_ends, warn_of_letters, warn_of_metric
 from bertkit.decoders.seq2seq.job import Seq2SeqJob
 from bertkit.reports.text import format_metric
-from bertkit.tasks.metrics.texts import WRITING_METRICS
 from bertkit.tokenization.words import count_words, cut_words
 from bertkit.training.lifecycle import load_checkpoint
 from bertkit.training.loop import is_better

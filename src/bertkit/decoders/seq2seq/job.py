@@ -13,6 +13,7 @@ from bertkit.base.progress import announce
 from bertkit.decoders.decoding.settings import DecodingSettings
 from bertkit.decoders.generation.seq2seq_generator import Seq2SeqGenerator
 from bertkit.decoders.generation.settings import Seq2SeqSettingsFile, write_seq2seq_file
+from bertkit.decoders.metrics import WRITING_METRICS, WritingMetrics
 from bertkit.decoders.model import EncoderDecoderModel
 from bertkit.decoders.seq2seq.examples import PairData, encode_held_out, encode_training
 from bertkit.decoders.seq2seq.order import TokenBatchOrder
@@ -20,7 +21,7 @@ from bertkit.decoders.seq2seq.settings import DEFAULT_MINUTES, MOST_EPOCHS, Seq2
 from bertkit.decoders.seq2seq.token_pairs import PairBatch
 from bertkit.nn.packing import plan_batches
 from bertkit.reports.text import format_percent
-from bertkit.tasks.metrics.texts import WRITING_METRICS, WritingMetrics, find_perplexity
+from bertkit.tasks.metrics.texts import find_perplexity
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training import budget
 from bertkit.training.budget import StepPace

@@ -15,6 +15,7 @@ from bertkit.base.progress import announce, show_progress
 from bertkit.decoders.config import EncoderDecoderConfig
 from bertkit.decoders.detokenization import Spacing
 from bertkit.decoders.generation.settings import Seq2SeqSettingsFile, read_seq2seq_file
+from bertkit.decoders.metrics import WRITING_METRICS
 from bertkit.decoders.model import EncoderDecoderModel
 from bertkit.decoders.seq2seq.card import SavedSeq2Seq, Seq2SeqFacts, build_card, build_page
 from bertkit.decoders.seq2seq.evaluation import (
@@ -41,7 +42,6 @@ from bertkit.models.bert.heads import BertForMaskedLM
 from bertkit.models.open_model import OpenModel
 from bertkit.recipes.model_card import write_descriptions
 from bertkit.reports.text import make_legible
-from bertkit.tasks.metrics.texts import WRITING_METRICS
 from bertkit.tokenization.settings import VocabularySettings
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.tokenization.training import build_vocabulary, count_words

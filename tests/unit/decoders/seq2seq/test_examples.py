@@ -15,6 +15,7 @@ from tests.unit.inference.small_causal import save_causal
 
 from bertkit.base.errors import CheckpointError
 from bertkit.decoders.generation.seq2seq_generator import GenerationCounts
+from bertkit.decoders.metrics import measure_translation
 from bertkit.decoders.seq2seq.examples import (
     read_data,
     warn_of_best_step,
@@ -23,7 +24,6 @@ from bertkit.decoders.seq2seq.examples import (
     warn_of_metric,
 )
 from bertkit.decoders.seq2seq.run import PairFiles, train_seq2seq
-from bertkit.tasks.metrics.texts import measure_translation
 from bertkit.tokenization.settings import CASED, UNCASED
 
 WARM = {"layers": None, "hidden_size": None, "heads": None, "vocab_size": 6000}

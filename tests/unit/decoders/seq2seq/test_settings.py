@@ -1,8 +1,8 @@
 import pytest
 from pydantic import ValidationError
 
+from bertkit.decoders.metrics import WRITING_METRICS
 from bertkit.decoders.seq2seq.settings import KINDS, SummarizeSettings, TranslateSettings
-from bertkit.tasks.metrics.texts import WRITING_METRICS
 
 
 def test_take_warm_defaults_unless_it_is_told_otherwise():

@@ -11,8 +11,8 @@ from tests.closeness import close
 
 from bertkit.base.errors import InputError, MissingExtraError
 from bertkit.base.extras import describe_install
-from bertkit.tasks.metrics import texts
-from bertkit.tasks.metrics.texts import measure_summaries, measure_translation
+from bertkit.decoders import metrics
+from bertkit.decoders.metrics import measure_summaries, measure_translation
 
 WRITTEN = ["A dog runs across the wet grass.", "Two men sit.", "", "The cat's hat is red ."]
 RIGHT = ["A dog is running across wet grass.", "Two men sit.", "A boy.", "The cat's hat is red."]
@@ -36,16 +36,16 @@ def test_capital_letters_count():
 
 def test_one_sentence_has_its_own_length_of_ngrams():
     assert measure_translation(["Two men sit"], ["Two men sit"])["bleu"] == close(100.0)
-    assert "eff:yes" in texts.translation_signatures(1)["bleu"]
+    assert "eff:yes" in metrics.translation_signatures(1)["bleu"]
     assert measure_translation(["Two men sit"] * 2, ["Two men sit"] * 2)["bleu"] == 0.0
 
 
 def test_signatures_say_how():
-    found = texts.translation_signatures()
+    found = metrics.translation_signatures()
     pattern = r"nrefs:1\|case:mixed\|eff:no\|tok:13a\|smooth:exp\|version:[\d.]+"
     assert re.fullmatch(pattern, found["bleu"])
     assert re.fullmatch(r"nrefs:1\|case:mixed\|.*\|nc:6\|nw:0\|.*version:[\d.]+", found["chrf"])
-    found = texts.summary_signatures()
+    found = metrics.summary_signatures()
     assert list(found) == ["rouge1", "rouge2", "rougeL"]
     assert "the first 4096|case:lower|stem:no|version:0." in found["rougeL"]
 
@@ -75,7 +75,7 @@ def test_rouge_tells_texts_without_blanks_apart():
 
 
 def test_only_the_beginnings_of_endless_texts_count(monkeypatch):
-    monkeypatch.setattr(texts, "MAX_WORDS", 3)
+    monkeypatch.setattr(metrics, "MAX_WORDS", 3)
     values = measure_summaries(["a b c d e"], ["a b c x"])
     assert values == close({"rouge1": 1.0, "rouge2": 1.0, "rougeL": 1.0})
 
@@ -118,7 +118,7 @@ def test_a_missing_library_is_named_with_its_extra(monkeypatch, measure, library
 
 def test_the_libraries_are_loaded_when_they_are_needed():
     code = (
-        "import sys, bertkit.tasks.metrics.texts, bertkit.tasks.metrics.texts;"
+        "import sys, bertkit.decoders.metrics;"
         "print({'sacrebleu', 'rouge_score', 'nltk', 'torch'} & sys.modules.keys())"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -152,17 +152,6 @@ def test_values_are_shown_when_asked_for(start, path, inputs):
     assert number(found[1]) == close(expected, within=0.05)
 
 
-def test_a_token_under_the_pointer_is_shown_for_the_time_being(start, path):
-    page = start(path)
-    tokens(page).nth(2).hover()
-    assert not is_overview(page)
-    hovered = shown_numbers(page, "softmax")
-    block(page, "keys").hover()
-    assert shown_numbers(page, "softmax") == hovered
-    page.mouse.move(5, 5)
-    assert is_overview(page)
-
-
 def test_keys_choose_keep_and_let_go(start, path):
     page = start(path)
     page.get_by_label("show the values").focus()

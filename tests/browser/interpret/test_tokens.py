@@ -150,17 +150,6 @@ def test_each_head_has_its_pattern(open_page, path, inputs):
     assert "off" in cells(page).last.get_attribute("class")
 
 
-def test_a_filter_shows_the_share_of_every_head(open_page, path, inputs):
-    page = open_page(path)
-    show(page, "[CLS]")
-    expected = [f"{math.floor(100 * each.shares['[CLS]'] + 0.5)} %" for each in patterns(inputs)]
-    assert [text.split("\n")[0] for text in cells(page).all_inner_texts()] == expected
-    named = sum(each.name == "[CLS]" for each in patterns(inputs))
-    assert page.locator(".pattern-grid .named").count() == named
-    note = page.locator("#view-tokens").get_by_role("status")
-    assert note.inner_text().startswith(f"{named} of 4 heads have the pattern “[CLS]”")
-
-
 def test_entropies_are_those_of_the_chosen_token_or_of_all(open_page, path, inputs):
     page = open_page(path)
     show(page, "entropy")
@@ -186,10 +175,4 @@ def test_a_head_that_is_clicked_is_shown_in_the_head_view(open_page, path):
         chosen = page.get_by_role("group", name=group, exact=True).locator("[aria-pressed=true]")
         assert chosen.all_inner_texts() == [name]
     page.get_by_role("tab", name="Tokens").click()
-    assert cells(page).nth(3).get_attribute("aria-current") == "true"
-
-
-def test_without_a_head_view_a_click_chooses_the_head(open_page, inputs, tmp_path):
-    page = open_page(write_scene(tmp_path / "page.html", inputs, "tokens"))
-    cells(page).nth(3).click()
     assert cells(page).nth(3).get_attribute("aria-current") == "true"

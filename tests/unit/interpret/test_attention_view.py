@@ -8,7 +8,7 @@ from tests.closeness import assert_close
 from tests.unit.inference.small import save_small
 from tests.unit.inference.small_task import save_classifier
 
-from bertkit.base.errors import InputError, SettingsError, StorageError
+from bertkit.base.errors import InputError, SettingsError
 from bertkit.interpret import build
 from bertkit.interpret.attention_view import AttentionView, gather_numbers
 from bertkit.interpret.inspected_model import InspectedModel
@@ -41,12 +41,6 @@ def test_weights_are_those_of_the_models_pass(inspected):
     for layer in (1, 2):
         assert_close(view.weights(layer), observed.layers[layer - 1].weights)
     assert_close(view.weights(2).sum(dim=-1), torch.ones(2, 8))
-
-
-def test_a_model_may_be_a_folder(tmp_path, inspected):
-    save_small(tmp_path / "small")
-    view = AttentionView.of(str(tmp_path / "small"), TEXT, device="cpu")
-    assert_close(view.weights(1), see(inspected).weights(1))
 
 
 def test_heads_that_are_switched_off_change_what_comes_after_them(inspected):
@@ -194,11 +188,6 @@ def test_a_page_has_room_for_so_many_weights(inspected, monkeypatch):
     view = see(inspected, TEXT + " .", views="inputs")  # its lines need no page
     assert len(view.summarize()) > 9
     assert view.inputs.collect(VIEWS["inputs"]) is view.inputs.collect(VIEWS["inputs"])
-
-
-def test_a_folder_that_is_not_there_is_an_error_of_ours(inspected, tmp_path):
-    with pytest.raises(StorageError, match="can't be written"):
-        see(inspected, views="heads").write(tmp_path / "missing" / "page.html")
 
 
 def test_numbers_are_of_what_was_chosen(inspected):

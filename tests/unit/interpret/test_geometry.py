@@ -43,7 +43,9 @@ def test_points_that_lie_on_a_plane_keep_their_distances():
 
 def test_arrays_and_half_precision_are_taken():
     vectors = random_vectors().bfloat16()
-    assert torch.equal(project(vectors).points, project(vectors.float().numpy()).points)
+    array = vectors.float().numpy()
+    array.flags.writeable = False
+    assert torch.equal(project(vectors).points, project(array).points)
 
 
 @pytest.mark.parametrize("num_points", [1, 2, 7])
@@ -99,16 +101,3 @@ def test_layers_can_be_named(inspected):
     assert [found.layer for found in nearest_by_layer(inspected, "cat", [-1, 0])] == [2, 0]
     with pytest.raises(SettingsError, match="no layer 3"):
         nearest_by_layer(inspected, "cat", [3])
-
-
-def test_vectors_of_words_have_length_1_and_can_be_laid_on_a_plane(small_folder):
-    vectors = WordVectors.load(small_folder)
-    rows = torch.stack([vectors.vector(word) for word in ("cat", "cats", "hat")])
-    assert_close(rows.norm(dim=1), torch.ones(3))
-    assert len(project(rows).points) == 3
-
-
-def test_vectors_of_a_file_that_is_only_read_have_a_plane(tmp_path):
-    np.save(tmp_path / "vectors.npy", np.eye(3, dtype=np.float32))
-    plane = project(np.load(tmp_path / "vectors.npy", mmap_mode="r"))
-    assert plane.shares == close((0.5, 0.5), "float32")

@@ -81,15 +81,6 @@ def test_a_layer_and_a_head_can_be_seen_alone(page, view):
     assert_close(shares(page), view.weights(3)[1], within=0.005 + ROUNDING)
 
 
-def test_a_page_that_begins_with_the_first_layer_shows_it_alone(open_page, inspected, tmp_path):
-    view = AttentionView.of(inspected, READ, WRITTEN, ViewSettings(layer=1))
-    view.write(tmp_path / "page.html")
-    page = open_page(tmp_path / "page.html")
-    expect(page.locator(".alignment tbody th").first).to_have_text("a")
-    weights = view.weights(1)[view.start.head - 1]
-    assert_close(shares(page), weights, within=0.005 + ROUNDING)
-
-
 def test_rows_are_named_by_what_comes_or_by_what_was_written(page):
     choose(page, "last word")
     expect(page.locator(".alignment tbody th").first).to_have_text("[CLS]")
@@ -172,28 +163,6 @@ def test_the_arrow_keys_go_through_columns_of_different_lengths(page):
         assert page.evaluate(focused) == name
     page.keyboard.press("ArrowLeft")
     assert page.evaluate(focused) == "."
-
-
-def test_an_enlarged_head_is_read_by_row_and_column(page, view):
-    open_tab(page, "All heads")
-    page.locator(".model-cell").nth(5).click()
-    square = page.locator(".square")
-    box = square.bounding_box()
-    page.mouse.move(box["x"] + box["width"] - 8, box["y"] + box["height"] - 8)
-    share = in_words(view.weights(3)[1, 4, 7])
-    expect(page.locator(".square-reading")).to_have_text(f". (5) attends to [SEP] (8): {share}")
-
-
-def test_neurons_are_of_a_query_and_other_keys(page, view):
-    open_tab(page, "Neurons")
-    if view.start.token != 2:
-        page.locator("button.neuron-token").nth(2).click()
-    figures = page.locator(".neuron-part", has_text="softmax").locator(".neuron-figure")
-    expected = [in_words(share) for share in view.weights(view.start.layer)[view.start.head - 1, 2]]
-    found = figures.all_inner_texts()
-    assert len(found) == 8
-    same = sum(one == other for one, other in zip(found, expected, strict=True))
-    assert same >= 5  # the page rounds
 
 
 def test_a_token_that_is_read_has_no_query(page):

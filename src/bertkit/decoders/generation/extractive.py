@@ -8,13 +8,13 @@ from typing import Any, Self, cast
 import numpy as np
 
 from bertkit.base.errors import NonFiniteError
-from bertkit.data.sentences import Candidates
 from bertkit.decoders.generation.sentence_selection import (
     CosineRedundancy,
     Numbers,
     SummaryLimits,
     select_sentences,
 )
+from bertkit.decoders.generation.sentences import Candidates
 from bertkit.decoders.generation.settings import (
     DEFAULT_SENTENCES,
     LENGTHS,

@@ -15,7 +15,6 @@ from bertkit.data.tables.records import open_records
 from bertkit.data.tables.rows import ArrowTable, Table
 from bertkit.data.tables.settings import TableSettings
 from bertkit.data.tables.text_files import open_text_files
-from bertkit.data.tables.texts import read_documents
 from bertkit.reports.text import shorten
 
 # Texts where one string is a text: a list of texts or rows, a data frame, or a file.
@@ -74,14 +73,6 @@ def read_texts(texts: Table, reading: TableSettings) -> list[str]:
 def take_texts(texts: str | SeveralTexts, reading: TableSettings) -> list[str]:
     """Return the texts; a string is one, where it isn't the name of a file."""
     return [texts] if isinstance(texts, str) else read_texts(texts, reading)
-
-
-def take_documents(texts: str | SeveralTexts, reading: TableSettings) -> list[str]:
-    """Return the texts as `take_texts`, but a plain text file as one."""
-    names = None if isinstance(texts, str) else name_files(texts)
-    if names is None:
-        return take_texts(texts, reading)
-    return [one.text for name in names for one in read_documents(name, reading)]
 
 
 def name_files(data: object) -> list[str] | None:

@@ -6,7 +6,7 @@ from typing import Any, cast, overload
 
 from pydantic import SkipValidation
 
-from bertkit.api.inputs import SeveralTexts, choose_output, take_documents
+from bertkit.api.inputs import SeveralTexts, choose_output, name_files, take_texts
 from bertkit.api.kept import LAST_LOADED
 from bertkit.api.language import apply, load_pipeline
 from bertkit.api.settings import Call, TextsCall, divide, takes
@@ -15,6 +15,7 @@ from bertkit.base.settings import select
 from bertkit.data.input_files import name_input
 from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import TableSettings
+from bertkit.data.tables.texts import read_documents
 from bertkit.decoders.decoding.settings import DecodingOverrides
 from bertkit.decoders.generation.extractive import CentralSummarizer, ExtractiveSummary
 from bertkit.decoders.generation.generator import ContinuedText, Generator
@@ -179,7 +180,15 @@ def summarize(
     options = select(SummarySettings, call), select(DecodingOverrides, call)
     summarizer: Pipeline[str, Any]
     summarizer = LAST_LOADED.take(load_summarizer, [folder], embedding, *options)
-    return apply(summarizer, texts, call, take_documents)
+    return apply(summarizer, texts, call, _take_documents)
+
+
+def _take_documents(texts: str | SeveralTexts, reading: TableSettings) -> list[str]:
+    """Return the texts as `take_texts`, but a plain text file as one."""
+    names = None if isinstance(texts, str) else name_files(texts)
+    if names is None:
+        return take_texts(texts, reading)
+    return [document.text for name in names for document in read_documents(name, reading)]
 
 
 def finetune_pairs(task: str, values: Mapping[str, Any]) -> Seq2SeqGenerator:

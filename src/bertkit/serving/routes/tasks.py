@@ -11,6 +11,7 @@ from typing import Any
 from starlette.responses import HTMLResponse, Response
 
 from bertkit.base.wings import SERVER_PAGE_PARTS, list_installed, load_object
+from bertkit.inference.opening import PRETRAINED
 from bertkit.reports.interactive import InteractivePage, page_modules, read_modules, read_styles
 from bertkit.serving.errors import Reason
 from bertkit.serving.routes.answers import Endpoint, PageParts, TaskResults
@@ -28,11 +29,10 @@ from bertkit.serving.service import RequestContext
 
 RELOAD_SECONDS = 5  # that loading a model takes, about
 
+BODIES = {"text": TextsBody, "pair": PairsBody}
 TASKS: Mapping[str, tuple[type[TaskBody[Any]], str]] = {
-    "fill-mask": (TextsBody, "Predict the words for each [MASK]."),
-    "next-sentence": (PairsBody, "Predict whether a text follows another."),
+    **{task: (BODIES[kind], meaning) for task, (kind, meaning) in PRETRAINED.items()},
     "search": (TextsBody, "Find the texts of a corpus that are nearest in meaning."),
-    "score": (TextsBody, "Score how likely texts are."),
     "classify": (TextsOrPairsBody, "Classify texts, or pairs of texts."),
     "regress": (TextsOrPairsBody, "Predict numbers."),
     "tag": (WordsBody, "Find entities, or other tags of words."),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from tests.unit.inference.small import WORDS
-from tests.unit.serving.small_models import save_models
+from tests.unit.serving.small_models import HAS_DECODERS, save_models
 
 from bertkit.checkpoints.bundled import find_bundled
 from bertkit.serving.models import ServedModel
@@ -33,18 +33,20 @@ KINDS: dict[str, tuple[str, str, dict[str, Any], st.SearchStrategy[Any]]] = {
     "fill-mask, two": ("words", "fill-mask", {"top_k": 2}, TEXTS.map("[MASK] {} [MASK]".format)),
     "next-sentence": ("words", "next-sentence", {}, PAIRS),
     "score": ("words", "score", {}, TEXTS),
-    "score, left to right": ("writer", "score", {}, TEXTS),
-    "generate": ("writer", "generate", {"max_tokens": 6}, TEXTS),
-    "generate, drawn": ("writer", "generate", SAMPLE, TEXTS),
-    "translate": ("translator", "translate", {}, TEXTS),
-    "translate, drawn": ("translator", "translate", {"beams": 1, **SAMPLE}, TEXTS),
-    "summarize, extracted": ("extractor", "summarize", {}, st.tuples(TEXTS, TEXTS).map(". ".join)),
     "classify": ("sentiment", "classify", {}, TEXTS | PAIRS),
     "regress": ("reranker", "regress", {}, PAIRS),
     "tag": ("entities", "tag", {}, TEXTS),
     "answer": ("reader", "answer", {}, PAIRS),
     "choose": ("chooser", "choose", {}, st.tuples(TEXTS, st.tuples(TEXTS, TEXTS))),
 }
+if HAS_DECODERS:
+    KINDS |= {
+        "score, left to right": ("writer", "score", {}, TEXTS),
+        "generate": ("writer", "generate", {"max_tokens": 6}, TEXTS),
+        "generate, drawn": ("writer", "generate", SAMPLE, TEXTS),
+        "translate": ("translator", "translate", {}, TEXTS),
+        "translate, drawn": ("translator", "translate", {"beams": 1, **SAMPLE}, TEXTS),
+    }
 
 
 class Served:

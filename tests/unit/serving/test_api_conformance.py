@@ -14,7 +14,7 @@ from bertkit.checkpoints.bundled import find_bundled
 from bertkit.serving.app import list_endpoints, list_paths
 from bertkit.serving.openapi import describe_api
 
-LEAST_ANSWERED = 42  # of 48 operations
+MOST_UNANSWERED = 6  # what every model is asked that isn't for it
 ADMIN_KEY = "of-the-admin"
 TEXT, PAIR = "the cat saw a dog", ["the cat", "saw a dog"]
 TEXTS = {"inputs": TEXT}
@@ -43,7 +43,7 @@ MODELS = {  # which of them do a task, by the end of its path; the encoder does 
     "predict": "sentiment",
     "regress": "reranker",
     "rerank": "reranker",
-    "score": "writer",
+    "score": "words",
     "summarize": "translator",
     "tag": "entities",
     "translate": "translator",
@@ -109,4 +109,4 @@ for named_path, operations in api.raw_schema["paths"].items():
 def test_most_operations_were_answered():
     labels = {one.ok().label for one in api.get_all_operations()}
     assert answered <= labels
-    assert len(answered) >= LEAST_ANSWERED, sorted(labels - answered)
+    assert len(labels - answered) <= MOST_UNANSWERED, sorted(labels - answered)

@@ -6,7 +6,7 @@ import threading
 from contextlib import closing
 
 import pytest
-from tests.hostile.raw_http import wait_until
+from tests.hostile.serving.raw_http import wait_until
 from tests.unit.serving.running import running
 from tests.waiting import TIMEOUT_SECONDS, little_computing
 

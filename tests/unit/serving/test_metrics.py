@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
-from tests.hostile.raw_http import send
+from tests.hostile.serving.raw_http import send
 from tests.unit.inference.small import save_small
 from tests.unit.serving.running import running
 

@@ -2,19 +2,15 @@
 
 import asyncio
 import base64
-import http.client
-import json
-import threading
-from contextlib import closing
 
 import numpy as np
 import pytest
 from tests.closeness import assert_close, close
+from tests.unit.serving.task_checks import check_task
 from tests.waiting import TIMEOUT_SECONDS
 
 from bertkit.base.errors import SettingsError
 from bertkit.checkpoints.bundled import find_bundled
-from bertkit.decoders.generation.generator import Generator
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.embeddings.features import FeatureExtractor, as_array
 from bertkit.inference.fill_mask import FillMask
@@ -23,7 +19,6 @@ from bertkit.nn.packing import PackedBatch
 from bertkit.retrieval.search_index import SearchIndex
 from bertkit.serving.app import list_endpoints
 from bertkit.serving.errors import ServingError
-from bertkit.serving.routes.answers import write_json
 from bertkit.serving.server import name_corpora
 from bertkit.serving.service import RequestContext
 from bertkit.serving.sharing.work import MOST_TOKENS
@@ -182,8 +177,6 @@ def test_a_models_own_address_does_what_it_is_for(client, vectors):
     assert [one["label"] for one in scored[0]] == ["LABEL_0"]
     (best, *_) = client.post("/v1/models/words", {"inputs": "the [MASK]"}).json
     assert best["sequence"] == f"the {best['token_str'].removeprefix('##')}"
-    streamed = client.post("/v1/models/writer", {"inputs": ["the cat"], "stream": True})
-    assert streamed.status == 422
     streamed = client.post("/v1/models/words", {"inputs": "the [MASK]", "stream": True})
     assert streamed.status == 422
     refused = client.post("/v1/models/chooser", {"inputs": "the cat"})
@@ -264,45 +257,10 @@ CHOICES = {"context": "the cat", "choices": ["saw", "sat"]}
         ("reader/answer", QUESTION),
         ("reader/answer", ["the cat", "a dog saw a hat"]),
         ("chooser/choose", CHOICES),
-        ("translator/translate", "the cat"),
-        ("writer/generate", "the cat"),
     ],
 )
-def test_each_task_gives_its_pipelines_result(client, models, path, one):
-    name, task = path.split("/")
-    loaded = client.server.service.models[name].loaded
-    given = tuple(one) if isinstance(one, list) else one
-    result = loaded.pipelines[task](given)
-    expected = result.to_json() if hasattr(result, "to_json") else result
-    expected = json.loads(write_json(expected))
-    answer = client.post(f"/v1/models/{path}", {"inputs": [one, one]})
-    assert answer.status == 200, answer.content
-    assert answer.json["model"] == name
-    assert answer.json["usage"]["total_tokens"] > 0
-    for found in answer.json["results"]:
-        assert find_numbers(found) == close(find_numbers(expected), "float32")
-        assert drop_numbers(found) == drop_numbers(expected)
-    if not isinstance(one, list):
-        (_, second) = answer.json["results"]
-        alone = client.post(f"/v1/models/{path}", {"inputs": one}).json["results"]
-        assert drop_numbers(alone) == drop_numbers(second)
-
-
-def find_numbers(value):
-    """The numbers in a value of JSON, in their order."""
-    if isinstance(value, float):
-        return [value]
-    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [number for part in parts for number in find_numbers(part)]
-
-
-def drop_numbers(value):
-    """A value of JSON with its numbers replaced."""
-    if isinstance(value, dict):
-        return {key: drop_numbers(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return list(map(drop_numbers, value))
-    return "number" if isinstance(value, float) else value
+def test_each_task_gives_its_pipelines_result(client, path, one):
+    check_task(client, path, one)
 
 
 @pytest.mark.parametrize(
@@ -334,15 +292,6 @@ def drop_numbers(value):
             "100,100 words in all",
         ),
         ("single/classify", {"inputs": [["the cat", "a dog"]]}, "takes single texts"),
-        ("translator/translate", {"inputs": "a", "options": {"beams": 0}}, "beams"),
-        ("translator/translate", {"inputs": "a", "options": {"beams": 17}}, "at most 16 beams"),
-        ("writer/generate", {"inputs": "the cat " * 100}, "tokens"),
-        ("writer/generate", {"inputs": ["the cat"], "stream": True}, "stream is for one text"),
-        (
-            "writer/generate",
-            {"inputs": "the cat", "stream": True, "options": {"beams": 3}},
-            "beams",
-        ),
     ],
 )
 def test_what_a_task_does_not_take_is_refused(client, path, body, message):
@@ -384,82 +333,6 @@ def test_a_corpus_belongs_to_a_model():
         name_corpora(["other=a.txt"], models)
     with pytest.raises(SettingsError, match="the model small has two corpora"):
         name_corpora(["a.txt", "small=b.txt"], models)
-
-
-def test_a_text_is_continued_word_by_word(client, models):
-    generate = Generator.load(models["writer"], device="cpu")
-    body = {"inputs": "the cat", "options": {"min_tokens": 8}, "stream": True}
-    answer = client.post("/v1/models/writer/generate", body)
-    assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
-    *events, end = answer.content.decode().removesuffix("\n\n").split("\n\n")
-    assert end == "data: [DONE]"
-    words = [json.loads(event.removeprefix("data: "))["text"] for event in events]
-    assert len(words) > 1
-    assert "".join(words) == generate("the cat", min_tokens=8).answers[0].text
-
-
-def test_a_stream_with_its_usage_is_refused(client):
-    body = {"prompt": "the cat", "model": "writer", "stream": True, "max_tokens": 1}
-    for usage, status in ((True, 400), (False, 200)):
-        answer = client.post(
-            "/v1/completions", {**body, "stream_options": {"include_usage": usage}}
-        )
-        assert answer.status == status
-        assert (b"stream_options.include_usage" in answer.content) == usage
-
-
-@pytest.mark.parametrize("num_bytes", [0, 8], ids=["at once", "after a word"])
-def test_nothing_more_is_written_when_the_client_has_left(client, monkeypatch, num_bytes):
-    stopped = threading.Event()
-
-    def write_on(*_):
-        try:
-            while not stopped.wait(0.005):  # the first word comes when the client has left
-                yield "word "
-        finally:
-            stopped.set()
-
-    monkeypatch.setattr(Generator, "stream_words", write_on)
-    read_sample = client.server.service.metrics.registry.get_sample_value
-    left = "te_request_failure_total", {"err": "dropped", "model": "writer"}
-    before = read_sample(*left) or 0
-    connection = http.client.HTTPConnection("127.0.0.1", client.server.port, TIMEOUT_SECONDS)
-    with closing(connection):
-        body = json.dumps({"inputs": "the cat", "stream": True})
-        headers = {"content-type": "application/json"}
-        connection.request("POST", "/v1/models/writer/generate", body, headers)
-        if num_bytes:
-            with connection.getresponse() as response:
-                assert response.read(num_bytes) == b'data: {"'
-    assert stopped.wait(TIMEOUT_SECONDS)
-    assert client.post("/v1/models/writer/score", {"inputs": "the cat"}).status == 200
-    assert read_sample(*left) == before + 1
-
-
-def test_others_are_answered_between_the_words_of_a_stream(client, monkeypatch):
-    may_end = threading.Event()
-
-    def write_on(*_):
-        while not may_end.wait(0.001):
-            yield "word "
-
-    monkeypatch.setattr(Generator, "stream_words", write_on)
-    read_sample = client.server.service.metrics.registry.get_sample_value
-    read = "te_request_input_length_sum", {"model": "writer"}
-    before = read_sample(*read) or 0
-    connection = http.client.HTTPConnection("127.0.0.1", client.server.port, TIMEOUT_SECONDS)
-    with closing(connection):
-        body = json.dumps({"inputs": "the cat", "stream": True})
-        headers = {"content-type": "application/json"}
-        connection.request("POST", "/v1/models/writer/generate", body, headers)
-        with connection.getresponse() as answer:
-            assert answer.readline() == b'data: {"text":"word "}\n'
-            assert client.post("/v1/models/writer/score", {"inputs": "the cat"}).status == 200
-            may_end.set()
-            assert answer.read().endswith(b"data: [DONE]\n\n")
-    scored = client.post("/v1/models/writer/score", {"inputs": "the cat"})
-    num_scored = 2 * scored.json["usage"]["total_tokens"]
-    assert read_sample(*read) - before - num_scored == 3  # [CLS] and two words, once
 
 
 @pytest.mark.parametrize(

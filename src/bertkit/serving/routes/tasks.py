@@ -29,7 +29,7 @@ from bertkit.serving.service import RequestContext
 
 RELOAD_SECONDS = 5  # that loading a model takes, about
 
-BODIES = {"text": TextsBody, "pair": PairsBody}
+BODIES: Mapping[str, type[TaskBody[Any]]] = {"text": TextsBody, "pair": PairsBody}
 TASKS: Mapping[str, tuple[type[TaskBody[Any]], str]] = {
     **{task: (BODIES[kind], meaning) for task, (kind, meaning) in PRETRAINED.items()},
     "search": (TextsBody, "Find the texts of a corpus that are nearest in meaning."),

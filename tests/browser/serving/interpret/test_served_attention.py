@@ -1,7 +1,7 @@
 """The heads that the page of a server draws, in a real browser."""
 
 from playwright.sync_api import expect
-from tests.browser.serving.test_serving_page import ask, choose, percent
+from tests.browser.serving.asking import ask, choose, percent
 
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.opening import choose_start

@@ -8,17 +8,26 @@ from operator import mul
 
 import pytest
 from playwright.sync_api import expect
+<<<<<<<< HEAD:tests/browser/serving/test_serving_page.py
 from tests.closeness import close
 from tests.unit.serving.running import running
 from tests.waiting import TIMEOUT_SECONDS
 
+========
+from tests.browser.serving.asking import address, ask, asked, choose, percent, rows
+from tests.closeness import close
+from tests.unit.serving.running import running
+from tests.unit.serving.small_models import HAS_DECODERS
+from tests.waiting import TIMEOUT_SECONDS
+
+
+>>>>>>>> e2c3f13a (Gather the server's tests in folders of its name, those of other wings below):tests/browser/serving/test_page.py
 KEY = "a-key-of-this-server"
+HOSTILE = "the </script><img src=x onerror=alert(1)>"
 HOSTILE = "the </script><img src=x onerror=alert(1)>"
 TASKS = [
     ("words", "Fill in"),
     ("words", "Score"),
-    ("writer", "Continue"),
-    ("translator", "Translate"),
     ("sentiment", "Classify"),
     ("entities", "Find entities"),
     ("reader", "Answer"),
@@ -28,6 +37,7 @@ TASKS = [
     ("encoder", "Find neighbors"),
     ("encoder", "Search"),
 ]
+<<<<<<<< HEAD:tests/browser/serving/test_serving_page.py
 
 
 def address(client):
@@ -69,6 +79,10 @@ def asked(result):
     line = result.locator(".command code").inner_text()
     path, _, body = line.partition(" -H 'Content-Type: application/json' -d ")
     return path.removeprefix("curl 'http://").partition("/")[2].strip("'"), json.loads(body[1:-1])
+========
+if HAS_DECODERS:
+    TASKS += [("writer", "Continue"), ("translator", "Translate")]
+>>>>>>>> e2c3f13a (Gather the server's tests in folders of its name, those of other wings below):tests/browser/serving/test_page.py
 
 
 def test_blanks_have_bars(page, client):
@@ -194,62 +208,6 @@ def test_texts_of_the_corpus_are_found(page, client):
     assert rows(result)[0][0] == "It rains."
 
 
-@pytest.mark.parametrize(("model", "task"), [("translator", "Translate")])
-def test_what_is_written_is_shown(page, client, model, task):
-    choose(page, model, task)
-    result = ask(page, text="the cat saw a hat . a dog lost")
-    path, body = asked(result)
-    text = client.post(f"/{path}", body).json["results"]["text"]
-    assert text
-    expect(result.locator(".written")).to_have_text(text)
-
-
-def test_a_text_is_continued(page, client):
-    choose(page, "writer", "Continue")
-    result = ask(page, text="the dog saw a hat .")
-    path, body = asked(result)
-    assert body == {"inputs": "the dog saw a hat .", "stream": True}
-    events = client.post(f"/{path}", body).content.decode().split("\n\n")
-    written = "".join(json.loads(one.removeprefix("data: "))["text"] for one in events[:-2])
-    assert written == " dog"
-    expect(result.locator(".written")).to_have_text("the dog saw a hat . dog")
-
-
-# a script: /generate answers with events byte by byte, the last ones when the page says so
-SLOW = """
-const ask = fetch;
-const failure = '{"error":{"message":"it failed"}}';
-const events = ['{"text":" früh"}', '{"text":" dog"}', "[DONE]", failure];
-const send = (sent, controller) => new TextEncoder()
-  .encode(sent.map((event) => `data: ${event}\\n\\n`).join(""))
-  .forEach((byte) => controller.enqueue(Uint8Array.of(byte)));
-window.fetch = async (path, options) => (path.endsWith("/generate")
-  ? new Response(new ReadableStream({ start(controller) {
-    send(events.slice(0, 2), controller);
-    window.end = (index) => { send([events[index]], controller); controller.close(); };
-  } }))
-  : ask(path, options));
-"""
-
-
-def test_what_is_written_is_shown_as_it_comes(open_page, client):
-    page = open_page(address(client), SLOW)
-    choose(page, "writer", "Continue")
-    for _ in range(2):
-        page.get_by_label("Text").fill("the")
-        page.keyboard.press("Enter")
-        expect(page.locator(".written")).to_have_text("the früh dog")
-        assert page.locator(".command").count() == 0
-        page.evaluate("end(2)")
-        page.locator(".command").wait_for()
-        expect(page.locator(".written")).to_have_text("the früh dog")
-    page.get_by_label("Text").fill("a")
-    page.keyboard.press("Enter")
-    expect(page.locator(".written")).to_have_text("a früh dog")
-    page.evaluate("end(3)")
-    expect(page.get_by_role("alert")).to_have_text("it failed")
-
-
 def test_whether_a_text_follows_is_told_in_two_bars(page, client):
     choose(page, "words", "Does it follow?")
     result = ask(page, text="the cat saw", second="a dog lost")
@@ -277,7 +235,11 @@ def test_the_words_of_the_server_are_shown_where_it_refuses(page, open_page):
     choose(page, "words", "Fill in")
     page.get_by_label("Text").first.fill("the " * 600 + "[MASK]")
     page.keyboard.press("Enter")
+<<<<<<<< HEAD:tests/browser/serving/test_serving_page.py
     expect(page.get_by_role("alert")).to_contain_text("603 tokens")
+========
+    expect(page.get_by_role("alert")).to_contain_text("has 603 tokens")
+>>>>>>>> e2c3f13a (Gather the server's tests in folders of its name, those of other wings below):tests/browser/serving/test_page.py
     assert page.locator(".command").count() == 0
     assert "400" in open_page.complaints.pop()
     choose(page, "encoder", "Find neighbors")

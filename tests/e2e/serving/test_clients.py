@@ -9,14 +9,10 @@ import openai
 import pytest
 from cohere.core.request_options import RequestOptions
 from huggingface_hub import InferenceClient
-from huggingface_hub.errors import HfHubHTTPError, TextGenerationError
+from huggingface_hub.errors import HfHubHTTPError
 from tests.closeness import assert_close, close
-from tests.unit.serving.running import running
-from tests.unit.serving.small_models import save_models
+from tests.e2e.serving.clients import KEY, ask_as_node, ask_hub
 
-from bertkit.checkpoints.bundled import find_bundled
-from bertkit.decoders.generation.generator import Generator
-from bertkit.decoders.generation.seq2seq_generator import Translator
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.predictor import Predictor
@@ -24,33 +20,11 @@ from bertkit.serving.sharing.errors import OverloadError
 from bertkit.serving.sharing.worker import Worker
 
 TEXTS = ["A cat sat.", "The dog saw a hat."]
-KEY = "a-key-of-the-tests"
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory):
-    return save_models(tmp_path_factory.mktemp("models"))
-
-
-@pytest.fixture(scope="module")
-def server(models, tmp_path_factory):
-    """The address of a server with a key."""
-    keys = tmp_path_factory.mktemp("keys") / "keys.txt"
-    keys.write_text(f"{KEY}\n")
-    named = {"org/encoder": str(find_bundled("vectors")), **models}
-    with running(named, key_file=keys) as client:
-        yield f"http://127.0.0.1:{client.server.port}"
 
 
 @pytest.fixture(scope="module")
 def vectors():
     return Embedder.load(device="cpu")(TEXTS)
-
-
-@pytest.fixture
-def openai_client(server):
-    with openai.OpenAI(base_url=f"{server}/v1", api_key=KEY, max_retries=0) as client:
-        yield client
 
 
 def embed_with_openai(client, given, **options):
@@ -126,10 +100,6 @@ def test_an_empty_text_has_a_vector(openai_client):
     assert embed_with_openai(openai_client, "").shape == (1, 384)
 
 
-def ask_hub(server, name):
-    return InferenceClient(base_url=f"{server}/v1/models/{name}", api_key=KEY)
-
-
 def test_the_hubs_client_embeds_and_compares(server, vectors):
     for client in (ask_hub(server, "org/encoder"), InferenceClient(server, token=KEY)):
         found = client.feature_extraction(TEXTS, normalize=True, truncate=True)
@@ -196,92 +166,7 @@ def test_the_hubs_client_fills_blanks(server, models):
         client.fill_mask("the cat saw")
 
 
-def test_the_hubs_client_writes(server, models):
-    expected = Translator.load(models["translator"], device="cpu")("the cat", beams=3)
-    client = ask_hub(server, "translator")
-    found = client.translation("the cat", generate_parameters={"num_beams": 3})
-    assert found.translation_text == expected.text
-    with pytest.raises(HfHubHTTPError, match="src_lang"):
-        client.translation("the cat", src_lang="en", tgt_lang="de")
-    continued = Generator.load(models["writer"], device="cpu")("the cat", max_tokens=4)
-    written = ask_hub(server, "writer").text_generation("the cat", max_new_tokens=4)
-    assert written == continued.answers[0].text
-
-
-WRITTEN = {"max_new_tokens": 12, "temperature": 3.0, "seed": 5}
-
-
-@pytest.fixture(scope="module")
-def continued(models):
-    """What is written of "the cat", with the options above."""
-    write = Generator.load(models["writer"], device="cpu")
-    (answer,) = write("the cat", sample=True, max_tokens=12, temperature=3.0, seed=5).answers
-    assert len(answer.text.split()) > 3
-    return answer
-
-
-def test_the_hubs_client_reads_what_is_written_as_a_whole_and_word_by_word(server, continued):
-    client, text = ask_hub(server, "writer"), continued.text
-    assert client.text_generation("the cat", **WRITTEN) == text
-    whole = client.text_generation("the cat", **WRITTEN, return_full_text=True)
-    assert whole == "the cat" + text
-    parts = list(client.text_generation("the cat", **WRITTEN, stream=True))
-    assert len(parts) > 2
-    assert "".join(parts) == text
-    stop = text[3:9]
-    expected = text[: text.index(stop) + len(stop)]
-    assert client.text_generation("the cat", **WRITTEN, stop=["none of it", stop]) == expected
-    parts = client.text_generation("the cat", **WRITTEN, stop=[stop], stream=True)
-    assert "".join(parts) == expected
-
-
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        ({"details": True}, "details"),
-        ({"repetition_penalty": 1.3}, "no setting repetition_penalty"),
-        ({"watermark": True}, "no setting watermark"),
-        ({"stop": [""]}, "stop"),
-        ({"temperature": -1.0}, "temperature"),
-    ],
-)
-def test_the_hubs_client_is_told_what_a_writer_does_not_do(server, option, message):
-    with pytest.raises(TextGenerationError, match=message):
-        ask_hub(server, "writer").text_generation("the cat", **option)
-
-
-def test_openai_completes_prompts(openai_client, continued):
-    create = openai_client.completions.create
-    drawn = {"max_tokens": 12, "temperature": 3.0, "seed": 5}
-    asked = {"model": "writer", "prompt": "the cat", "frequency_penalty": 0, **drawn}
-    found = create(**asked)
-    (choice,) = found.choices
-    assert (choice.text, found.object, found.model) == (continued.text, "text_completion", "writer")
-    assert choice.finish_reason == ("stop" if continued.is_finished else "length")
-    assert found.usage.completion_tokens == continued.num_tokens
-    assert found.usage.total_tokens == found.usage.prompt_tokens + continued.num_tokens
-    stop = continued.text[3:9]
-    (choice,) = create(**asked, stop=stop, echo=True).choices
-    before = continued.text[: continued.text.index(stop)]
-    assert (choice.text, choice.finish_reason) == ("the cat" + before, "stop")
-    chunks = create(**asked, stop=[stop], stream=True)
-    assert "".join(chunk.choices[0].text for chunk in chunks) == before
-    several = create(model="writer", prompt=["the cat", "a dog"], n=2, **drawn).choices
-    assert [one.index for one in several] == [0, 1, 2, 3]
-    greedy = create(model="writer", prompt="the cat", temperature=0, seed=1)
-    assert greedy.choices == create(model="writer", prompt="the cat").choices
-    with pytest.raises(openai.BadRequestError, match="no setting best_of"):
-        create(**asked, extra_body={"best_of": 3})
-
-
-def ask_as_node(server, path, body):
-    """The answer to what @huggingface/inference sends to `path`, without fields of its own."""
-    answer = httpx.post(f"{server}{path}", json=body, headers={"authorization": f"Bearer {KEY}"})
-    assert answer.status_code == 200, answer.text
-    return answer.json()
-
-
-def test_the_hubs_client_for_node_gets_the_forms_that_it_checks(server, continued):
+def test_the_hubs_client_for_node_gets_the_forms_that_it_checks(server):
     path = "/v1/models/"
     (labels,) = ask_as_node(server, path + "sentiment", {"inputs": "the cat saw"})
     assert {"label", "score"} == labels[0].keys()
@@ -294,11 +179,6 @@ def test_the_hubs_client_for_node_gets_the_forms_that_it_checks(server, continue
     assert found != close(other, "float32")
     tags = ask_as_node(server, path + "entities", {"inputs": "the cat saw a dog"})
     assert all({"entity_group", "word", "score", "start", "end"} == one.keys() for one in tags)
-    body = {"prompt": "the cat", "max_tokens": 12, "temperature": 3.0, "seed": 5}
-    named = {"model": f"{server}/v1/models/writer", **body, "return_full_text": False}
-    for place in (path + "writer/v1/completions", "/v1/completions"):
-        (choice,) = ask_as_node(server, place, named)["choices"]
-        assert choice["text"] == continued.text
 
 
 @pytest.mark.parametrize("strategy", ["average", "max"])

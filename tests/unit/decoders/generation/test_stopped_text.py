@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertkit.decoders.routes import StoppedText, translate_names
+from bertkit.decoders.decoding.option_names import translate_names
+from bertkit.decoders.generation.stopped_text import StoppedText
 
 LETTERS = st.text("ab ", max_size=12)
 

@@ -9,8 +9,8 @@ import threading
 from contextlib import ExitStack
 
 import pytest
-from tests.hostile.http_forms import BODY, CHUNKED, GET, POST, VALID, list_forms
-from tests.hostile.raw_http import NEVER, read_statuses, send, wait_until
+from tests.hostile.serving.http_forms import BODY, CHUNKED, GET, POST, VALID, list_forms
+from tests.hostile.serving.raw_http import NEVER, read_statuses, send, wait_until
 from tests.unit.inference.small import save_small
 from tests.unit.serving.running import running
 from tests.waiting import TIMEOUT_SECONDS

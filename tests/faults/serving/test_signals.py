@@ -6,8 +6,8 @@ import socket
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.faults.served import READY, STUCK, serving
-from tests.hostile.raw_http import wait_until
+from tests.faults.serving.served import READY, STUCK, serving
+from tests.hostile.serving.raw_http import wait_until
 from tests.unit.inference.small import save_small
 
 from bertkit.checkpoints.bundled import find_bundled

@@ -14,8 +14,8 @@ from pathlib import Path
 from threading import Timer
 
 import pytest
-from tests.faults.served import READY, serving
-from tests.hostile.raw_http import wait_until
+from tests.faults.serving.served import READY, serving
+from tests.hostile.serving.raw_http import wait_until
 from tests.unit.inference.small import save_small
 from tests.waiting import TIMEOUT_SECONDS
 

@@ -126,7 +126,7 @@ class ModelServer:
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=math.ceil(settings.timeout),
         )
-        self._listener = Listener(config)
+        self.listener = Listener(config)
 
     async def run(self, tell: Callable[[str], None] = announce) -> None:
         """Load the models and serve them; the port is open from the beginning, for `/health`.
@@ -135,7 +135,7 @@ class ModelServer:
             tell: is called when all are loaded, with a line that says where the server is.
         """
         with self._socket, handled_signals(self):
-            serving = asyncio.create_task(self._listener.serve(sockets=[self._socket]))
+            serving = asyncio.create_task(self.listener.serve(sockets=[self._socket]))
             loading = asyncio.create_task(self._load(tell))
             try:
                 await asyncio.wait({serving, loading}, return_when=asyncio.FIRST_COMPLETED)
@@ -150,7 +150,7 @@ class ModelServer:
 
     async def _load(self, tell: Callable[[str], None]) -> None:
         await self.service.load()
-        while not self._listener.started:
+        while not self.listener.started:
             await asyncio.sleep(0.01)
         models = self.service.models.values()
         names = ", ".join(f"{one.name} ({one.loaded.precision})" for one in models)
@@ -163,7 +163,7 @@ class ModelServer:
     def stop(self) -> None:
         """Take no new requests, and end when the running ones are answered."""
         self.service.is_stopping = True
-        self._listener.should_exit = True
+        self.listener.should_exit = True
 
 
 def bind(settings: ServeSettings) -> socket.socket:

@@ -52,7 +52,7 @@ class Service:
         self.tell_others: Callable[[], None] = lambda: None
         self._tried_at: dict[str, float] = {}
         self._loading = asyncio.Lock()
-        self._reloads: set[asyncio.Task[dict[str, str]]] = set()
+        self.reloads: set[asyncio.Task[dict[str, str]]] = set()
 
     @property
     def is_ready(self) -> bool:
@@ -85,13 +85,13 @@ class Service:
 
     def reload_soon(self, *names: str, tells: bool = False) -> asyncio.Task[dict[str, str]] | None:
         """Load models again in the background, by default all; nothing if others wait for that."""
-        if len(self._reloads) >= MAX_RELOADS:
+        if len(self.reloads) >= MAX_RELOADS:
             return None
         task = asyncio.get_running_loop().create_task(
             self.reload(names or self.models, tells=tells)
         )
-        self._reloads.add(task)
-        task.add_done_callback(self._reloads.discard)
+        self.reloads.add(task)
+        task.add_done_callback(self.reloads.discard)
         return task
 
     def note_failure(self, name: str) -> None:

@@ -356,7 +356,7 @@ def test_a_slow_answer_is_given_up_for_a_later_one(page):
     page.unroute_all()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", [pytest.param("light", marks=pytest.mark.exhaustive), "dark"])
 def test_each_task_fits_a_narrow_window(open_page, client, scheme):
     size = {"width": 390, "height": 800}
     page = open_page(address(client), viewport=size, color_scheme=scheme)

@@ -85,7 +85,7 @@ def test_openai_comes_again_when_it_is_told_to(server, monkeypatch):
         if refusals:
             raise refusals.pop()
 
-    monkeypatch.setattr(Worker, "_check", refuse)
+    monkeypatch.setattr(Worker, "check", refuse)
     with openai.OpenAI(base_url=f"{server}/v1", api_key=KEY, max_retries=1) as client:
         patient = client.with_options(max_retries=0)
         with pytest.raises(openai.RateLimitError, match="too many requests wait") as refused:

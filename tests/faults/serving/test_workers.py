@@ -87,6 +87,7 @@ def test_workers_share_the_port_and_one_that_is_killed_is_replaced(words):
         assert "Traceback" not in server.messages
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_all_workers_end_when_the_running_requests_are_answered(words, number, tmp_path):
     encoder, gate = f"encoder={find_bundled('vectors')}", tmp_path / "gate"
@@ -130,6 +131,7 @@ def running(*words):
             process.kill()
 
 
+@pytest.mark.exhaustive
 def test_signals_of_a_terminal_reach_workers_through_their_parent_only(words):
     with running(words) as process:
         assert any(BOTH.search(line) for line in process.stderr)
@@ -137,6 +139,7 @@ def test_signals_of_a_terminal_reach_workers_through_their_parent_only(words):
         assert blocked == [{signal.SIGINT, signal.SIGHUP}] * 2
 
 
+@pytest.mark.exhaustive
 def test_a_request_to_load_models_again_reaches_all(words):
     with running(words, "--log-requests") as process:
         line = next(line for line in process.stderr if BOTH.search(line))
@@ -162,6 +165,7 @@ def test_sigusr1_to_the_parent_lets_all_workers_load_their_models_again(tmp_path
         assert answers[0] != (200, before)
 
 
+@pytest.mark.exhaustive
 def test_workers_end_with_their_parent(words):
     with serving(words, "--workers", "2") as server:
         server.read_until(BOTH)
@@ -173,6 +177,7 @@ def test_workers_end_with_their_parent(words):
             server.ask("/health")
 
 
+@pytest.mark.exhaustive
 def test_a_model_that_can_not_be_loaded_is_told_once(capfd):
     words = ["serve", "none/", "--port", "0", "--device", "cpu", "--workers", "2"]
     with pytest.raises(SystemExit) as ended:

@@ -7,7 +7,10 @@ Source: RFC 9112; "HTTP Desync Attacks", Kettle 2019, for the forms of smuggling
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+
+import pytest
+from _pytest.mark import ParameterSet
 
 BODY = json.dumps({"inputs": "the [MASK] saw"}).encode()
 POST = b"POST /v1/models/words/fill-mask HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -16,28 +19,39 @@ CHUNKED = b"Transfer-Encoding: chunked\r\n"
 CHUNKS = b"%x\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)
 GET = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
 VALID = POST + LENGTH + b"\r\n" + BODY
-Form = tuple[str, bytes, list[int], bool]
+Form = tuple[bytes, list[int], bool]
 
 
-def list_forms() -> Iterator[Form]:
-    """Yield each form: its name, its bytes, the statuses, and whether the connection ends."""
-    for name, head in BAD_LINES.items():
-        yield name, POST + head + LENGTH + b"\r\n" + BODY + GET, [400], True
-    for name, head in BAD_FRAMES.items():
-        yield name, POST + head + b"\r\n" + CHUNKS + GET, [400], True
-    for name, length in BAD_LENGTHS.items():
-        yield name, POST + b"Content-Length: " + length + b"\r\n\r\n{}" + GET, [400], True
-    for name, chunks in BAD_CHUNKS.items():
-        yield name, POST + CHUNKED + b"\r\n" + chunks + GET, [400], True
-    for name, request in BAD_REQUESTS.items():
-        yield name, request + GET, [400], True
-    for name, request in LARGE.items():
-        yield name, request, [431], True
-    yield "a length of 2^63", POST + b"Content-Length: %d\r\n\r\n{}" % 2**63, [413], True
-    large = POST + b"Content-Length: 3000000\r\n\r\n" + b"a" * 3_000_000
-    yield "a body of 3 MB", large + GET, [413, 200], False
-    for name, (request, statuses, is_closed) in GOOD.items():
-        yield name, request, statuses, is_closed
+def list_forms() -> Iterator[ParameterSet]:
+    """Yield each form, the first of each kind for `make test`: bytes, statuses, whether it ends."""
+    for kind in list_kinds():
+        for number, (name, form) in enumerate(kind.items()):
+            yield pytest.param(*form, id=name, marks=[pytest.mark.exhaustive] * (number > 0))
+
+
+def list_kinds() -> Iterator[Mapping[str, Form]]:
+    """Yield the forms of each kind by name."""
+    behind = LENGTH + b"\r\n" + BODY + GET
+    heads = {name: POST + head + behind for name, head in BAD_LINES.items()}
+    frames = {name: POST + head + b"\r\n" + CHUNKS + GET for name, head in BAD_FRAMES.items()}
+    lengths = {
+        name: POST + b"Content-Length: " + length + b"\r\n\r\n{}" + GET
+        for name, length in BAD_LENGTHS.items()
+    }
+    chunks = {name: POST + CHUNKED + b"\r\n" + one + GET for name, one in BAD_CHUNKS.items()}
+    requests = {name: request + GET for name, request in BAD_REQUESTS.items()}
+    for kind in (heads, frames, lengths, chunks, requests):
+        yield {name: (request, [400], True) for name, request in kind.items()}
+    yield {name: (request, [431], True) for name, request in LARGE.items()}
+    yield {
+        "a length of 2^63": (POST + b"Content-Length: %d\r\n\r\n{}" % 2**63, [413], True),
+        "a body of 3 MB": (
+            POST + b"Content-Length: 3000000\r\n\r\n" + b"a" * 3_000_000 + GET,
+            [413, 200],
+            False,
+        ),
+    }
+    yield GOOD
 
 
 BAD_LINES = {
@@ -102,7 +116,7 @@ LARGE = {
     "a path of 70 kB": b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
 }
 UPGRADE = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAE\r\n"
-GOOD: dict[str, tuple[bytes, list[int], bool]] = {
+GOOD: dict[str, Form] = {
     "a request as it should be": (VALID + GET, [200, 200], False),
     "chunks": (POST + CHUNKED + b"\r\n" + CHUNKS + GET, [200, 200], False),
     "chunks with an extension": (

@@ -14,6 +14,7 @@ from bertkit.checkpoints.bundled import find_bundled
 from bertkit.serving.app import list_endpoints, list_paths
 from bertkit.serving.openapi import describe_api
 
+pytestmark = pytest.mark.exhaustive  # `test_openapi.py` has a request of each typed route
 MOST_UNANSWERED = 6  # what every model is asked that isn't for it
 ADMIN_KEY = "of-the-admin"
 TEXT, PAIR = "the cat saw a dog", ["the cat", "saw a dog"]

@@ -139,8 +139,8 @@ def test_a_reload_goes_on_when_its_client_leaves(server):
             connection.sendall(f"{head}\r\nContent-Length: 0\r\n\r\n".encode())
     wait_until(lambda: model.loaded is not loaded, server)
     assert server.server.service.num_loading <= 1
-    assert len(server.server.service._reloads) <= service.MAX_RELOADS
-    wait_until(lambda: not server.server.service._reloads, server)
+    assert len(server.server.service.reloads) <= service.MAX_RELOADS
+    wait_until(lambda: not server.server.service.reloads, server)
     assert server.post("/v1/models/words/reload", {}, **KEY).status == 200
 
 
@@ -171,10 +171,10 @@ def test_signals_that_come_together_load_once_more(server):
     def send():
         for _ in range(10):
             service_of_it.reload_soon()
-        loop.append(len(service_of_it._reloads))
+        loop.append(len(service_of_it.reloads))
 
-    service_of_it.models["words"].worker._loop.call_soon_threadsafe(send)
-    wait_until(lambda: loop and not service_of_it._reloads, server)
+    service_of_it.models["words"].worker.loop.call_soon_threadsafe(send)
+    wait_until(lambda: loop and not service_of_it.reloads, server)
     assert loop == [2]
     assert service_of_it.models["words"].loaded is not loaded
 
@@ -205,7 +205,7 @@ def test_a_model_that_fails_soon_after_it_was_loaded_is_not_loaded_again(server)
     for _ in range(service.MAX_FAILURES + 3):
         assert server.post(CLASSIFY, {"inputs": TEXT}).status == 424
     assert model.loaded is loaded
-    assert not server.server.service._reloads
+    assert not server.server.service.reloads
 
 
 def test_a_model_whose_numbers_are_not_finite_is_not_served(folder):

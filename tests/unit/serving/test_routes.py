@@ -435,6 +435,6 @@ def test_no_option_of_a_request_is_one_of_ours(client):
 def test_a_request_has_one_time_for_all_that_it_asks(client):
     service = client.server.service
     call = RequestContext(service, "a", "/", "1", begun=-1e9, model="words")  # long ago
-    loop = service.models["words"].worker._loop
+    loop = service.models["words"].worker.loop
     with pytest.raises(ServingError, match="took longer than"):
         asyncio.run_coroutine_threadsafe(call.run(len, ["text"]), loop).result(TIMEOUT_SECONDS)

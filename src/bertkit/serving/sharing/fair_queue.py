@@ -19,18 +19,18 @@ class FairClock:
     def __init__(self) -> None:
         self.now = 0.0
         self.num_waiting = 0
-        self._times: dict[str, float] = {}
+        self.times: dict[str, float] = {}
 
     def find(self, client: str) -> float:
         """Return what a client has had since it was counted."""
-        return self._times.get(client, 0.0)
+        return self.times.get(client, 0.0)
 
     def serve(self, client: str, time: float, cost: int) -> None:
         """Note that a client has had something at its time; others may come anew, for ever."""
         self.now = max(time, self.now + cost / self.num_waiting)
-        self._times[client] = time + cost
-        if len(self._times) > MAX_CLIENTS:
-            self._times = {name: time for name, time in self._times.items() if time > self.now}
+        self.times[client] = time + cost
+        if len(self.times) > MAX_CLIENTS:
+            self.times = {name: time for name, time in self.times.items() if time > self.now}
 
 
 class FairQueue:
@@ -48,25 +48,25 @@ class FairQueue:
 
     def __init__(self, clock: FairClock, kind: type = object) -> None:
         self.kind = kind
-        self._clock = clock
-        self._waiting: dict[str, list[tuple[float, int, WorkPiece]]] = {}
+        self.clock = clock
+        self.waiting: dict[str, list[tuple[float, int, WorkPiece]]] = {}
         self._turns: list[tuple[float, int, str]] = []
         self._count = 0
         self._costs = Counter[str]()  # of what waits, by client
 
     def __bool__(self) -> bool:
-        return bool(self._waiting)
+        return bool(self.waiting)
 
     def push(self, piece: WorkPiece) -> None:
         """Let a piece wait."""
         self._count += 1
         client = piece.work.client
-        time = max(self._clock.now, self._clock.find(client))
-        if client not in self._waiting:
-            self._clock.num_waiting += 1
-            self._waiting[client] = []
+        time = max(self.clock.now, self.clock.find(client))
+        if client not in self.waiting:
+            self.clock.num_waiting += 1
+            self.waiting[client] = []
             heappush(self._turns, (time, self._count, client))
-        heappush(self._waiting[client], (time + piece.cost_so_far, self._count, piece))
+        heappush(self.waiting[client], (time + piece.cost_so_far, self._count, piece))
         self._costs[client] += piece.cost
 
     def find_cost(self, client: str) -> int:
@@ -79,7 +79,7 @@ class FairQueue:
 
     def find_time(self) -> float:
         """Return the time of the client that comes first; there must be one."""
-        while (time := self._clock.find(self._turns[0][2])) > self._turns[0][0]:
+        while (time := self.clock.find(self._turns[0][2])) > self._turns[0][0]:
             _, count, client = self._turns[0]
             heapreplace(self._turns, (time, count, client))  # it was served in another queue
         return self._turns[0][0]
@@ -88,10 +88,10 @@ class FairQueue:
         """Take the next piece; there must be one."""
         time = self.find_time()
         client = heappop(self._turns)[2]
-        _, _, piece = heappop(self._waiting[client])
-        self._clock.serve(client, time, piece.cost)
+        _, _, piece = heappop(self.waiting[client])
+        self.clock.serve(client, time, piece.cost)
         self._costs[client] -= piece.cost
-        if self._waiting[client]:
+        if self.waiting[client]:
             self._count += 1
             turn = time + piece.cost  # which the clock may have forgotten
             heappush(self._turns, (turn, self._count, client))
@@ -102,17 +102,17 @@ class FairQueue:
     def remove(self, work: Work) -> bool:
         """Take out what still waits of a work, unpaid; return whether anything else waits."""
         client = work.client
-        left = [one for one in self._waiting.get(client, ()) if one[2].work is not work]
+        left = [one for one in self.waiting.get(client, ()) if one[2].work is not work]
         if left:
             heapify(left)
-            self._waiting[client] = left
+            self.waiting[client] = left
             self._costs[client] = sum(piece.cost for _, _, piece in left)
-        elif client in self._waiting:
+        elif client in self.waiting:
             self._turns = [one for one in self._turns if one[2] != client]
             heapify(self._turns)
             self._forget(client)
         return bool(self)
 
     def _forget(self, client: str) -> None:
-        del self._waiting[client], self._costs[client]
-        self._clock.num_waiting -= 1
+        del self.waiting[client], self._costs[client]
+        self.clock.num_waiting -= 1

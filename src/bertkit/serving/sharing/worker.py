@@ -76,7 +76,7 @@ class Worker:
         self._is_deterministic = is_deterministic
         self._limits = limits
         self._works: set[Work] = set()
-        self._queues: dict[int, FairQueue] = {}  # by id of what computes
+        self.queues: dict[int, FairQueue] = {}  # by id of what computes
         self._clock = FairClock()
         self._ends_at = -math.inf  # when the batch that is computed will end, about
         self._changed = threading.Condition()
@@ -88,7 +88,7 @@ class Worker:
 
         It gives `note` the number of requests and of tokens of each batch.
         """
-        self._loop, self._note = asyncio.get_running_loop(), note
+        self.loop, self._note = asyncio.get_running_loop(), note
         self._thread.start()
 
     @property
@@ -102,14 +102,14 @@ class Worker:
         Raises:
             BertkitError: too much waits already, an input can't be processed, or the model failed.
         """
-        work.future = self._loop.create_future()
+        work.future = self.loop.create_future()
         work.queued = work.queued or time.monotonic()
         pieces = work.cut(1 if self._is_deterministic else PIECE_TOKENS)
-        self._check(pieces)
+        self.check(pieces)
         self._works.add(work)
         key = id(work.compute)
         with self._changed:
-            queue = self._queues.setdefault(key, FairQueue(self._clock, type(work.compute)))
+            queue = self.queues.setdefault(key, FairQueue(self._clock, type(work.compute)))
             for piece in pieces:
                 queue.push(piece)
             self._changed.notify()
@@ -119,8 +119,8 @@ class Worker:
             self._works.discard(work)
             if work.num_left:  # it failed, or its client has left: what waits costs nobody anything
                 with self._changed:
-                    if key in self._queues and not self._queues[key].remove(work):
-                        del self._queues[key]
+                    if key in self.queues and not self.queues[key].remove(work):
+                        del self.queues[key]
 
     def close(self, seconds: float) -> bool:
         """End the thread when nothing waits any longer; return whether it ended in time."""
@@ -137,13 +137,13 @@ class Worker:
         The rest of the batch that is computed counts too; a kind that never was as nothing.
         """
         with self._changed:
-            own = cost + sum(queue.find_cost(client) for queue in self._queues.values())
+            own = cost + sum(queue.find_cost(client) for queue in self.queues.values())
             return max(0.0, self._ends_at - time.monotonic()) + sum(
                 queue.estimate(own) / self.tokens_per_second.get(queue.kind, math.inf)
-                for queue in self._queues.values()
+                for queue in self.queues.values()
             )
 
-    def _check(self, pieces: Sequence[WorkPiece]) -> None:
+    def check(self, pieces: Sequence[WorkPiece]) -> None:
         """Refuse pieces of a new request that can't be computed, or not in time."""
         if self._is_closed:
             raise ClosedError("the server is stopping")
@@ -172,16 +172,16 @@ class Worker:
             )
 
     def _run(self) -> None:
-        while not self._is_closed or self._queues:
+        while not self._is_closed or self.queues:
             try:
                 self._serve()
             except Exception as error:  # noqa: BLE001 - else nobody is answered any longer
                 logger.error("the thread of a model failed: %s", locate_failure(error))
                 self.num_failures += 1
                 with self._changed:
-                    self._queues, self._clock = {}, FairClock()
+                    self.queues, self._clock = {}, FairClock()
                 with suppress(RuntimeError):  # as in _answer
-                    self._loop.call_soon_threadsafe(self._refuse_all)
+                    self.loop.call_soon_threadsafe(self._refuse_all)
 
     def _refuse_all(self) -> None:
         for work in self._works:
@@ -196,9 +196,9 @@ class Worker:
         """Wait for work, and take as much as is computed at once; nothing when all is done."""
         while True:
             with self._changed:
-                while not self._queues and not self._is_closed:
+                while not self.queues and not self._is_closed:
                     self._changed.wait()
-                if not self._queues:
+                if not self.queues:
                     return []
                 pieces = self._pop_pieces()
             if pieces:
@@ -206,8 +206,8 @@ class Worker:
 
     def _pop_pieces(self) -> list[WorkPiece]:
         """Take pieces of one queue for which somebody still waits."""
-        key = min(self._queues, key=lambda one: self._queues[one].find_time())
-        queue = self._queues.pop(key)
+        key = min(self.queues, key=lambda one: self.queues[one].find_time())
+        queue = self.queues.pop(key)
         pieces, cost = [], 0
         while queue and cost < (1 if self._is_deterministic else self.batch_tokens):
             piece = queue.pop()
@@ -215,7 +215,7 @@ class Worker:
                 pieces.append(piece)
                 cost += piece.cost
         if queue:
-            self._queues[key] = queue  # behind others of the same time
+            self.queues[key] = queue  # behind others of the same time
         speed = self.tokens_per_second.get(queue.kind, math.inf)
         self._ends_at = time.monotonic() + cost / speed
         return pieces
@@ -231,7 +231,7 @@ class Worker:
         for piece in pieces:
             piece.work.begun, piece.work.ended = piece.work.begun or begun, ended
             with suppress(RuntimeError):  # the loop is closed: nobody waits any longer
-                self._loop.call_soon_threadsafe(piece.work.take, piece)
+                self.loop.call_soon_threadsafe(piece.work.take, piece)
 
     def _learn(self, pieces: Sequence[WorkPiece], seconds: float) -> None:
         """Learn from a batch how fast the model is, and whether it works."""

@@ -86,7 +86,7 @@ def test_times_of_clients_that_left_are_forgotten():
     for number in range(3 * MAX_CLIENTS):
         push(queue, f"client {number}", cost=1)
         queue.pop()
-    assert len(clock._times) <= MAX_CLIENTS + 1
+    assert len(clock.times) <= MAX_CLIENTS + 1
 
 
 def test_clients_that_come_anew_do_not_keep_others_from_their_turn():
@@ -122,7 +122,7 @@ def test_what_is_removed_costs_its_client_nothing():
     only = push_long(queue, "c", 3)
     assert not queue.remove(only)
     assert not queue
-    assert queue._clock.num_waiting == 0
+    assert queue.clock.num_waiting == 0
 
 
 def test_clients_whose_requests_are_done_leave_nothing_behind():
@@ -134,7 +134,7 @@ def test_clients_whose_requests_are_done_leave_nothing_behind():
         while pop(queue) != "one":
             push_long(queue, "a", 1)
         assert queue.remove(work)
-    assert queue._costs.keys() == queue._waiting.keys() == {"a"}
+    assert queue.waiting.keys() == {"a"}
 
 
 def test_a_client_that_the_clock_forgets_keeps_its_place():

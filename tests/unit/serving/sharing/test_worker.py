@@ -167,7 +167,7 @@ def test_what_waits_of_a_client_that_left_keeps_nobody_waiting():
         for task in left:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
-        assert not worker._queues
+        assert not worker.queues
         second = ask(worker, upper, ["x" * 4000], "greedy")[1]
         upper.may_go_on.set()
         assert [await first, await second] == [["FIRST"], ["X" * 4000]]

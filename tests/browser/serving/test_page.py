@@ -8,22 +8,13 @@ from operator import mul
 
 import pytest
 from playwright.sync_api import expect
-<<<<<<<< HEAD:tests/browser/serving/test_serving_page.py
-from tests.closeness import close
-from tests.unit.serving.running import running
-from tests.waiting import TIMEOUT_SECONDS
-
-========
 from tests.browser.serving.asking import address, ask, asked, choose, percent, rows
 from tests.closeness import close
 from tests.unit.serving.running import running
 from tests.unit.serving.small_models import HAS_DECODERS
 from tests.waiting import TIMEOUT_SECONDS
 
-
->>>>>>>> e2c3f13a (Gather the server's tests in folders of its name, those of other wings below):tests/browser/serving/test_page.py
 KEY = "a-key-of-this-server"
-HOSTILE = "the </script><img src=x onerror=alert(1)>"
 HOSTILE = "the </script><img src=x onerror=alert(1)>"
 TASKS = [
     ("words", "Fill in"),
@@ -37,52 +28,8 @@ TASKS = [
     ("encoder", "Find neighbors"),
     ("encoder", "Search"),
 ]
-<<<<<<<< HEAD:tests/browser/serving/test_serving_page.py
-
-
-def address(client):
-    return f"http://127.0.0.1:{client.server.port}/"
-
-
-def choose(page, model, task):
-    for group, name in (("Model", model), ("Task", task)):
-        row = page.get_by_role("group", name=group, exact=True)
-        row.get_by_role("button", name=name, exact=True).click()
-
-
-def ask(page, **texts):
-    """Type texts, ask by a key, and return the request's line and the part with the result."""
-    for label, text in texts.items():
-        page.get_by_label(label.capitalize()).first.fill(text)
-    old = page.locator(".command code")  # of an earlier request
-    old.evaluate_all("lines => lines.forEach((line) => line.remove())")
-    page.locator("textarea").last.press("Control+Enter")
-    page.locator(".command code").wait_for()
-    return page.locator(".result")
-
-
-def rows(result):
-    """Names and numbers of the first bars."""
-    return (
-        result.locator(".bars")
-        .first.locator("tr")
-        .evaluate_all("rows => rows.map((row) => [row.cells[0].innerText, row.cells[1].innerText])")
-    )
-
-
-def percent(share):
-    return f"{100 * share:.1f} %"
-
-
-def asked(result):
-    """What was sent, by the line for a shell: the path and the body."""
-    line = result.locator(".command code").inner_text()
-    path, _, body = line.partition(" -H 'Content-Type: application/json' -d ")
-    return path.removeprefix("curl 'http://").partition("/")[2].strip("'"), json.loads(body[1:-1])
-========
 if HAS_DECODERS:
     TASKS += [("writer", "Continue"), ("translator", "Translate")]
->>>>>>>> e2c3f13a (Gather the server's tests in folders of its name, those of other wings below):tests/browser/serving/test_page.py
 
 
 def test_blanks_have_bars(page, client):
@@ -235,11 +182,7 @@ def test_the_words_of_the_server_are_shown_where_it_refuses(page, open_page):
     choose(page, "words", "Fill in")
     page.get_by_label("Text").first.fill("the " * 600 + "[MASK]")
     page.keyboard.press("Enter")
-<<<<<<<< HEAD:tests/browser/serving/test_serving_page.py
-    expect(page.get_by_role("alert")).to_contain_text("603 tokens")
-========
     expect(page.get_by_role("alert")).to_contain_text("has 603 tokens")
->>>>>>>> e2c3f13a (Gather the server's tests in folders of its name, those of other wings below):tests/browser/serving/test_page.py
     assert page.locator(".command").count() == 0
     assert "400" in open_page.complaints.pop()
     choose(page, "encoder", "Find neighbors")

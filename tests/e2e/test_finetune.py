@@ -2,15 +2,14 @@
 
 import importlib.util
 import json
-import signal
 from pathlib import Path
 
 import pytest
 from tests.unit.recipes.finetune.small import make_rows, save_model, write_rows, write_tables
+from tests.unit.recipes.stopping import stop_at
 
 from bertkit.cli.main import main
 from bertkit.tasks.metrics.calibration import CalibrationError
-from bertkit.training import loop
 
 
 @pytest.fixture(scope="module")
@@ -29,50 +28,52 @@ def words(workshop: Path, output: Path, *more: str, train: str = "train.csv") ->
     ).split() + list(more)
 
 
-def test_a_classifier_learns_and_its_folder_is_whole(workshop, tmp_path, capsys):
-    output = tmp_path / "model"
+@pytest.fixture(scope="module")
+def trained(workshop, tmp_path_factory):
+    """A model that nothing interrupted."""
+    output = tmp_path_factory.mktemp("trained") / "model"
     assert main(words(workshop, output)) == 0
-    shown = capsys.readouterr().out
-    assert "accuracy 100.0 %" in shown
-    found = json.loads((output / "metrics.json").read_text())["calibration"]
+    return output
+
+
+def test_a_classifier_learns_and_its_folder_is_whole(workshop, trained, capsys):
+    capsys.readouterr()
+    assert main(words(workshop, trained)) == 0  # which finds it finished
+    captured = capsys.readouterr()
+    assert "is already finished" in captured.err
+    assert "accuracy 100.0 %" in captured.out
+    found = json.loads((trained / "metrics.json").read_text())["calibration"]
     assert found["low"] <= found["value"] <= found["high"]
     error = CalibrationError(**found).describe()
     assert "15 bins; 95 % interval" in error
-    for text in (shown, (output / "README.md").read_text(), (output / "report.html").read_text()):
+    for text in (
+        captured.out,
+        (trained / "README.md").read_text(),
+        (trained / "report.html").read_text(),
+    ):
         assert error in text.replace("\N{NO-BREAK SPACE}", " ")
-    assert main(words(workshop, output)) == 0  # which finds it finished
-    assert error in capsys.readouterr().out
-    names = {path.name for path in output.iterdir()}
+    names = {path.name for path in trained.iterdir()}
     assert {"README.md", "metrics.json", "report.html", "task.json", "config.json"} <= names
-    assert main(["classify", str(output), "the cat", "a dog saw", "--json"]) == 0
+    assert main(["classify", str(trained), "the cat", "a dog saw", "--json"]) == 0
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [each["label"] for each in found] == ["good", "bad"]
+    assert main(words(workshop, trained, "--json")) == 0
+    assert json.loads(capsys.readouterr().out)["metrics"]["accuracy"] == 1.0
+    assert main(words(workshop, trained, "--seed", "1")) == 2
+    assert "--seed 0 → 1" in capsys.readouterr().err
 
 
-def test_a_stopped_command_goes_on_to_the_same_bits(workshop, tmp_path, capsys, monkeypatch):
-    whole, stopped = tmp_path / "whole" / "model", tmp_path / "stopped" / "model"
-    take_step = loop.take_step
-
-    def take(job, replica, step, learning_rate):
-        if step == 6:
-            signal.raise_signal(signal.SIGTERM)
-        return take_step(job, replica, step, learning_rate)
-
+def test_a_stopped_command_goes_on_to_the_same_bits(
+    workshop, trained, tmp_path, capsys, monkeypatch
+):
+    stopped = tmp_path / "model"
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "take_step", take)
+        stop_at(6, patch)
         assert main(words(workshop, stopped)) == 75
     assert "stopped after step 7 of 20 with a checkpoint" in capsys.readouterr().err
     assert main(words(workshop, stopped)) == 0
-    assert main(words(workshop, whole)) == 0
     for name in ("model.safetensors", "metrics.json", "report.html", "README.md", "task.json"):
-        assert (stopped / name).read_bytes() == (whole / name).read_bytes(), name
-    capsys.readouterr()
-    assert main(words(workshop, whole, "--json")) == 0
-    captured = capsys.readouterr()
-    assert "is already finished" in captured.err
-    assert json.loads(captured.out)["metrics"]["accuracy"] == 1.0
-    assert main(words(workshop, whole, "--seed", "1")) == 2
-    assert "--seed 0 → 1" in capsys.readouterr().err
+        assert (stopped / name).read_bytes() == (trained / name).read_bytes(), name
 
 
 def test_broken_rows_are_counted_and_named(workshop, tmp_path, capsys):

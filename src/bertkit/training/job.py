@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
@@ -121,6 +122,12 @@ def divide_step(size: int, num_micro_batches: int, num_ranks: int) -> list[int]:
     return [min(n, size) if size < total else size * n // total for n in range(total + 1)]
 
 
+@cache
+def find_peak(device: torch.device, precision: Literal["fp32", "bf16"]) -> float:
+    """Return the peak operations per second of a device, measured once in a process."""
+    return measure_peak(device, precision)
+
+
 @dataclass(frozen=True)
 class Machine:
     """The device to train on, and its speed."""
@@ -148,7 +155,7 @@ class Machine:
         hidden_size = find_hidden_size() if is_open else None
         precision = choose_precision(settings.precision, device, "training", hidden_size)
         prepare_memory(device)
-        return cls(device, precision, measure_peak(device, precision))
+        return cls(device, precision, find_peak(device, precision))
 
     def mixed_precision(self) -> AbstractContextManager[object]:
         """Compute in the precision within the block."""

@@ -22,7 +22,6 @@ from bertkit.recipes.finetune.examples import (
     SetCounts,
     check_labels,
     count_set,
-    describe_rows,
     describe_set,
     read_set,
 )
@@ -62,7 +61,8 @@ class EvaluateResult:
     @property
     def data_problems(self) -> list[str]:
         """Lines that describe the data problems of the file."""
-        return describe_rows(self.found) + describe_set(self.task, self.found, self.counts)
+        rows = self.found.report.summary_lines()
+        return rows + describe_set(self.task, self.found, self.counts)
 
 
 def evaluate(

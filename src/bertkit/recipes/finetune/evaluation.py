@@ -15,7 +15,7 @@ from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.task import Task
 
 Metrics = dict[str, float]
-# The best model of a search is calibrated already: fitted again, its temperature is about 1.
+# The best model of several seeds is calibrated already: fitted again, its temperature is about 1.
 SAME_TEMPERATURE = 0.01
 
 

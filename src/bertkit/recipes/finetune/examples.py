@@ -219,11 +219,6 @@ def count_set(task: Task[Any, Any], found: ExampleSet, problems: PredictionCount
     )
 
 
-def describe_rows(found: ExampleSet) -> list[str]:
-    """Describe problems found in reading a file; `describe_set` reports empty texts."""
-    return found.report.summary_lines()
-
-
 def describe_set(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> list[str]:
     """Describe a set in a line, then notable counts, then examples of unseen labels."""
     name, number = found.name, counts.num_examples

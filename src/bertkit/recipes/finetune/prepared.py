@@ -19,7 +19,6 @@ from bertkit.recipes.finetune.examples import (
     SetCounts,
     check_labels,
     count_set,
-    describe_rows,
     describe_set,
     encode,
     list_warnings,
@@ -161,7 +160,8 @@ def read_task(
     """Read the data, announce problems in the files, and determine the labels."""
     data = read_data(kind, tables, task_settings, settings)
     has_dev = len(tables) > 1
-    for line in describe_rows(data.train) + (describe_rows(data.dev) if has_dev else []):
+    reports = [data.train.report, *([data.dev.report] if has_dev else [])]
+    for line in [line for report in reports for line in report.summary_lines()]:
         announce(make_legible(line))
     if has_dev and data.train.identity["sha256"] == data.dev.identity["sha256"]:
         announce("--dev is the training data: metrics on it say nothing about other texts")

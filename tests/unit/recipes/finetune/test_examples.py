@@ -11,7 +11,6 @@ from bertkit.recipes.finetune.examples import (
     FineTuningData,
     check_labels,
     count_set,
-    describe_rows,
     describe_set,
     divide_by_stratum,
     encode,
@@ -49,7 +48,7 @@ def test_broken_rows_are_left_out_counted_and_named(tmp_path, tokenizer):
     rows = make_rows(20, 1)
     found = read(write_rows(tmp_path / "a.csv", [*rows, "the cat"]), max_broken=0.1)
     assert len(found.examples) == 20
-    first, second = describe_rows(found)
+    first, second = found.report.summary_lines()
     assert "1 of 21 rows" in first
     assert "line 22" in second
     counts = count_set(TWO, found, encode(TWO, found, tokenizer)[1])

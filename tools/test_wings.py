@@ -56,9 +56,13 @@ def main() -> int:
 
 
 def copy_without(wing: str, copy: Path) -> Path:
-    """Copy the project without a wing's folder."""
+    """Copy the project without a wing's folder and the exceptions for its imports."""
     shutil.copytree(TOP, copy, ignore=NOT_COPIED)
     shutil.rmtree(copy / "src" / "bertkit" / wing)
+    project = copy / "pyproject.toml"
+    lines = project.read_text(encoding="utf-8").splitlines()
+    kept = [line for line in lines if "->" not in line or f"bertkit.{wing}" not in line]
+    project.write_text("\n".join(kept), encoding="utf-8")
     return copy
 
 

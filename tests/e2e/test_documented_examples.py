@@ -15,7 +15,6 @@ import pytest
 from tests.e2e.documentation import ROOT, list_pages, read_blocks
 from tests.e2e.documented_files import TEXTS, Shelf
 from tests.exhaustive import mark_all_but
-from tests.unit.serving.running import running
 
 from bertkit.base.errors import MissingExtraError
 from bertkit.checkpoints import bundled
@@ -132,6 +131,9 @@ def test_the_examples_of_a_page_run(page, shelf, tmp_path, monkeypatch):
     with ExitStack() as stack:
         address = ADDRESS
         if given.served:
+            pytest.importorskip("bertkit.serving")
+            from tests.unit.serving.running import running
+
             server = stack.enter_context(running({name: name for name in given.served})).server
             address = f"127.0.0.1:{server.port}"
         run_blocks(page, {"__name__": "__main__", **given.names}, address)

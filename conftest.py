@@ -4,7 +4,6 @@ import gc
 import os
 import signal
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import hypothesis
@@ -12,13 +11,12 @@ import jaxtyping
 import pytest
 from tests import shape_checks
 from tests.processors.rounding import ROUNDING_ERROR, plant_rounding_error
+from tests.wings import DELETED_WINGS
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SHARED_DATA = Path(__file__).resolve().parents[1] / "shared" / "data"
 PROCESSORS = Path(__file__).parent / "tests" / "processors"
 CHOSEN = "BERTKIT_TEST_PROCESSOR"
-WINGS = {wing: find_spec(f"bertkit.{wing}") for wing in ("decoders", "interpret", "serving")}
-DELETED_WINGS = {wing for wing, spec in WINGS.items() if spec is None}
 
 
 # Shapes and types in annotations are checked in tests only: as decorators they would break

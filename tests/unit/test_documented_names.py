@@ -8,9 +8,10 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
+from tests.wings import needs_all_wings
 
+from bertkit.base.wings import TEXT_TASKS
 from bertkit.cli.main import COMMANDS
-from bertkit.decoders.seq2seq.settings import KINDS
 from bertkit.tasks.table import TASKS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -91,7 +92,7 @@ def is_constant(name: str, code: str) -> bool:
 def is_command(words: list[str]) -> bool:
     of_packages = {"demo", "study", "next-word", "count", "<task>"}  # `count` is a test's own
     groups = {name.partition(" ")[0] for name in COMMANDS} | {"finetune"}
-    return words[0].startswith("--") or words[0] in {*groups, *TASKS, *KINDS, *of_packages}
+    return words[0].startswith("--") or words[0] in {*groups, *TASKS, *TEXT_TASKS, *of_packages}
 
 
 def find_problem(span: str) -> str | None:
@@ -124,6 +125,7 @@ def read_page(page: str) -> str:
     return FENCED.sub("", (ROOT / page).read_text("utf-8"))
 
 
+@needs_all_wings
 @pytest.mark.parametrize("page", PAGES)
 def test_what_a_page_names_exists(page):
     text = read_page(page)
@@ -149,6 +151,7 @@ def list_placed() -> list[tuple[str, tuple[str, ...]]]:
     return placed + limits
 
 
+@needs_all_wings
 @pytest.mark.parametrize(("name", "files"), list_placed())
 def test_a_name_is_in_its_file(name, files):
     paths = [

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from tests.wings import DELETED_WINGS
 
 import bertkit
 import bertkit_demo
 import bertkit_studies
 from bertkit.base.errors import MissingExtraError
-from bertkit.base.wings import has_wing, list_installed, load_object
+from bertkit.base.wings import list_installed, load_object
 from bertkit.checkpoints.formats import FORMATS
 from bertkit.cli.main import COMMANDS, build_app, list_commands, main
 from bertkit.data.tables.formats import FORMATS as FILE_FORMATS
@@ -87,8 +88,6 @@ PUBLIC_NAMES = [
     "view",
 ]
 INSTALLED_NAMES = sorted({*PUBLIC_NAMES} & {*bertkit.__all__})  # all, unless a wing is deleted
-WINGS = ("decoders", "interpret", "serving")
-DELETED_WINGS = {wing for wing in WINGS if not has_wing(f"bertkit.{wing}")}
 MAX_ROOMS = 18
 PACKAGES = (bertkit, bertkit_demo, bertkit_studies)
 IN_A_MODULE = ("BertkitError", "__version__")  # the page has the whole module of errors

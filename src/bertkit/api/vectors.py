@@ -280,7 +280,6 @@ class TaskColumns(Settings):
     context_column: str | None = None
     answers_column: str | None = None
     choices_column: str | None = None
-    summary_column: str | None = None
 
 
 class PredictCall(TaskColumns, PredictSettings, ClassifyAnswers, EngineSettings, Call):

@@ -21,8 +21,7 @@ from bertkit.base.settings import replace_surrogates
 from bertkit.data.problems import describe_unknown
 from bertkit.data.tables.decoder import check_standard_input
 from bertkit.reports.text import format_number
-from bertkit.tasks.metrics.shares import describe_share
-from bertkit.tasks.objectives.settings import METRIC_WORDS
+from bertkit.tasks.metrics.shares import METRIC_WORDS, describe_share
 
 if TYPE_CHECKING:
     from bertkit.checkpoints.bundled import Part

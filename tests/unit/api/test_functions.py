@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from tests.closeness import close
 from tests.unit.inference.small_task import save_classifier, save_tagger
+from tests.wings import needs
 
 import bertkit
 from bertkit.base.errors import BertkitError, InputError, SettingsError, StoppedError
@@ -340,6 +341,7 @@ def test_long_first_texts_and_lists_of_paths_are_read(model, tmp_path):
     assert shards.manifest.report.counts == {"one-sentence": 2}
 
 
+@needs("interpret")
 def test_a_view_is_short_in_a_terminal(model):
     view = bertkit.view("the cat saw a dog", model=model, importance=False)
     assert repr(view) == "AttentionView('small', '[CLS] the cat saw a dog [SEP]')"
@@ -390,7 +392,11 @@ def test_a_wrong_call_is_told(call, message):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: bertkit.generate("a"), "generate: missing a required.* argument: 'model'"),
+        pytest.param(
+            lambda: bertkit.generate("a"),
+            "generate: missing a required.* argument: 'model'",
+            marks=needs("decoders"),
+        ),
         (lambda: bertkit.finetune("classify"), "finetune: missing a required.* argument: 'train'"),
         (lambda: bertkit.next_sentence("a"), "next_sentence: missing a required.* 'second'"),
         (lambda: bertkit.fill_mask("a", "b"), "fill_mask: too many positional arguments"),
@@ -441,7 +447,11 @@ FRAME = pd.DataFrame({"text": ["the cat"]})
         (lambda model: bertkit.finetune([FRAME], train=ROWS), r"^there is no task \[ text 0 the"),
         (lambda model: bertkit.finetune("classify", train=None), "a list of rows, got None$"),
         (lambda model: bertkit.embed({"text": ["a"]}, model=model), "list of rows, got dict$"),
-        (lambda model: bertkit.view(FRAME, model=model), "^expected a text, got text 0 the cat"),
+        pytest.param(
+            lambda model: bertkit.view(FRAME, model=model),
+            "^expected a text, got text 0 the cat",
+            marks=needs("interpret"),
+        ),
     ],
 )
 def test_a_value_of_a_wrong_type_is_told_in_one_line(call, message, model, tmp_path):

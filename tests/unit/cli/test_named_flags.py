@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.wings import needs, needs_all_wings
 
 import bertkit
 from bertkit.cli.main import COMPLETION, build_app, list_commands, list_flags
@@ -65,6 +66,7 @@ def find_named(text: str, flags: dict[str, set[str]]) -> Iterator[tuple[str, set
                 break
 
 
+@needs_all_wings
 def test_each_flag_that_a_message_names_is_one_of_some_command(flags):
     known = OF_ALL.union(OF_OTHERS, *flags.values())
     wrong = [
@@ -88,6 +90,7 @@ def test_a_command_that_a_message_names_has_the_flags_behind_it(flags):
     assert wrong == []
 
 
+@needs("serving")
 def test_what_serve_shows_names_its_flags_or_the_command_that_has_them(flags):
     paths = [path for room in SERVED for path in (SOURCE / room).rglob("*.py")]
     wrong = [

@@ -8,6 +8,13 @@ from bertkit.reports.text import MetricCell, format_percent
 
 QUANTILE = 1.959963984540054  # of the normal distribution, for 95 %
 COUNT = "count"  # `mlm_count` says how many words `mlm_accuracy` is a share of
+# What objectives predict, by the beginning of the names of their metrics.
+METRIC_WORDS = {
+    "mlm": "masked",
+    "clm": "next-word",
+    "word": "next-word",
+    "nsp": "next-sentence",
+}
 # What the accuracies of pre-training are shares of.
 UNITS = {"mlm": "blank", "clm": "next word", "word": "next word", "nsp": "pair"}
 

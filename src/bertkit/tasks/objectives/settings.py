@@ -13,13 +13,6 @@ if TYPE_CHECKING:
     ObjectiveName: TypeAlias = str
 else:
     ObjectiveName = Literal[("bert", "mlm", *ADDED)]
-# What an objective predicts, by the beginning of the names of its metrics.
-METRIC_WORDS = {
-    "mlm": "masked",
-    "clm": "next-word",
-    "word": "next-word",
-    "nsp": "next-sentence",
-}
 
 
 class ObjectiveSettings(MaskingSettings):

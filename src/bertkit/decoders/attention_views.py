@@ -137,9 +137,9 @@ def collect_next(inputs: ViewInputs) -> dict[str, Any]:
     that of the whole text.
     """
     predicted = find_next(inputs)
-    vocabulary, places = inputs.inspected.tokenizer.vocabulary, range(len(predicted.ids))
-    own = predicted.log_probabilities[places, predicted.ids]
-    rows = list_words(choose_words(predicted, places, vocabulary, NUM_NEXT_WORDS))
+    vocabulary, positions = inputs.inspected.tokenizer.vocabulary, range(len(predicted.ids))
+    own = predicted.log_probabilities[positions, predicted.ids]
+    rows = list_words(choose_words(predicted, positions, vocabulary, NUM_NEXT_WORDS))
     return {
         "perplexity": round_digits(find_perplexity(-float(own.mean()))),
         "steps": [

@@ -45,12 +45,12 @@ def parse_heads(text: str, config: BertConfig) -> list[HeadName]:
     """Parse names such as "5.3,5.4"; duplicates are removed."""
     names = []
     for word in filter(None, (word.strip() for word in text.split(","))):
-        found = FORM.fullmatch(word)
-        if found is None:
+        match = FORM.fullmatch(word)
+        if match is None:
             raise SettingsError(
                 f"expected heads such as 5.3,5.4 (layer 5, heads 3 and 4), got {word!r:.40}"
             )
-        names.append(HeadName(int(found[1]), int(found[2])))
+        names.append(HeadName(int(match[1]), int(match[2])))
     if not names:
         raise SettingsError("name at least one head, such as 5.3 (layer 5, head 3)")
     return check_heads(names, config)

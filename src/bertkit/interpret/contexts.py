@@ -32,10 +32,10 @@ TOKENS_AT_A_TIME = 2048  # tokens of the masked copies of the text in one batch
 
 
 @dataclass(frozen=True)
-class PlaceWords:
+class PositionWords:
     """The masked-LM predictions for one position."""
 
-    place: int  # the token's position, from 0
+    position: int  # the token's position, from 0
     candidates: tuple[Candidate, ...]  # the most likely words first
     own_probability: float  # of the actual token
     own_rank: int  # of the actual token, those at least as likely; 1 is best
@@ -44,7 +44,7 @@ class PlaceWords:
 @torch.inference_mode()
 def read_words(
     inspected: InspectedModel, encoded: EncodedText, top_k: int = 10
-) -> list[PlaceWords]:
+) -> list[PositionWords]:
     """Predict the word at each position except [CLS] and [SEP], with all tokens visible.
 
     Args:
@@ -53,72 +53,72 @@ def read_words(
         top_k: the number of candidates for each position.
     """
     tokens = inspected.model.encoder(encoded.pack().to(find_device(inspected.model)))
-    places = [place for place, word in enumerate(encoded.words) if word >= 0]
-    return _predict(inspected, encoded, places, tokens[places], top_k)
+    positions = [position for position, word in enumerate(encoded.words) if word >= 0]
+    return _predict(inspected, encoded, positions, tokens[positions], top_k)
 
 
 @torch.inference_mode()
 def predict_words(
-    inspected: InspectedModel, encoded: EncodedText, places: Sequence[int], top_k: int = 10
-) -> list[PlaceWords]:
+    inspected: InspectedModel, encoded: EncodedText, positions: Sequence[int], top_k: int = 10
+) -> list[PositionWords]:
     """Predict the word at each position while that token alone is replaced by [MASK].
 
     Args:
         inspected: a model with a masked-LM head.
         encoded: the text.
-        places: the positions of the tokens to mask, from 0.
+        positions: the positions of the tokens to mask, from 0.
         top_k: the number of candidates for each position.
     """
-    found = []
-    with show_progress("words hidden one by one", len(places)) as progress:
+    predicted = []
+    with show_progress("words hidden one by one", len(positions)) as progress:
         size = max(1, TOKENS_AT_A_TIME // len(encoded.words))
-        for start in range(0, len(places), size):
-            chosen = places[start : start + size]
+        for start in range(0, len(positions), size):
+            chosen = positions[start : start + size]
             hidden = _hide(inspected, encoded, chosen)
-            found += _predict(inspected, encoded, chosen, hidden, top_k)
+            predicted += _predict(inspected, encoded, chosen, hidden, top_k)
             progress.advance(len(chosen))
-    return found
+    return predicted
 
 
 def _hide(
-    inspected: InspectedModel, encoded: EncodedText, places: Sequence[int]
-) -> Float[Tensor, "places hidden"]:
+    inspected: InspectedModel, encoded: EncodedText, positions: Sequence[int]
+) -> Float[Tensor, "positions hidden"]:
     """Return the hidden state of each position in a copy of the text with [MASK] there."""
     ids, length = encoded.encoding.ids, len(encoded.words)
     mask = [inspected.tokenizer.mask_id]
-    copies = [[*ids[:place], *mask, *ids[place + 1 :]] for place in places]
-    batch = PackedBatch.from_sequences(copies, [encoded.encoding.token_type_ids] * len(places))
+    copies = [[*ids[:position], *mask, *ids[position + 1 :]] for position in positions]
+    batch = PackedBatch.from_sequences(copies, [encoded.encoding.token_type_ids] * len(positions))
     tokens: Tensor = inspected.model.encoder(batch.to(find_device(inspected.model)))
-    return tokens[[copy * length + place for copy, place in enumerate(places)]]
+    return tokens[[copy * length + position for copy, position in enumerate(positions)]]
 
 
 def _predict(
     inspected: InspectedModel,
     encoded: EncodedText,
-    places: Sequence[int],
-    tokens: Float[Tensor, "places hidden"],
+    positions: Sequence[int],
+    tokens: Float[Tensor, "positions hidden"],
     top_k: int,
-) -> list[PlaceWords]:
+) -> list[PositionWords]:
     """Return the most likely words for some positions, given their hidden states."""
-    own = [encoded.encoding.ids[place] for place in places]
+    own = [encoded.encoding.ids[position] for position in positions]
     words = PredictedWords(find_words(inspected, tokens), tuple(own))
-    return choose_words(words, places, inspected.tokenizer.vocabulary, top_k)
+    return choose_words(words, positions, inspected.tokenizer.vocabulary, top_k)
 
 
 def choose_words(
-    words: PredictedWords, places: Sequence[int], vocabulary: Sequence[str], top_k: int
-) -> list[PlaceWords]:
+    words: PredictedWords, positions: Sequence[int], vocabulary: Sequence[str], top_k: int
+) -> list[PositionWords]:
     """Return the most likely words for some positions, given their log probabilities."""
     logarithms = words.log_probabilities
-    own = logarithms[range(len(places)), words.ids]
+    own = logarithms[range(len(positions)), words.ids]
     ranks = (logarithms >= own[:, None]).sum(dim=-1)
     best = logarithms.exp().topk(min(top_k, logarithms.shape[1]))
     candidates = [
         tuple(Candidate(vocabulary[id_], id_, share) for id_, share in zip(*row, strict=True))
         for row in zip(best.indices.tolist(), best.values.tolist(), strict=True)
     ]
-    rows = zip(places, candidates, own.exp().tolist(), ranks.tolist(), strict=True)
-    return [PlaceWords(*row) for row in rows]
+    rows = zip(positions, candidates, own.exp().tolist(), ranks.tolist(), strict=True)
+    return [PositionWords(*row) for row in rows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,11 +150,11 @@ class WordInContexts:
 
     word: str
     occurrences: tuple[Occurrence, ...]
-    vectors: Float[Tensor, "layers places hidden"]
+    vectors: Float[Tensor, "layers occurrences hidden"]
     different_words: Float[Tensor, " layers"]
 
     @cached_property
-    def cosines(self) -> Float[Tensor, "layers places places"]:
+    def cosines(self) -> Float[Tensor, "layers occurrences occurrences"]:
         """The cosine between the vectors of each pair of occurrences, from -1 to 1."""
         units = torch.nn.functional.normalize(self.vectors, dim=-1)
         return units @ units.mT
@@ -162,9 +162,9 @@ class WordInContexts:
     @cached_property
     def self_similarity(self) -> Float[Tensor, " layers"]:
         """The mean cosine between the vectors of two different occurrences."""
-        places = len(self.occurrences)
+        num_occurrences = len(self.occurrences)
         both_ways = self.cosines.sum(dim=(1, 2)) - self.cosines.diagonal(dim1=1, dim2=2).sum(dim=1)
-        mean: Tensor = both_ways / (places * (places - 1))
+        mean: Tensor = both_ways / (num_occurrences * (num_occurrences - 1))
         return mean
 
     @cached_property
@@ -193,13 +193,13 @@ def compare_contexts(inspected: InspectedModel, word: str, texts: Sequence[str])
     vectors, others = [], []
     for number, text in enumerate(texts, start=1):
         encoded = inspected.read(text)
-        places = find_word(encoded, ids)
-        if not places:
+        spans = find_word(encoded, ids)
+        if not spans:
             raise InputError(f"the word {word!r:.40} isn't in text {number} ({text!r:.60})")
         observed = inspected.observe(encoded)
-        vectors += [_average(observed, place) for place in places]
-        others.append(_other_tokens(observed, places))
-        occurrences += [Occurrence(encoded, place) for place in places]
+        vectors += [_average(observed, span) for span in spans]
+        others.append(_other_tokens(observed, spans))
+        occurrences += [Occurrence(encoded, span) for span in spans]
     if len(occurrences) < 2:
         raise InputError(f"the word {word!r:.40} must be in two places or more to be compared")
     return WordInContexts(
@@ -212,13 +212,13 @@ def find_word(encoded: EncodedText, ids: Sequence[int]) -> list[range]:
 
     The first piece begins a word.
     """
-    found = []
+    spans = []
     for start in range(1, len(encoded.words) - len(ids)):
         stop = start + len(ids)
         ends = encoded.words[stop] != encoded.words[stop - 1]
         if ends and encoded.encoding.ids[start:stop] == list(ids):
-            found.append(range(start, stop))
-    return found
+            spans.append(range(start, stop))
+    return spans
 
 
 def compare_different(
@@ -262,17 +262,17 @@ def _read_word(word: str, tokenizer: Tokenizer) -> list[int]:
     return ids
 
 
-def _average(observed: Observation, place: range) -> Float[Tensor, "layers hidden"]:
+def _average(observed: Observation, span: range) -> Float[Tensor, "layers hidden"]:
     """Return a word's vector at every layer: the mean over its pieces."""
-    tokens = slice(place.start, place.stop)
+    tokens = slice(span.start, span.stop)
     return torch.stack([state[tokens].mean(dim=0) for state in observed.states]).float().cpu()
 
 
 def _other_tokens(
-    observed: Observation, places: Sequence[range]
+    observed: Observation, spans: Sequence[range]
 ) -> tuple[Int[Tensor, " tokens"], Float[Tensor, "layers tokens hidden"]]:
     """Return ids and vectors of the tokens that are neither special nor part of the word."""
-    encoded, left_out = observed.encoded, {token for place in places for token in place}
+    encoded, left_out = observed.encoded, {token for span in spans for token in span}
     kept = [
         token for token, word in enumerate(encoded.words) if word >= 0 and token not in left_out
     ]

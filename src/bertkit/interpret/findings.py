@@ -102,7 +102,9 @@ def _find_nearest(inputs: ViewInputs, start: Start, data: Data) -> str | None:
     """State which token is nearest to that of the page after the last layer."""
     tokens, nearest = inputs.observation.encoded.tokens, data["nearest"][-1]
     pairs = [
-        (one, *found[0]) for one, found in enumerate(nearest) if found and one in data["words"]
+        (token, *neighbors[0])
+        for token, neighbors in enumerate(nearest)
+        if neighbors and token in data["words"]
     ]
     if not pairs:
         return None

@@ -43,7 +43,7 @@ class HeadPrediction:
 
     question: str  # a readable description of the decision
     about: tuple[str, ...]  # what each decision is about
-    places: tuple[int | None, ...]  # token positions, from 0; None for the whole text
+    positions: tuple[int | None, ...]  # token positions, from 0; None for the whole text
     choices: Sequence[str]  # their names
     log_probabilities: Float[Tensor, "decisions choices"]
     predicted: Int[Tensor, " decisions"]  # indices of `choices`
@@ -102,18 +102,18 @@ class HeadReader:
     def _predict_words(self, offset: int) -> HeadPrediction:
         """Predict the words that stand so many tokens after others; 0 is at each token itself."""
         ids, mask_id = self.encoded.encoding.ids, self.inspected.tokenizer.mask_id
-        places: Sequence[int]
+        positions: Sequence[int]
         if offset:
-            places, question = range(len(ids) - offset), "the word after each token"
-        elif places := [place for place, id_ in enumerate(ids) if id_ == mask_id]:
+            positions, question = range(len(ids) - offset), "the word after each token"
+        elif positions := [position for position, id_ in enumerate(ids) if id_ == mask_id]:
             question = f"the word at each {MASK}"
         else:
-            places = [place for place, word in enumerate(self.encoded.words) if word >= 0]
+            positions = [position for position, word in enumerate(self.encoded.words) if word >= 0]
             question = "the word at each position"
-        about = tuple(self.encoded.tokens[place] for place in places)
-        logarithms = find_words(self.inspected, self.states[-1][places])
+        about = tuple(self.encoded.tokens[position] for position in positions)
+        logarithms = find_words(self.inspected, self.states[-1][positions])
         choices = self.inspected.tokenizer.vocabulary
-        return _choose_likeliest(question, about, tuple(places), choices, logarithms)
+        return _choose_likeliest(question, about, tuple(positions), choices, logarithms)
 
     def _predict_pair(self, model: PairScoringBert) -> HeadPrediction:
         tokens = self.states[-1]
@@ -132,7 +132,7 @@ class HeadReader:
         return HeadPrediction(
             question="the labels",
             about=task.labels,
-            places=(None,) * len(task.labels),
+            positions=(None,) * len(task.labels),
             choices=NO_YES,
             log_probabilities=logarithms,
             predicted=(logarithms.detach()[:, 1].exp() >= threshold).long(),
@@ -148,7 +148,7 @@ class HeadReader:
     def predict_tags(self, task: Task[Any, Any], scores: Scores) -> HeadPrediction:
         """Predict the tag of each word from its first piece."""
         pairs = enumerate(pairwise((-1, *self.encoded.words)))
-        firsts = [place for place, (last, word) in pairs if word not in (-1, last)]
+        firsts = [position for position, (last, word) in pairs if word not in (-1, last)]
         logarithms = scores[firsts].log_softmax(dim=-1)
         about, question = tuple(map(self._find_word, firsts)), "the tag of each word"
         return _choose_likeliest(question, about, tuple(firsts), task.labels, logarithms)
@@ -156,7 +156,7 @@ class HeadReader:
     def _find_word(self, first: int) -> str:
         """Return the text of the word whose first piece is at position `first`."""
         words, encoding = self.encoded.words, self.encoded.encoding
-        pieces = [place for place, word in enumerate(words) if word == words[first]]
+        pieces = [position for position, word in enumerate(words) if word == words[first]]
         text = self.encoded.pair if encoding.token_type_ids[first] else self.encoded.text
         return (text or "")[encoding.offsets[first][0] : encoding.offsets[pieces[-1]][1]]
 
@@ -173,14 +173,14 @@ class HeadReader:
         example = AnswerExample(encoded.text, encoded.pair)
         found = task.decode(example, Encoded((), alignment=windows), logits)
         tokens = None if found.start is None else find_tokens(offsets, (found.start, found.stop))
-        places = (0, 0) if tokens is None else tuple(token + num_before for token in tokens)
+        positions = (0, 0) if tokens is None else tuple(token + num_before for token in tokens)
         return HeadPrediction(
             question="the start and the end of the answer",
             about=("start", "end"),
-            places=places,
+            positions=positions,
             choices=encoded.tokens,
             log_probabilities=scores.log_softmax(dim=0).T,
-            predicted=torch.tensor(places, device=scores.device),
+            predicted=torch.tensor(positions, device=scores.device),
             answer=found.text or NO_ANSWER,
         )
 
@@ -188,12 +188,12 @@ class HeadReader:
 def _choose_likeliest(
     question: str,
     about: tuple[str, ...],
-    places: tuple[int | None, ...],
+    positions: tuple[int | None, ...],
     choices: Sequence[str],
     logarithms: Float[Tensor, "decisions choices"],
 ) -> HeadPrediction:
     predicted = logarithms.detach().argmax(dim=-1)
-    return HeadPrediction(question, about, places, choices, logarithms, predicted)
+    return HeadPrediction(question, about, positions, choices, logarithms, predicted)
 
 
 BY_TASK: dict[str, Callable[[HeadReader, Task[Any, Any], Scores], HeadPrediction | None]]
@@ -304,7 +304,7 @@ def _prediction_to_json(
     best = shares.topk(min(TOP_CHOICES, shares.shape[1]))
     rows = zip(
         prediction.about,
-        prediction.places,
+        prediction.positions,
         prediction.predicted.tolist(),
         prediction.probabilities_of(prediction.predicted).tolist(),
         prediction.probabilities_of((before or prediction).predicted).tolist(),
@@ -314,7 +314,7 @@ def _prediction_to_json(
     decisions = [
         {
             "about": about,
-            "token": place,
+            "token": position,
             "said": prediction.choices[predicted],
             "probability": round_digits(probability),
             "kept": round_digits(kept),  # probability of the earlier prediction
@@ -323,7 +323,7 @@ def _prediction_to_json(
                 for choice, share in zip(*likeliest, strict=True)
             ],
         }
-        for about, place, predicted, probability, kept, likeliest in rows
+        for about, position, predicted, probability, kept, likeliest in rows
     ]
     return {"question": prediction.question, "answer": prediction.answer, "decisions": decisions}
 

@@ -36,7 +36,7 @@ def _same_word(tokens: Sequence[str], attended: Sequence[str]) -> Bool[Tensor, "
     numbers = {token: number for number, token in enumerate(dict.fromkeys([*tokens, *attended]))}
     numbers |= {CLS: -1, SEP: -1}
     rows, columns = (
-        torch.tensor([numbers[token] for token in each]) for each in (tokens, attended)
+        torch.tensor([numbers[token] for token in text]) for text in (tokens, attended)
     )
     return (rows[:, None] == columns) & (columns >= 0)
 
@@ -125,10 +125,10 @@ def _mean_share(
     weights: Float[Tensor, "heads length attended"], target: Bool[Tensor, "length attended"]
 ) -> Float[Tensor, " heads"]:
     """Return the mean attention to `target`, over the rows that have a target."""
-    has_place = target.any(dim=1)
-    if not has_place.any():
+    has_target = target.any(dim=1)
+    if not has_target.any():
         return weights.new_zeros(len(weights))
-    return (weights * target).sum(dim=-1)[:, has_place].mean(dim=-1)
+    return (weights * target).sum(dim=-1)[:, has_target].mean(dim=-1)
 
 
 def _describe(shares: dict[str, float], entropy: float, broad: float) -> HeadPattern:

@@ -92,10 +92,10 @@ def _wrap(name: str, source: str) -> str:
     return f"modules[{json.dumps(name)}] = (() => {{\n{body}\nreturn {{ {exported} }};\n}})();"
 
 
-def _take_imports(found: re.Match[str]) -> str:
+def _take_imports(match: re.Match[str]) -> str:
     """Return the statement that replaces an import; the number of lines stays the same."""
-    names = found[1].replace(" as ", ": ")
-    return f"const {{{names}}} = modules[{json.dumps(found[2])}];"
+    names = match[1].replace(" as ", ": ")
+    return f"const {{{names}}} = modules[{json.dumps(match[2])}];"
 
 
 ARRAY_NAME = re.compile(r"[a-z][a-z0-9-]{0,63}", re.ASCII)

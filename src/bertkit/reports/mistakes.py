@@ -117,7 +117,7 @@ class Mistakes:
 
 
 def _make_piece(text: str, stop: int, highlights: Sequence[Highlight]) -> Piece:
-    kinds = [kind for kind in ("true", "predicted") if kind in {each.kind for each in highlights}]
-    ended = [each for each in highlights if each.stop == stop]
-    words = sorted((f"{each.kind} {each.label}".strip() for each in ended), reverse=True)
+    kinds = [kind for kind in ("true", "predicted") if kind in {mark.kind for mark in highlights}]
+    ended = [mark for mark in highlights if mark.stop == stop]
+    words = sorted((f"{mark.kind} {mark.label}".strip() for mark in ended), reverse=True)
     return Piece(text, " ".join(kinds), ", ".join(words))

@@ -67,7 +67,7 @@ class Tabular:
 
     def as_row(self) -> Row:
         """Return its row: fields that are a text, a number or a truth value."""
-        values = {one.name: getattr(self, one.name) for one in fields(cast("Any", self))}
+        values = {field.name: getattr(self, field.name) for field in fields(cast("Any", self))}
         return keep_plain(values)
 
     def as_rows(self) -> Sequence[Row]:
@@ -83,8 +83,8 @@ class ResultList(list[Result]):
 
     def _repr_html_(self) -> str:
         rows: list[Row] = []
-        for number, one in enumerate(self[:MAX_ROWS]):
-            parts = one if isinstance(one, list) else [one]
+        for number, result in enumerate(self[:MAX_ROWS]):
+            parts = result if isinstance(result, list) else [result]
             rows += [{"": number, **_make_row(part)} for part in parts]
         return show_rows(rows, len(self[MAX_ROWS:]))
 

@@ -128,7 +128,7 @@ def encoded(inspected):
 @torch.inference_mode()
 def test_words_as_read_are_the_scores_of_the_model(inspected, encoded):
     found = read_words(inspected, encoded, top_k=3)
-    assert [words.place for words in found] == PLACES
+    assert [words.position for words in found] == PLACES
     tokens = inspected.model.encoder(encoded.pack())[PLACES]
     shares = inspected.model.score_words(tokens).softmax(dim=-1)
     for words, share in zip(found, shares, strict=True):
@@ -137,7 +137,7 @@ def test_words_as_read_are_the_scores_of_the_model(inspected, encoded):
         assert [one.probability for one in words.candidates] == close(
             best.values.tolist(), "float32"
         )
-        own = share[encoded.encoding.ids[words.place]]
+        own = share[encoded.encoding.ids[words.position]]
         assert words.own_probability == close(float(own), "float32")
         assert words.own_rank == int((share > own).sum()) + 1
 
@@ -157,7 +157,7 @@ def test_batches_change_nothing(inspected, encoded, monkeypatch, size):
     whole = predict_words(inspected, encoded, PLACES)
     monkeypatch.setattr(module, "TOKENS_AT_A_TIME", size)
     split = predict_words(inspected, encoded, PLACES)
-    assert [words.place for words in split] == PLACES
+    assert [words.position for words in split] == PLACES
     for one, other in zip(whole, split, strict=True):
         assert [each.token_id for each in one.candidates] == [
             each.token_id for each in other.candidates

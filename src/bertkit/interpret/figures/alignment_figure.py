@@ -78,10 +78,6 @@ class AlignmentFigure(WritablePicture):
         )
         return " ".join([*words, *(f"{self._say(*pair)}." for pair in strongest)])
 
-    def legend(self) -> list[tuple[str, str]]:
-        """Return no entries: the cells show their weights."""
-        return []
-
     def tabulate(self) -> tuple[list[str], list[list[Cell]]]:
         """Return a table of the largest weights, one row per target token."""
         rows: list[list[Cell]] = [

@@ -198,7 +198,7 @@ def check_weights(weights: Sequence[Sequence[float]], num_rows: int, num_columns
 def name_largest(weights: Sequence[float], tokens: Sequence[str]) -> str:
     """Name the tokens with the largest weights, with percentages."""
     best = heapq.nlargest(NUM_NAMED, range(len(weights)), key=weights.__getitem__)
-    return ", ".join(f"{shorten(tokens[each])} {format_percent(weights[each])}" for each in best)
+    return ", ".join(f"{shorten(tokens[index])} {format_percent(weights[index])}" for index in best)
 
 
 def describe_link(query: str, key: str, weight: float) -> str:

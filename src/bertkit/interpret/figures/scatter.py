@@ -68,10 +68,6 @@ class Scatter(WritablePicture):
         """Return a description in words, for screen readers."""
         return f"{pluralize(len(self.points), 'point')} on a plane that shows {self.unit}."
 
-    def legend(self) -> list[tuple[str, str]]:
-        """Return no entries: the points are labeled."""
-        return []
-
     def tabulate(self) -> tuple[list[str], list[list[Cell]]]:
         """Return the names and the coordinates as a table."""
         rows: list[list[Cell]] = [

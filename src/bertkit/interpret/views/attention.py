@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from bertkit.interpret.ablation import ablate
-from bertkit.interpret.contexts import PlaceWords, predict_words, read_words
+from bertkit.interpret.contexts import PositionWords, predict_words, read_words
 from bertkit.interpret.head_predictions import round_digits
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.patterns import BROAD_SHARE, MIN_SHARE
@@ -190,15 +190,15 @@ def collect_words(inputs: ViewInputs) -> dict[str, Any]:
     inspected, encoded = inputs.inspected, inputs.observation.encoded
     assert isinstance(inspected, InspectedModel)  # `supports` excludes other models
     mask_id = inspected.tokenizer.mask_id
-    masks = {place for place, id_ in enumerate(encoded.encoding.ids) if id_ == mask_id}
+    masks = {position for position, id_ in enumerate(encoded.encoding.ids) if id_ == mask_id}
     with ablate(inspected.model, inputs.observation.without):
         read = read_words(inspected, encoded, NUM_SIMILAR_WORDS)
         hidden = None
         if len(encoded.words) <= MAX_GUESSED_TOKENS:
-            covered = [words for words in read if words.place in masks]
-            places = [words.place for words in read if words.place not in masks]
-            guessed = predict_words(inspected, encoded, places, NUM_SIMILAR_WORDS)
-            hidden = sorted(covered + guessed, key=lambda words: words.place)
+            covered = [words for words in read if words.position in masks]
+            positions = [words.position for words in read if words.position not in masks]
+            guessed = predict_words(inspected, encoded, positions, NUM_SIMILAR_WORDS)
+            hidden = sorted(covered + guessed, key=lambda words: words.position)
     return {
         "masks": sorted(masks),
         "read": list_words(read),
@@ -207,15 +207,15 @@ def collect_words(inputs: ViewInputs) -> dict[str, Any]:
     }
 
 
-def list_words(places: Sequence[PlaceWords]) -> list[dict[str, Any]]:
+def list_words(positions: Sequence[PositionWords]) -> list[dict[str, Any]]:
     """Convert predictions to data."""
     return [
         {
-            "token": words.place,
+            "token": words.position,
             "words": [[one.token, round_digits(one.probability)] for one in words.candidates],
             "own": [round_digits(words.own_probability), words.own_rank],
         }
-        for words in places
+        for words in positions
     ]
 
 

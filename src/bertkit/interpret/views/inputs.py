@@ -116,10 +116,10 @@ def _pack(part: Float[Tensor, "rows columns"], limit: float | None = None) -> di
 def _collect_swap(inputs: ViewInputs, inspected: InspectedModel) -> dict[str, Any] | None:
     """Return what swapping two words changes, with and without position embeddings."""
     encoded = inputs.observation.encoded
-    places = find_swap(encoded)
-    if places is None or not inputs.observation.allowed.all():
+    positions = find_swap(encoded)
+    if positions is None or not inputs.observation.allowed.all():
         return None
-    first, second = places
+    first, second = positions
     order = list(range(len(encoded.tokens)))
     order[first], order[second] = second, first
     with ablate(inspected.model, inputs.observation.without):
@@ -130,23 +130,23 @@ def _collect_swap(inputs: ViewInputs, inspected: InspectedModel) -> dict[str, An
             ]
             for has_positions in (True, False)
         }
-    words = [encoded.tokens[place] for place in places]
+    words = [encoded.tokens[position] for position in positions]
     measures = {
-        f"“{words[0]}”, the input of layer 1": lambda run, place: run[0][place],
-        f"“{words[0]}”, after the last layer": lambda run, place: run[-1][place],
+        f"“{words[0]}”, the input of layer 1": lambda run, position: run[0][position],
+        f"“{words[0]}”, after the last layer": lambda run, position: run[-1][position],
         "the mean of all tokens, after the last layer": lambda run, _: run[-1].mean(dim=0),
     }
     rows = [
-        [name, *(_compare(runs[kind], places, measure) for kind in (True, False))]
+        [name, *(_compare(runs[kind], positions, measure) for kind in (True, False))]
         for name, measure in measures.items()
     ]
-    return {"words": words, "text": _swap_text(encoded, places), "rows": rows}
+    return {"words": words, "text": _swap_text(encoded, positions), "rows": rows}
 
 
-def _swap_text(encoded: EncodedText, places: tuple[int, int]) -> str:
+def _swap_text(encoded: EncodedText, positions: tuple[int, int]) -> str:
     """Return the first text with two words swapped."""
     text, offsets = encoded.text, encoded.encoding.offsets
-    (start, stop), (begin, end) = (offsets[place] for place in places)
+    (start, stop), (begin, end) = (offsets[position] for position in positions)
     return text[:start] + text[begin:end] + text[stop:begin] + text[start:stop] + text[end:]
 
 
@@ -158,20 +158,20 @@ def find_swap(encoded: EncodedText) -> tuple[int, int] | None:
     """
     counts, words = Counter(encoded.tokens), Counter(encoded.words)
     rows = zip(encoded.tokens, encoded.words, encoded.encoding.token_type_ids, strict=True)
-    places = [
-        place
-        for place, (token, word, segment) in enumerate(rows)
+    positions = [
+        position
+        for position, (token, word, segment) in enumerate(rows)
         if word >= 0 and segment == 0 and counts[token] == words[word] == 1
         if len(token) > 1 and token.isalpha()
     ]
-    if len(places) < 2:
+    if len(positions) < 2:
         return None
-    before = [encoded.tokens[place - 1] for place in places]
-    for place, word in zip(places, before, strict=True):
-        last = places[len(before) - 1 - before[::-1].index(word)]
-        if last > place:
-            return place, last
-    return places[0], places[-1]
+    before = [encoded.tokens[position - 1] for position in positions]
+    for position, word in zip(positions, before, strict=True):
+        last = positions[len(before) - 1 - before[::-1].index(word)]
+        if last > position:
+            return position, last
+    return positions[0], positions[-1]
 
 
 def _reorder(batch: PackedBatch, order: Iterable[int]) -> PackedBatch:
@@ -191,9 +191,9 @@ def _run(inspected: InspectedModel, batch: PackedBatch) -> list[Float[Tensor, "l
     ]
 
 
-def _compare(runs: list[list[Tensor]], places: tuple[int, int], measure: Any) -> float:
+def _compare(runs: list[list[Tensor]], positions: tuple[int, int], measure: Any) -> float:
     """Return the cosine between a vector before the swap and the same word's after it."""
-    before, after = measure(runs[0], places[0]), measure(runs[1], places[1])
+    before, after = measure(runs[0], positions[0]), measure(runs[1], positions[1])
     return round_digits(float(cosine_similarity(before, after, dim=0)))
 
 
@@ -202,8 +202,8 @@ def summarize_inputs(collected: dict[str, Any]) -> list[str]:
     lines = ["length of embeddings     token  position  segment"]
     rows = collected["lengths"][:NUM_LISTED]
     lines += [
-        f"{place:3} {segment} {token:16} {lengths[0]:8.3f} {lengths[1]:9.3f} {lengths[2]:8.3f}"
-        for place, (token, segment, lengths) in enumerate(rows, start=1)
+        f"{position:3} {segment} {token:16} {lengths[0]:8.3f} {lengths[1]:9.3f} {lengths[2]:8.3f}"
+        for position, (token, segment, lengths) in enumerate(rows, start=1)
     ]
     for name in ("learned", "sines"):
         pairs = collected["positions"][name]["byDistance"]
@@ -215,12 +215,12 @@ def summarize_inputs(collected: dict[str, Any]) -> list[str]:
 def _summarize_swap(swap: dict[str, Any] | None) -> list[str]:
     if swap is None:
         return []
-    first, second = swap["words"]
     rows = [["cosine before and after", "with positions", "without positions"]]
     rows += [[name, *(f"{cosine:.3f}" for cosine in cosines)] for name, *cosines in swap["rows"]]
     width = max(len(row[0]) for row in rows)
-    table = [f"{name:{width}}  {one:>14}  {other:>17}" for name, one, other in rows]
-    return [f"“{first}” and “{second}” swapped: {swap['text']}", *table]
+    table = [f"{name:{width}}  {first:>14}  {second:>17}" for name, first, second in rows]
+    title = "“{}” and “{}” swapped".format(*swap["words"])
+    return [f"{title}: {swap['text']}", *table]
 
 
 INPUTS = View(

@@ -9,6 +9,7 @@ from itertools import product
 from xml.etree import ElementTree as ET
 
 from bertkit.base.errors import InputError
+from bertkit.reports.figures.picture import WritablePicture
 from bertkit.reports.figures.svg import add_box, add_group, add_text, new_drawing, serialize, turn
 from bertkit.reports.text import Cell, count_columns, format_percent, show
 
@@ -31,7 +32,7 @@ class Confusion:
 
 
 @dataclass(frozen=True)
-class ConfusionMatrix:
+class ConfusionMatrix(WritablePicture):
     """Counts of examples by true and predicted label."""
 
     title: str
@@ -80,10 +81,6 @@ class ConfusionMatrix:
             words += f" {_say(confusion)}."
         return words
 
-    def legend(self) -> list[tuple[str, str]]:
-        """Return no entries: the counts in the cells explain the shades."""
-        return []
-
     def tabulate(self) -> tuple[list[str], list[list[Cell]]]:
         """Return a table of the counts, or of the most confused pairs if there are many labels."""
         if len(self.names) <= MAX_LABELS:
@@ -94,8 +91,8 @@ class ConfusionMatrix:
             ]
             return ["true ↓ predicted →", *names], table
         rows: list[list[Cell]] = [
-            [show(each.true), show(each.predicted), each.count, format_percent(each.share)]
-            for each in most_confused(self.counts, self.names, MAX_PAIRS)
+            [show(pair.true), show(pair.predicted), pair.count, format_percent(pair.share)]
+            for pair in most_confused(self.counts, self.names, MAX_PAIRS)
         ]
         return ["True", "Wrongly predicted", "Examples", "Share of the true label's"], rows
 

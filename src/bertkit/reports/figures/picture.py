@@ -111,6 +111,10 @@ SVG_DOTS_PER_INCH = 96
 class WritablePicture:
     """A picture that writes itself to a file, and that notebooks display."""
 
+    def legend(self) -> list[tuple[str, str]]:
+        """Return the entries of a legend, none where the drawing explains itself."""
+        return []
+
     def write(self: Picture, path: str | Path) -> FileRecord:
         """Write the figure as SVG or PNG, chosen by the file extension."""
         return write_picture(Path(path), self)

@@ -78,11 +78,11 @@ class ReliabilityDiagram:
         """Return a description in words, for screen readers."""
         parts = []
         for curve in self.curves:
-            filled = [each for each in curve.bins if each.is_drawable]
+            filled = [bin_ for bin_ in curve.bins if bin_.is_drawable]
             if filled:
-                most = max(filled, key=lambda each: each.count)
+                most = max(filled, key=lambda bin_: bin_.count)
                 parts.append(
-                    f"{shorten(curve.name)}: of {sum(each.count for each in filled):,} examples"
+                    f"{shorten(curve.name)}: of {sum(bin_.count for bin_ in filled):,} examples"
                     f" {most.count:,} in one bin, with a mean confidence of"
                     f" {format_percent(most.confidence)} and an accuracy of"
                     f" {format_percent(most.accuracy)}"
@@ -101,20 +101,20 @@ class ReliabilityDiagram:
         rows: list[list[Cell]] = []
         for curve in self.curves:
             name = shorten(curve.name)
-            for index, each in enumerate(curve.bins):
-                if each.is_drawable:
+            for index, bin_ in enumerate(curve.bins):
+                if bin_.is_drawable:
                     low, high = index / len(curve.bins), (index + 1) / len(curve.bins)
                     bounds = f"{100 * low:.0f}–{format_percent(high, 0)}"
                     shares = (
-                        MetricCell(each.confidence, is_share=True),
-                        MetricCell(each.accuracy, is_share=True),
+                        MetricCell(bin_.confidence, is_share=True),
+                        MetricCell(bin_.accuracy, is_share=True),
                     )
-                    rows.append([name, bounds, *shares, each.count])
+                    rows.append([name, bounds, *shares, bin_.count])
         return ["Curve", "Bin", "Mean confidence", "Accuracy", "Examples"], rows
 
     def _add_counts(self, svg: ET.Element) -> None:
         """Draw bars for the numbers of examples; the bars of one bin are side by side."""
-        most = max((each.count for curve in self.curves for each in curve.bins), default=0)
+        most = max((bin_.count for curve in self.curves for bin_ in curve.bins), default=0)
         bottom = STRIP_TOP + STRIP_HEIGHT
         add_line(add_group(svg, "grid"), LEFT, bottom, LEFT + SIDE, bottom)
         if not most:
@@ -128,26 +128,26 @@ class ReliabilityDiagram:
             bin_width = SIDE / max(1, len(curve.bins))
             gap = min(2, bin_width / 10)
             width = (bin_width - gap) / len(self.curves)
-            for place, each in enumerate(curve.bins):
-                if each.count:
-                    height = STRIP_HEIGHT * each.count / most
+            for place, bin_ in enumerate(curve.bins):
+                if bin_.count:
+                    height = STRIP_HEIGHT * bin_.count / most
                     x = LEFT + place * bin_width + gap / 2 + index * width
                     box = add_box(group, x, bottom - height, width, height)
                     ET.SubElement(
                         box, "title"
-                    ).text = f"{shorten(curve.name)}: {pluralize(each.count, 'example')}"
+                    ).text = f"{shorten(curve.name)}: {pluralize(bin_.count, 'example')}"
 
 
 def _add_curve(group: ET.Element, curve: ReliabilityCurve, across: Axis, upwards: Axis) -> None:
-    filled = [each for each in curve.bins if each.is_drawable]
-    places = [(across.place(each.confidence), upwards.place(each.accuracy)) for each in filled]
+    filled = [bin_ for bin_ in curve.bins if bin_.is_drawable]
+    places = [(across.place(bin_.confidence), upwards.place(bin_.accuracy)) for bin_ in filled]
     if len(places) > 1:
         ET.SubElement(group, "polyline", {"points": " ".join(f"{x},{y}" for x, y in places)})
     name = shorten(curve.name)
-    for (x, y), each in zip(places, filled, strict=True):
+    for (x, y), bin_ in zip(places, filled, strict=True):
         circle = ET.SubElement(group, "circle", {"cx": str(x), "cy": str(y), "r": "3"})
         ET.SubElement(circle, "title").text = (
-            f"{name}: {format_percent(each.accuracy)} accuracy at a confidence of"
-            f" {format_percent(each.confidence)},"
-            f" {pluralize(each.count, 'example')}"
+            f"{name}: {format_percent(bin_.accuracy)} accuracy at a confidence of"
+            f" {format_percent(bin_.confidence)},"
+            f" {pluralize(bin_.count, 'example')}"
         )

@@ -143,12 +143,12 @@ async def send_words(
 ) -> AsyncIterator[Any]:
     """Yield an event for each word, and perhaps an error; others are computed between words."""
     try:
-        while found[0] is not None and call.work is not None:
+        while found[0] is not None and call.request is not None:
             for event in form.list_events(found[0]):
                 yield event
             if form.text.is_stopped:
                 break
-            found = await call.resume(call.work)
+            found = await call.resume(call.request)
         for event in form.list_events(None):
             yield event
         call.failure = ""
@@ -243,7 +243,7 @@ async def complete(call: RequestContext, body: CompletionsBody) -> Completions |
     ]
     choices = [replace(one, index=index) for index, one in enumerate(choices)]
     num_written = sum(answer.num_tokens for one in found for answer in one.answers)
-    num_read = call.work.num_tokens if call.work else 0
+    num_read = call.request.num_tokens if call.request else 0
     usage = CompletionUsage(num_read, num_read + num_written, num_written)
     return Completions(call.identity, "text_completion", created, call.model, choices, usage)
 

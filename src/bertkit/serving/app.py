@@ -133,7 +133,7 @@ class Responder:
                 self._note(call, LEFT if call.failure == DROPPED else 200)
 
     async def respond(self, request: Request, call: RequestContext) -> Response:
-        """Return the answer to a request, whatever comes of it."""
+        """Return a response; never raises."""
         try:
             if self.service.is_stopping and not self.endpoint.is_open:
                 raise Reason.LOADING.error("the server is stopping")

@@ -44,7 +44,7 @@ class Connection(HttpToolsProtocol):
     _unsent, _unsent_since = 0, 0.0
 
     def connection_made(self, transport: Any) -> None:
-        """Refuse a connection too many."""
+        """Refuse connections over the limit."""
         super().connection_made(transport)
         super().on_message_begin()  # what is refused before has a scope, too
         self.head_since = self.loop.time()

@@ -14,7 +14,7 @@ from prometheus_client import (
     generate_latest,
 )
 
-from bertkit.serving.sharing.work import Work
+from bertkit.serving.sharing.request import ModelRequest
 
 SECONDS = [1e-4 * 2**power for power in range(18)]  # 0.1 ms to 13 s
 SIZES = [2**power for power in range(13)]
@@ -65,13 +65,13 @@ class ServerMetrics:
         else:
             self.successes.labels(model, route).inc()
 
-    def note_work(self, model: str, work: Work, seconds: float) -> None:
+    def note_answer(self, model: str, request: ModelRequest, seconds: float) -> None:
         """Measure a request that a model has answered."""
         self.duration.labels(model).observe(seconds)
-        self.queue_duration.labels(model).observe(work.begun - work.queued)
-        self.inference_duration.labels(model).observe(work.ended - work.begun)
-        self.input_length.labels(model).observe(work.num_tokens)
-        self.unknown_tokens.labels(model).inc(work.num_unknown)
+        self.queue_duration.labels(model).observe(request.begun - request.queued)
+        self.inference_duration.labels(model).observe(request.ended - request.begun)
+        self.input_length.labels(model).observe(request.num_tokens)
+        self.unknown_tokens.labels(model).inc(request.num_unknown)
 
     def write(self, *, is_open: bool = False) -> bytes:
         """Return all metrics as text, counters without the `_total` of Prometheus's client.

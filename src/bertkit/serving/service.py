@@ -17,7 +17,7 @@ from bertkit.serving.models import ReadyModel, ServedModel
 from bertkit.serving.searcher import Searcher
 from bertkit.serving.settings import ServeSettings
 from bertkit.serving.sharing.errors import FailedError
-from bertkit.serving.sharing.work import MOST_TOKENS, Work, WritingOptions, find_texts
+from bertkit.serving.sharing.request import MOST_TOKENS, ModelRequest, WritingOptions, find_texts
 
 logger = logging.getLogger(__name__)
 
@@ -120,7 +120,7 @@ class Service:
             self._tried_at[model.name] = time.monotonic()
             loaded = await asyncio.to_thread(load)
         model.start(loaded, partial(self.metrics.note_batch, model.name))
-        self.metrics.queue.labels(model.name).set_function(lambda: model.worker.num_works)
+        self.metrics.queue.labels(model.name).set_function(lambda: model.worker.num_requests)
 
     def find(self, name: str | None, *tasks: str) -> ServedModel:
         """Return the model of a name, or the first, that does one of some tasks, or any.
@@ -150,7 +150,7 @@ class RequestContext:
         accepted: the media types that the client accepts.
         route: the path's template, for metrics.
         model: the name of the model that it asked, or empty.
-        work: what it asked of a model last; None if it didn't.
+        request: what it asked of a model last; None if it didn't.
         num_bytes: of its body, as far as it was read, and of its answer until that is sent.
         failure: the kind of an error that it was answered with, or empty.
     """
@@ -163,7 +163,7 @@ class RequestContext:
     accepted: str = ""
     begun: float = field(default_factory=time.monotonic)
     model: str = ""
-    work: Work | None = None
+    request: ModelRequest | None = None
     num_bytes: int = 0
     failure: str = ""
 
@@ -215,7 +215,7 @@ class RequestContext:
                 f"the request has {len(inputs):,} inputs, and the server takes"
                 f" {settings.max_client_batch_size:,} at most; divide it"
             )
-        self.work = Work(
+        self.request = ModelRequest(
             compute=compute,
             inputs=inputs,
             client=self.client,
@@ -224,14 +224,14 @@ class RequestContext:
             most_tokens=most_tokens,
             written_tokens=written_tokens,
         )
-        return await self.resume(self.work)
+        return await self.resume(self.request)
 
-    async def resume(self, work: Work) -> list[Any]:
+    async def resume(self, request: ModelRequest) -> list[Any]:
         """Return the next results."""
         settings = self.service.settings
         try:
             async with asyncio.timeout(self.begun + settings.timeout - time.monotonic()):
-                return await self.service.models[self.model].worker.compute(work)
+                return await self.service.models[self.model].worker.compute(request)
         except FailedError:
             self.service.note_failure(self.model)
             raise
@@ -247,25 +247,29 @@ class RequestContext:
 
     def describe_times(self) -> dict[str, str]:
         """Return headers that say how long the request took, in milliseconds."""
-        work = self.work
-        if work is None:
+        request = self.request
+        if request is None:
             return {}
         total = f"{1000 * (time.monotonic() - self.begun):.0f}"
         return {
             "x-compute-time": total,
             "x-total-time": total,
-            "x-queue-time": f"{1000 * (work.begun - work.queued):.0f}",
-            "x-inference-time": f"{1000 * (work.ended - work.begun):.0f}",
-            "x-compute-characters": str(sum(map(len, find_texts(work.inputs)))),
-            "x-compute-tokens": str(work.num_tokens),
+            "x-queue-time": f"{1000 * (request.begun - request.queued):.0f}",
+            "x-inference-time": f"{1000 * (request.ended - request.begun):.0f}",
+            "x-compute-characters": str(sum(map(len, find_texts(request.inputs)))),
+            "x-compute-tokens": str(request.num_tokens),
         }
 
     def note_end(self, status: int) -> None:
         """Count the request, and log it if the settings say so."""
-        seconds, work, metrics = time.monotonic() - self.begun, self.work, self.service.metrics
+        seconds, request, metrics = (
+            time.monotonic() - self.begun,
+            self.request,
+            self.service.metrics,
+        )
         metrics.note_request(self.model, self.route, self.failure)
-        if work is not None and not self.failure:
-            metrics.note_work(self.model, work, seconds)
+        if request is not None and not self.failure:
+            metrics.note_answer(self.model, request, seconds)
         if not self.service.settings.log_requests:
             return
         line = {
@@ -274,7 +278,7 @@ class RequestContext:
             "model": self.model,
             "status": status,
             "milliseconds": round(1000 * seconds, 1),
-            "tokens": 0 if work is None else work.num_tokens,
+            "tokens": 0 if request is None else request.num_tokens,
             "client": self.client,
             "failure": self.failure,
         }

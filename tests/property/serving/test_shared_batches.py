@@ -15,7 +15,7 @@ from tests.unit.serving.small_models import HAS_DECODERS, save_models
 from bertkit.checkpoints.bundled import find_bundled
 from bertkit.serving.models import ServedModel
 from bertkit.serving.settings import ServeSettings
-from bertkit.serving.sharing.work import Work
+from bertkit.serving.sharing.request import ModelRequest
 from bertkit.serving.sharing.worker import SharingLimits, Worker
 
 # Each word is a token, so that two texts fit into the 24 of the small models.
@@ -87,7 +87,7 @@ async def ask_together(pipelines, mix: list[Request], *, is_deterministic: bool)
     worker.start()
 
     def ask(compute: Any, inputs: list[Any], client: str) -> Any:
-        return asyncio.ensure_future(worker.compute(Work(compute, inputs, client)))
+        return asyncio.ensure_future(worker.compute(ModelRequest(compute, inputs, client)))
 
     held = ask(lambda _: may_begin.wait(60), [0], "a")
     tasks = [ask(pipelines[kind], inputs, client) for kind, inputs, client in mix]

@@ -175,7 +175,7 @@ def pack(vector: Vector) -> str:
 
 def count_usage(call: RequestContext) -> Usage:
     """Return the tokens that the model read."""
-    num_tokens = call.work.num_tokens if call.work else 0
+    num_tokens = call.request.num_tokens if call.request else 0
     return Usage(num_tokens, num_tokens)
 
 

@@ -52,7 +52,7 @@ async def compute_task(call: RequestContext, body: TaskBody[Any]) -> TaskResults
 def answer(call: RequestContext, body: InputsBody[Any], found: Sequence[Any]) -> TaskResults:
     """Return the results in the form of the request, with the model and its tokens."""
     rows = [one.to_json() if hasattr(one, "to_json") else one for one in found]
-    usage = {"total_tokens": call.work.num_tokens if call.work else 0}
+    usage = {"total_tokens": call.request.num_tokens if call.request else 0}
     return TaskResults(call.model, body.shape(rows), usage)
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from heapq import heapify, heappop, heappush, heapreplace
 
-from bertkit.serving.sharing.work import Work, WorkPiece
+from bertkit.serving.sharing.request import ModelRequest, RequestPiece
 
 MAX_CLIENTS = 1000  # whose times are kept, apart from those that have had more than others
 
@@ -26,7 +26,7 @@ class FairClock:
         return self.times.get(client, 0.0)
 
     def serve(self, client: str, time: float, cost: int) -> None:
-        """Note that a client has had something at its time; others may come anew, for ever."""
+        """Note that a client has had something at its time; new clients may keep arriving."""
         self.now = max(time, self.now + cost / self.num_waiting)
         self.times[client] = time + cost
         if len(self.times) > MAX_CLIENTS:
@@ -49,7 +49,7 @@ class FairQueue:
     def __init__(self, clock: FairClock, kind: type = object) -> None:
         self.kind = kind
         self.clock = clock
-        self.waiting: dict[str, list[tuple[float, int, WorkPiece]]] = {}
+        self.waiting: dict[str, list[tuple[float, int, RequestPiece]]] = {}
         self._turns: list[tuple[float, int, str]] = []
         self._count = 0
         self._costs = Counter[str]()  # of what waits, by client
@@ -57,10 +57,10 @@ class FairQueue:
     def __bool__(self) -> bool:
         return bool(self.waiting)
 
-    def push(self, piece: WorkPiece) -> None:
+    def push(self, piece: RequestPiece) -> None:
         """Let a piece wait."""
         self._count += 1
-        client = piece.work.client
+        client = piece.request.client
         time = max(self.clock.now, self.clock.find(client))
         if client not in self.waiting:
             self.clock.num_waiting += 1
@@ -84,7 +84,7 @@ class FairQueue:
             heapreplace(self._turns, (time, count, client))  # it was served in another queue
         return self._turns[0][0]
 
-    def pop(self) -> WorkPiece:
+    def pop(self) -> RequestPiece:
         """Take the next piece; there must be one."""
         time = self.find_time()
         client = heappop(self._turns)[2]
@@ -99,10 +99,13 @@ class FairQueue:
             self._forget(client)
         return piece
 
-    def remove(self, work: Work) -> bool:
-        """Take out what still waits of a work, unpaid; return whether anything else waits."""
-        client = work.client
-        left = [one for one in self.waiting.get(client, ()) if one[2].work is not work]
+    def remove(self, request: ModelRequest) -> bool:
+        """Remove the pending pieces of a request without charging them.
+
+        Returns whether any others wait.
+        """
+        client = request.client
+        left = [one for one in self.waiting.get(client, ()) if one[2].request is not request]
         if left:
             heapify(left)
             self.waiting[client] = left

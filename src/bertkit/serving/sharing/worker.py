@@ -18,7 +18,7 @@ from bertkit.base.errors import BertkitError, InputError, SettingsError, locate_
 from bertkit.inference.pipeline import Pipeline
 from bertkit.serving.sharing.errors import ClosedError, FailedError, LateError, OverloadError
 from bertkit.serving.sharing.fair_queue import FairClock, FairQueue
-from bertkit.serving.sharing.work import MOST_TOKENS, Work, WorkPiece
+from bertkit.serving.sharing.request import MOST_TOKENS, ModelRequest, RequestPiece
 
 logger = logging.getLogger(__name__)
 
@@ -33,14 +33,14 @@ class SharingLimits:
     """What a worker refuses at once.
 
     Attributes:
-        max_works: requests that may wait or be computed at once.
-        max_works_per_client: the same of one client; None as many as of all.
+        max_requests: requests that may wait or be computed at once.
+        max_requests_per_client: the same of one client; None as many as of all.
         max_wait: seconds that a request may have to wait for those before it, about.
         timeout: seconds that a request may take.
     """
 
-    max_works: int
-    max_works_per_client: int | None
+    max_requests: int
+    max_requests_per_client: int | None
     max_wait: float
     timeout: float
 
@@ -75,7 +75,7 @@ class Worker:
         self.tokens_per_second: dict[type, float] = {}
         self._is_deterministic = is_deterministic
         self._limits = limits
-        self._works: set[Work] = set()
+        self._requests: set[ModelRequest] = set()
         self.queues: dict[int, FairQueue] = {}  # by id of what computes
         self._clock = FairClock()
         self._ends_at = -math.inf  # when the batch that is computed will end, about
@@ -92,34 +92,36 @@ class Worker:
         self._thread.start()
 
     @property
-    def num_works(self) -> int:
+    def num_requests(self) -> int:
         """Requests that wait or are computed."""
-        return len(self._works)
+        return len(self._requests)
 
-    async def compute(self, work: Work) -> list[Any]:
-        """Return the results of a work.
+    async def compute(self, request: ModelRequest) -> list[Any]:
+        """Return the results of a request.
 
         Raises:
             BertkitError: too much waits already, an input can't be processed, or the model failed.
         """
-        work.future = self.loop.create_future()
-        work.queued = work.queued or time.monotonic()
-        pieces = work.cut(1 if self._is_deterministic else PIECE_TOKENS)
+        request.future = self.loop.create_future()
+        request.queued = request.queued or time.monotonic()
+        pieces = request.cut(1 if self._is_deterministic else PIECE_TOKENS)
         self.check(pieces)
-        self._works.add(work)
-        key = id(work.compute)
+        self._requests.add(request)
+        key = id(request.compute)
         with self._changed:
-            queue = self.queues.setdefault(key, FairQueue(self._clock, type(work.compute)))
+            queue = self.queues.setdefault(key, FairQueue(self._clock, type(request.compute)))
             for piece in pieces:
                 queue.push(piece)
             self._changed.notify()
         try:
-            return await work.future
+            return await request.future
         finally:
-            self._works.discard(work)
-            if work.num_left:  # it failed, or its client has left: what waits costs nobody anything
+            self._requests.discard(request)
+            if (
+                request.num_left
+            ):  # it failed, or its client has left: what waits costs nobody anything
                 with self._changed:
-                    if key in self.queues and not self.queues[key].remove(work):
+                    if key in self.queues and not self.queues[key].remove(request):
                         del self.queues[key]
 
     def close(self, seconds: float) -> bool:
@@ -143,28 +145,28 @@ class Worker:
                 for queue in self.queues.values()
             )
 
-    def check(self, pieces: Sequence[WorkPiece]) -> None:
+    def check(self, pieces: Sequence[RequestPiece]) -> None:
         """Refuse pieces of a new request that can't be computed, or not in time."""
         if self._is_closed:
             raise ClosedError("the server is stopping")
-        work, cost, limits = pieces[0].work, pieces[-1].cost_so_far, self._limits
-        if work.begun:
+        request, cost, limits = pieces[0].request, pieces[-1].cost_so_far, self._limits
+        if request.begun:
             return
-        if max(piece.cost for piece in pieces) > MOST_TOKENS + work.written_tokens:
+        if max(piece.cost for piece in pieces) > MOST_TOKENS + request.written_tokens:
             raise InputError(
                 f"a text has more than about {MOST_TOKENS:,} tokens; shorten or divide it"
             )
-        seconds = self._estimate_wait(work.client, cost)
-        if self.num_works >= limits.max_works:
-            raise OverloadError(f"{self.num_works} requests wait already", seconds)
-        num_own = sum(one.client == work.client for one in self._works)
-        if limits.max_works_per_client is not None and num_own >= limits.max_works_per_client:
+        seconds = self._estimate_wait(request.client, cost)
+        if self.num_requests >= limits.max_requests:
+            raise OverloadError(f"{self.num_requests} requests wait already", seconds)
+        num_own = sum(one.client == request.client for one in self._requests)
+        if limits.max_requests_per_client is not None and num_own >= limits.max_requests_per_client:
             raise OverloadError(f"{num_own} requests of yours wait already", seconds)
         if seconds > limits.max_wait:
             raise OverloadError(
                 f"the requests that wait already take {seconds:.0f} s", seconds - limits.max_wait
             )
-        speed = self.tokens_per_second.get(type(work.compute), math.inf)
+        speed = self.tokens_per_second.get(type(request.compute), math.inf)
         if (own := cost / speed) > UNCERTAINTY * limits.timeout:
             raise LateError(
                 f"the request takes about {own:,.0f} s, and it may take {limits.timeout:g} s; send"
@@ -184,16 +186,16 @@ class Worker:
                     self.loop.call_soon_threadsafe(self._refuse_all)
 
     def _refuse_all(self) -> None:
-        for work in self._works:
-            work.refuse(FailedError("the model failed; the server's log has the cause"))
+        for request in self._requests:
+            request.refuse(FailedError("the model failed; the server's log has the cause"))
 
     def _serve(self) -> None:
         while pieces := self._take_batch():
             self._answer(pieces)
             del pieces  # else a thread that waits keeps a model that was replaced in memory
 
-    def _take_batch(self) -> list[WorkPiece]:
-        """Wait for work, and take as much as is computed at once; nothing when all is done."""
+    def _take_batch(self) -> list[RequestPiece]:
+        """Wait for requests, and take as much as is computed at once; nothing when all is done."""
         while True:
             with self._changed:
                 while not self.queues and not self._is_closed:
@@ -204,14 +206,14 @@ class Worker:
             if pieces:
                 return pieces
 
-    def _pop_pieces(self) -> list[WorkPiece]:
+    def _pop_pieces(self) -> list[RequestPiece]:
         """Take pieces of one queue for which somebody still waits."""
         key = min(self.queues, key=lambda one: self.queues[one].find_time())
         queue = self.queues.pop(key)
         pieces, cost = [], 0
         while queue and cost < (1 if self._is_deterministic else self.batch_tokens):
             piece = queue.pop()
-            if not piece.work.future.done():  # else its client has left
+            if not piece.request.future.done():  # else its client has left
                 pieces.append(piece)
                 cost += piece.cost
         if queue:
@@ -220,7 +222,7 @@ class Worker:
         self._ends_at = time.monotonic() + cost / speed
         return pieces
 
-    def _answer(self, pieces: Sequence[WorkPiece]) -> None:
+    def _answer(self, pieces: Sequence[RequestPiece]) -> None:
         begun = time.monotonic()
         compute_or_divide(pieces)
         ended = self._ends_at = time.monotonic()
@@ -229,36 +231,36 @@ class Worker:
         except Exception:
             logger.exception("a batch couldn't be counted")
         for piece in pieces:
-            piece.work.begun, piece.work.ended = piece.work.begun or begun, ended
+            piece.request.begun, piece.request.ended = piece.request.begun or begun, ended
             with suppress(RuntimeError):  # the loop is closed: nobody waits any longer
-                self.loop.call_soon_threadsafe(piece.work.take, piece)
+                self.loop.call_soon_threadsafe(piece.request.take, piece)
 
-    def _learn(self, pieces: Sequence[WorkPiece], seconds: float) -> None:
-        """Learn from a batch how fast the model is, and whether it works."""
+    def _learn(self, pieces: Sequence[RequestPiece], seconds: float) -> None:
+        """Learn from a batch how fast the model is, and whether it computes at all."""
         done = [piece for piece in pieces if isinstance(piece.results, list)]
         if not done:
             self.num_failures += any(isinstance(piece.results, FailedError) for piece in pieces)
             return
         self.num_failures = 0
-        if isinstance(done[0].work.compute, Pipeline):  # functions have nothing in common
+        if isinstance(done[0].request.compute, Pipeline):  # functions have nothing in common
             self._learn_speed(done, seconds)
-        self._note(len({piece.work for piece in done}), sum(piece.num_tokens for piece in done))
+        self._note(len({piece.request for piece in done}), sum(piece.num_tokens for piece in done))
 
-    def _learn_speed(self, done: Sequence[WorkPiece], seconds: float) -> None:
+    def _learn_speed(self, done: Sequence[RequestPiece], seconds: float) -> None:
         """Learn how fast pipelines of a kind are; a small batch only tells how fast at least."""
-        work, cost = done[0].work, sum(piece.cost for piece in done)
+        request, cost = done[0].request, sum(piece.cost for piece in done)
         if isinstance(done[-1].results, list) and done[-1].results[-1] is None:
             return  # the end of a stream, which took no time
-        newest, usual = cost / max(seconds, 1e-6), self.tokens_per_second.get(type(work.compute))
+        newest, usual = cost / max(seconds, 1e-6), self.tokens_per_second.get(type(request.compute))
         is_small = cost < min(PIECE_TOKENS, self.batch_tokens) / 2
-        is_alone = self._is_deterministic or work.written_tokens > 0  # so that it is as small
+        is_alone = self._is_deterministic or request.written_tokens > 0  # so that it is as small
         if is_small and not is_alone and newest <= (usual or math.inf):
             return
         usual = newest if usual is None else usual
-        self.tokens_per_second[type(work.compute)] = usual + NEWEST_SHARE * (newest - usual)
+        self.tokens_per_second[type(request.compute)] = usual + NEWEST_SHARE * (newest - usual)
 
 
-def compute_or_divide(pieces: Sequence[WorkPiece]) -> None:
+def compute_or_divide(pieces: Sequence[RequestPiece]) -> None:
     """Compute the results of each piece, or its error; halves of a batch that fails are tried."""
     try:
         compute_pieces(pieces)
@@ -273,7 +275,7 @@ def compute_or_divide(pieces: Sequence[WorkPiece]) -> None:
         return
     pieces[0].results = problem
     if isinstance(problem, FailedError):
-        logger.warning("request %s failed: %s", pieces[0].work.identity, cause)
+        logger.warning("request %s failed: %s", pieces[0].request.identity, cause)
 
 
 def find_problem(error: BaseException) -> BertkitError:
@@ -283,9 +285,9 @@ def find_problem(error: BaseException) -> BertkitError:
     return FailedError("the model failed on this request; the server's log has the cause")
 
 
-def compute_pieces(pieces: Sequence[WorkPiece]) -> None:
+def compute_pieces(pieces: Sequence[RequestPiece]) -> None:
     """Compute pieces with the same pipeline, or function; an input that is refused fails alone."""
-    compute, encoded = pieces[0].work.compute, {}
+    compute, encoded = pieces[0].request.compute, {}
     if not isinstance(compute, Pipeline):
         for piece in pieces:
             piece.results = list(map(compute, piece.inputs))
@@ -306,11 +308,11 @@ def compute_windows(pipeline: Pipeline[Any, Any], windows: Sequence[Any]) -> Ite
         yield from pipeline.decode_window(part, pipeline.compute_window(part))
 
 
-def encode(pipeline: Pipeline[Any, Any], piece: WorkPiece) -> Any:
+def encode(pipeline: Pipeline[Any, Any], piece: RequestPiece) -> Any:
     """Return a piece's encoded window, and count its tokens; InputError if they are too many."""
-    encoded = pipeline.encode_window(piece.work.named_inputs[piece.places])
+    encoded = pipeline.encode_window(piece.request.named_inputs[piece.places])
     size = pipeline.size(encoded)
-    if size.num_cut and not piece.work.truncates:
+    if size.num_cut and not piece.request.truncates:
         raise InputError(
             "a text has more tokens than the model takes; shorten it, or say truncate: true"
         )
@@ -320,5 +322,5 @@ def encode(pipeline: Pipeline[Any, Any], piece: WorkPiece) -> Any:
             f" {MOST_TOKENS_READ:,}; shorten the text"
         )
     piece.num_tokens, piece.num_unknown = size.num_tokens, size.num_unknown
-    piece.cost = min(piece.cost, size.num_tokens + len(piece.inputs) * piece.work.written_tokens)
+    piece.cost = min(piece.cost, size.num_tokens + len(piece.inputs) * piece.request.written_tokens)
     return encoded

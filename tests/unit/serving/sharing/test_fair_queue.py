@@ -1,19 +1,19 @@
 """What waits is taken fairly between clients, and short requests pass long ones."""
 
 from bertkit.serving.sharing.fair_queue import MAX_CLIENTS, FairClock, FairQueue
-from bertkit.serving.sharing.work import Work, WorkPiece
+from bertkit.serving.sharing.request import ModelRequest, RequestPiece
 
 
 def push(queue, client, name="", cost=10):
-    queue.push(WorkPiece(Work(len, [name], client), slice(0, 1), cost, cost))
+    queue.push(RequestPiece(ModelRequest(len, [name], client), slice(0, 1), cost, cost))
 
 
 def push_long(queue, client, num_pieces, cost=100):
     """Let a request wait whose pieces are named a1, a2, …; return it."""
-    work = Work(len, [f"{client}{number + 1}" for number in range(num_pieces)], client)
+    request = ModelRequest(len, [f"{client}{number + 1}" for number in range(num_pieces)], client)
     for number in range(num_pieces):
-        queue.push(WorkPiece(work, slice(number, number + 1), cost, (number + 1) * cost))
-    return work
+        queue.push(RequestPiece(request, slice(number, number + 1), cost, (number + 1) * cost))
+    return request
 
 
 def pop(queue):
@@ -129,11 +129,11 @@ def test_clients_whose_requests_are_done_leave_nothing_behind():
     queue = FairQueue(FairClock())
     push_long(queue, "a", 2)  # so that the queue stays
     for number in range(3):
-        work = Work(len, ["one"], f"client {number}")
-        queue.push(WorkPiece(work, slice(0, 1), 10, 10))
+        request = ModelRequest(len, ["one"], f"client {number}")
+        queue.push(RequestPiece(request, slice(0, 1), 10, 10))
         while pop(queue) != "one":
             push_long(queue, "a", 1)
-        assert queue.remove(work)
+        assert queue.remove(request)
     assert queue.waiting.keys() == {"a"}
 
 

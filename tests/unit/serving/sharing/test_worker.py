@@ -13,10 +13,10 @@ from bertkit.base.settings import Settings
 from bertkit.inference.pipeline import NamedInput, Pipeline, WindowSize
 from bertkit.serving.sharing.errors import FailedError, LateError, OverloadError
 from bertkit.serving.sharing.fair_queue import FairQueue
-from bertkit.serving.sharing.work import MOST_TOKENS, Work, estimate_tokens
+from bertkit.serving.sharing.request import MOST_TOKENS, ModelRequest, estimate_tokens
 from bertkit.serving.sharing.worker import PIECE_TOKENS, SharingLimits, Worker
 
-LIMITS = {"max_works": 512, "max_works_per_client": None, "max_wait": 4.0, "timeout": 30.0}
+LIMITS = {"max_requests": 512, "max_requests_per_client": None, "max_wait": 4.0, "timeout": 30.0}
 
 
 class Panic(BaseException):
@@ -75,8 +75,8 @@ def use(test, note=lambda *_: None, **limits):
 
 
 def ask(worker, pipeline, inputs, client="a", *, truncates=True):
-    work = Work(pipeline, inputs, client, truncates)
-    return work, asyncio.ensure_future(worker.compute(work))
+    request = ModelRequest(pipeline, inputs, client, truncates)
+    return request, asyncio.ensure_future(worker.compute(request))
 
 
 async def hold(worker, upper):
@@ -95,7 +95,7 @@ def test_what_came_meanwhile_is_computed_together():
         upper.may_go_on.set()
         assert await first == ["FIRST"]
         assert [await task for _, task in others] == [[f"TEXT {n}", "X"] for n in range(3)]
-        assert [work.num_tokens for work, _ in others] == [7, 7, 7]
+        assert [request.num_tokens for request, _ in others] == [7, 7, 7]
         assert len(upper.batches) == 2
 
     use(check)
@@ -150,7 +150,7 @@ def test_a_request_whose_client_left_costs_nothing():
         assert await good == ["GOOD"]
         await first
         assert upper.batches == [["first"], ["good"]]
-        assert worker.num_works == 0
+        assert worker.num_requests == 0
 
     use(check)
 
@@ -206,7 +206,7 @@ def test_too_many_requests_are_refused_at_the_door():
         upper.may_go_on.set()
         assert [await first, await second] == [["FIRST"], ["SECOND"]]
 
-    use(check, max_works=2)
+    use(check, max_requests=2)
 
 
 def test_one_client_may_be_limited_alone():
@@ -220,7 +220,7 @@ def test_one_client_may_be_limited_alone():
         assert [await first, await other] == [["FIRST"], ["OTHER"]]
         assert await ask(worker, upper, ["third"])[1] == ["THIRD"]
 
-    use(check, max_works_per_client=1)
+    use(check, max_requests_per_client=1)
 
 
 def test_the_log_says_what_failed_and_where_but_not_the_text(caplog):
@@ -499,16 +499,16 @@ def test_a_work_that_goes_on_is_not_refused_and_what_it_read_costs_nothing():
     async def check(worker):
         upper = Upper()
         upper.may_go_on.set()
-        work = Work(upper, ["x" * 400], "a", written_tokens=7)
-        assert await worker.compute(work) == ["X" * 400]
-        queued, begun = work.queued, work.begun
+        request = ModelRequest(upper, ["x" * 400], "a", written_tokens=7)
+        assert await worker.compute(request) == ["X" * 400]
+        queued, begun = request.queued, request.begun
         worker.tokens_per_second[Upper] = 1e-9
         with pytest.raises(LateError):
             await ask(worker, upper, ["x"])[1]
-        assert [piece.cost for piece in work.cut(PIECE_TOKENS)] == [7]
-        assert await worker.compute(work) == ["X" * 400]
-        assert (work.queued, work.begun) == (queued, begun)
-        assert work.num_tokens == 800
+        assert [piece.cost for piece in request.cut(PIECE_TOKENS)] == [7]
+        assert await worker.compute(request) == ["X" * 400]
+        assert (request.queued, request.begun) == (queued, begun)
+        assert request.num_tokens == 800
 
     use(check)
 
@@ -517,9 +517,9 @@ def test_what_is_written_counts_too():
     async def check(worker):
         upper = Upper()
         worker.tokens_per_second[Upper] = 10.0
-        work = Work(upper, ["a"], "a", written_tokens=999)
+        request = ModelRequest(upper, ["a"], "a", written_tokens=999)
         with pytest.raises(LateError, match="takes about 100 s"):
-            await worker.compute(work)
+            await worker.compute(request)
 
     use(check, timeout=5)
 
@@ -532,7 +532,7 @@ def test_what_can_not_be_computed_in_time_is_refused_at_the_door():
             await ask(worker, upper, ["x" * 3992])[1]
         with pytest.raises(InputError, match="more than about 65,536 tokens"):
             await ask(worker, upper, ["x" * 4 * MOST_TOKENS])[1]
-        assert worker.num_works == 0
+        assert worker.num_requests == 0
 
     use(check, timeout=5)
 

@@ -1,4 +1,4 @@
-"""What a request asks of a model, and the pieces that it is computed in."""
+"""A request of a model, and the pieces that it is computed in."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,13 +26,13 @@ class WritingOptions(Protocol):
 
 
 @dataclass(eq=False)
-class Work:
-    """What a request asks of a model.
+class ModelRequest:
+    """Inputs that a client has a model compute.
 
-    A work can be computed again, to go on with what its pipeline has begun.
+    It can be computed again, to go on with what its pipeline has begun.
 
     Attributes:
-        compute: a pipeline with the options of the request, whose works are computed together; or
+        compute: a pipeline with options, whose requests are computed together; or
             a function of one input, which is called in the thread of the model.
         inputs: of the pipeline, or of the function.
         client: who asks; the queue is fair between clients.
@@ -63,18 +63,18 @@ class Work:
     _results: list[Any] = field(init=False)
     num_left: int = field(init=False)
 
-    def cut(self, piece_tokens: int) -> list["WorkPiece"]:
+    def cut(self, piece_tokens: int) -> list["RequestPiece"]:
         """Return pieces of consecutive inputs with about so many tokens each."""
         pieces, start, cost, so_far = [], 0, 0, 0
         for stop, one in enumerate(self.inputs):
             read = 0 if self.begun else min(self.most_tokens, estimate_tokens(one))
             more = read + self.written_tokens
             if cost and cost + more > piece_tokens:
-                pieces.append(WorkPiece(self, slice(start, stop), cost, so_far))
+                pieces.append(RequestPiece(self, slice(start, stop), cost, so_far))
                 start, cost = stop, 0
             cost += more
             so_far += more
-        pieces.append(WorkPiece(self, slice(start, len(self.inputs)), cost, so_far))
+        pieces.append(RequestPiece(self, slice(start, len(self.inputs)), cost, so_far))
         self._results, self.num_left = [], len(pieces)
         return pieces
 
@@ -83,7 +83,7 @@ class Work:
         """The inputs as the pipeline reads them, each with its number in the request."""
         return list(self.compute.read(self.inputs))
 
-    def take(self, piece: "WorkPiece") -> None:
+    def take(self, piece: "RequestPiece") -> None:
         """Take the results of the next piece, or its error; in the thread of the event loop."""
         if isinstance(piece.results, BertkitError):
             self.refuse(piece.results)
@@ -104,18 +104,18 @@ class Work:
 
 
 @dataclass(eq=False)
-class WorkPiece:
-    """Consecutive inputs of a work; its pieces are computed in their order.
+class RequestPiece:
+    """Consecutive inputs of a request; its pieces are computed in their order.
 
     Attributes:
         cost: in tokens, about.
-        cost_so_far: of the work up to the end of the piece.
+        cost_so_far: of the request up to the end of the piece.
         num_tokens: that the model reads.
         num_unknown: of these, [UNK].
         results: of its inputs, or why there are none.
     """
 
-    work: Work
+    request: ModelRequest
     places: slice
     cost: int
     cost_so_far: int
@@ -126,7 +126,7 @@ class WorkPiece:
     @property
     def inputs(self) -> Sequence[Any]:
         """Its inputs."""
-        return self.work.inputs[self.places]
+        return self.request.inputs[self.places]
 
 
 def estimate_tokens(value: Any) -> int:

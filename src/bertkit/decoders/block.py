@@ -1,4 +1,4 @@
-"""The layers of a decoder: those of an encoder, with cross-attention between the two.
+"""The layers of a decoder, with cross-attention, and those that normalize before each sub-layer.
 
 Source: Vaswani et al. 2017, section 3.1.
 """
@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from bertkit.decoders.cross_attention import CrossAttention, CrossAttentionCache, Memory
 from bertkit.nn.attention import SelfAttention, TokenBatch
-from bertkit.nn.block import Block, FeedForward
+from bertkit.nn.block import Block, EncoderBlock, FeedForward
 
 
 class DecoderBlock(Block):
@@ -50,6 +50,12 @@ class DecoderBlock(Block):
         tokens = self.add(self.attention_norm, self.attention, tokens, batch)
         tokens = self.add(self.cross_attention_norm, self.cross_attention, tokens, memory)
         return self.add(self.feed_forward_norm, self.feed_forward, tokens)
+
+
+class PreNormEncoderBlock(EncoderBlock):
+    """An `EncoderBlock` with layer norm before each sub-layer."""
+
+    normalizes_first = True
 
 
 class PreNormDecoderBlock(DecoderBlock):

@@ -17,7 +17,7 @@ from bertkit.base.errors import CheckpointError, InputError
 from bertkit.base.own_thread import in_own_thread
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.transfer import import_tensors
-from bertkit.decoders.block import DecoderBlock, PreNormDecoderBlock
+from bertkit.decoders.block import DecoderBlock, PreNormDecoderBlock, PreNormEncoderBlock
 from bertkit.decoders.config import EncoderDecoderConfig
 from bertkit.decoders.cross_attention import CrossAttentionCache, Memory
 from bertkit.decoders.names import ENCODER_DECODER, SHARED, UNUSED_PARTS
@@ -28,7 +28,6 @@ from bertkit.models.bert.pretrained import PretrainedBert, pack_padded
 from bertkit.models.bert.weights import initialize, save_weights, without_memory
 from bertkit.models.open_model import OpenModel
 from bertkit.nn.attention import TokenBatch
-from bertkit.nn.block import PreNormEncoderBlock
 from bertkit.nn.embeddings import Embeddings, sinusoids
 from bertkit.nn.packing import PackedBatch, pad
 

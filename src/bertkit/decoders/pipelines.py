@@ -19,11 +19,11 @@ def load_pipelines(opened: OpenModel, settings: EmbedderSettings) -> Pipelines:
     """
     is_int8 = settings.precision == "int8"
     whole = settings.model_copy(update={"precision": "auto"} if is_int8 else {})
-    if opened.is_encoder_decoder:
+    if not opened.is_bert:
         kind = read_seq2seq_file(opened.folder).kind
         writer = Translator if kind == "translate" else AbstractiveSummarizer
         return {kind: writer.load(opened, whole)}
-    if opened.is_sentence_encoder or not opened.is_causal or "masked_lm" not in opened.heads:
+    if opened.is_sentence_encoder or opened.is_bidirectional or "masked_lm" not in opened.heads:
         return {}
     generator = Generator.load(opened, whole)
     return {"generate": generator, "score": load_scorer(generator, opened, settings)}

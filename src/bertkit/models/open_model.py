@@ -181,24 +181,14 @@ class OpenModel:
         return is_bert(self.checkpoint.config)
 
     @property
-    def is_encoder_decoder(self) -> bool:
-        """Whether it is an encoder-decoder."""
-        return not self.is_bert
-
-    @property
     def is_bidirectional(self) -> bool:
-        """Whether its tokens attend to both sides, which its config says."""
-        return not self.is_causal
+        """Whether its tokens attend to both sides: its config doesn't say `is_decoder`."""
+        return self.checkpoint.config.get("is_decoder") is not True
 
     @property
     def word_model(self) -> type[WordScoringBert]:
         """The class with which it predicts words, whatever else it is for."""
         return BertForMaskedLM if self.is_bidirectional else BertLMHeadModel
-
-    @property
-    def is_causal(self) -> bool:
-        """Whether its config says that it reads left to right."""
-        return self.checkpoint.config.get("is_decoder") is True
 
     @cached_property
     def config(self) -> BertConfig:

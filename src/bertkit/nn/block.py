@@ -115,9 +115,3 @@ class EncoderBlock(Block):
         """Return the states of all tokens, or only of `kept`, which still attend to all."""
         tokens = self.add(self.attention_norm, self.attention, tokens, batch, kept, kept=kept)
         return self.add(self.feed_forward_norm, self.feed_forward, tokens)
-
-
-class PreNormEncoderBlock(EncoderBlock):
-    """An `EncoderBlock` with layer norm before each sub-layer."""
-
-    normalizes_first = True

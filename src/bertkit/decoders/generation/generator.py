@@ -171,7 +171,7 @@ class Generator(Pipeline[str, ContinuedText]):
     def build(cls, opened: OpenModel, loading: LoadingSettings) -> Self:
         """Load a left-to-right model."""
         is_bert = opened.checkpoint.config.get("model_type", "bert") == "bert"
-        if is_bert and not opened.is_causal:
+        if is_bert and opened.is_bidirectional:
             raise CheckpointError(
                 f"{opened.folder}: the model is bidirectional, so it can't predict the next"
                 " word; `bertkit pretrain --objective causal --from` it trains one that can"

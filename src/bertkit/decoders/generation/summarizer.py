@@ -43,7 +43,7 @@ def load_summarizer(
     embedding = embedding or EmbedderSettings()
     opened = CentralSummarizer.find(model, embedding.revision)
     folder, embedding = opened.path, embedding.model_copy(update={"revision": None})
-    if opened.is_encoder_decoder:
+    if not opened.is_bert:
         _refuse(summary, f"{folder} generates summaries, so it takes no")
         loading = {name: info.default for name, info in LoadingSettings.model_fields.items()}
         others = embedding.model_copy(update=loading)

@@ -107,20 +107,6 @@ def changed_bias(
     return with_pairs({BIAS: entry(shape, offset + move, size, checksum, dtype=dtype, shard=shard)})
 
 
-@defect(DamagedFileError, "checksum differs")
-def bits_of_the_index() -> list[dict[str, bytes]]:
-    places = range(0, len(FILES[INDEX]) - 60, len(FILES[INDEX]) // 19)
-    return [with_index(flip(FILES[INDEX], place, 1 << place % 8)) for place in places]
-
-
-@defect(DamagedFileError, r"pooler/dense/bias.*checksum")
-def bits_of_a_tensor() -> list[dict[str, bytes]]:
-    start, _ = find(BIAS)
-    return [
-        {**FILES, DATA: flip(FILES[DATA], start + byte, 1 << byte % 8)} for byte in range(0, 32, 2)
-    ]
-
-
 @defect(DamagedFileError, r"pooler/dense/bias.*checksum")
 def wrong_checksum_of_a_tensor() -> list[dict[str, bytes]]:
     offset, checksum = find(BIAS)
@@ -413,21 +399,6 @@ def two_names_for_one() -> list[dict[str, bytes]]:
     extra = FILES[DATA] + b"\0" * 32
     again = entry((8,), offset, 32, masked_crc(b"\0" * 32))
     return [{**with_pairs({b"bert.pooler.dense.bias": again}), DATA: extra}]
-
-
-@defect(CheckpointError, r"holds \d checkpoints: ")
-def several_checkpoints() -> list[dict[str, bytes]]:
-    return [
-        {**FILES, "model.ckpt-1000.index": FILES[INDEX]},
-        {**FILES, "a.index": b"", "b.index": b""},
-        {**FILES, "model.ckpt-1000": FILES[INDEX]},
-    ]
-
-
-@defect(CheckpointError, "first version of TensorFlow")
-def first_version() -> list[dict[str, bytes]]:
-    rest = {name: data for name, data in FILES.items() if name not in (INDEX, DATA)}
-    return [{**rest, name: FILES[INDEX]} for name in (PREFIX, "model.ckpt-1000")]
 
 
 @defect(DamagedFileError, "isn't JSON|JSON object|UTF-8|more than")

@@ -38,6 +38,7 @@ class KVCache:
         token_type_ids: segments of these tokens.
         position_ids: positions of these tokens.
         mask: True at tokens, False at padding; None if all rows are equally long.
+        layers: keys and values of each layer, in rows with room for more tokens.
     """
 
     def __init__(self, prompts: PackedBatch) -> None:
@@ -49,7 +50,7 @@ class KVCache:
         self.mask: Bool[Tensor, "rows longest"] | None = None
         self._longest = max(prompts.lengths)
         self._has_equal_lengths = min(prompts.lengths) == self._longest
-        self._layers: dict[nn.Module, tuple[Tensor, Tensor]] = {}
+        self.layers: dict[nn.Module, tuple[Tensor, Tensor]] = {}
 
     def extend(self, tokens: Int[Tensor, " rows"]) -> None:
         """Append a token to each sequence, as the input of the next pass."""
@@ -66,8 +67,8 @@ class KVCache:
     def select(self, rows: Int[Tensor, " chosen"]) -> None:
         """Keep these rows, in this order; a row may occur more than once."""
         self.lengths = self.lengths[rows]
-        for layer, (keys, values) in self._layers.items():  # only one layer is in memory twice
-            self._layers[layer] = (self._choose(keys, rows), self._choose(values, rows))
+        for layer, (keys, values) in self.layers.items():  # only one layer is in memory twice
+            self.layers[layer] = (self.choose(keys, rows), self.choose(values, rows))
 
     def attend(
         self, query_key_value: Float[Tensor, "tokens 3 heads features"], layer: SelfAttention
@@ -94,7 +95,7 @@ class KVCache:
         else:
             keys, values = self._with_room(layer)
             kept = (self._append(keys, key), self._append(values, value))
-        self._layers[layer] = kept
+        self.layers[layer] = kept
         longest = self._longest
         return kept[0][:, :, :longest], kept[1][:, :, :longest]
 
@@ -109,7 +110,7 @@ class KVCache:
 
     def _with_room(self, layer: nn.Module) -> tuple[Tensor, Tensor]:
         """Return a layer's keys and values, with twice the capacity if it is used up."""
-        keys, values = self._layers[layer]
+        keys, values = self.layers[layer]
         capacity = keys.shape[2]
         if self._longest <= capacity:
             return keys, values
@@ -119,7 +120,7 @@ class KVCache:
         )
 
     @torch.no_grad()  # neither `out=` nor writing in place supports gradients
-    def _choose(self, rows: Tensor, chosen: Tensor) -> Tensor:
+    def choose(self, rows: Tensor, chosen: Tensor) -> Tensor:
         """Select rows, copying only the used part of their capacity."""
         kept = rows.new_empty(len(chosen), *rows.shape[1:])
         used = self._longest

@@ -27,7 +27,7 @@ def test_rows_are_chosen_a_layer_at_a_time(monkeypatch):
     tokens = torch.arange(5.0).view(5, 1, 1)
     for layer in layers:
         batch.update(layer, tokens, tokens)
-    before = [weakref.ref(one) for pair in batch._layers.values() for one in pair]
+    before = [weakref.ref(one) for pair in batch.layers.values() for one in pair]
     num_alive = []
 
     def choose(self: KVCache, rows: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
@@ -35,8 +35,8 @@ def test_rows_are_chosen_a_layer_at_a_time(monkeypatch):
         num_alive.append(sum(one() is not None for one in before))
         return original(self, rows, chosen)
 
-    original = KVCache._choose
-    monkeypatch.setattr(KVCache, "_choose", choose)
+    original = KVCache.choose
+    monkeypatch.setattr(KVCache, "choose", choose)
     batch.select(torch.tensor([1, 1, 0]))
     assert num_alive == [6, 6, 4, 4, 2, 2]
     batch.extend(torch.tensor([6, 7, 8]))
@@ -51,5 +51,5 @@ def test_room_is_what_is_said():
     for length in range(2, 100):
         batch.extend(torch.tensor([3, 4]))
         batch.update(layer, torch.zeros(2, 1, 1), torch.zeros(2, 1, 1))
-        keys, _ = batch._layers[layer]
+        keys, _ = batch.layers[layer]
         assert keys.shape[2] == count_room(length)

@@ -25,6 +25,7 @@ MAY_CHANGE = BUDGET_FIELDS | {
     "fsdp",
     "keep",
     "keep_checkpoints",
+    "lstm_hidden",  # in records of earlier versions, and without effect but for heads that are gone
     "max_skipped_steps",
 }
 

@@ -42,12 +42,12 @@ class EngineSettings(LoadingSettings):
 
 
 class FillOptions(Settings):
-    """What is told of each [MASK]."""
+    """Options of fill-mask."""
 
     top_k: int = Field(default=5, ge=1, description="Number of candidates per [MASK].")
     targets: Annotated[Sequence[str], Field(min_length=1)] | None = Field(
         default=None,
-        description="Consider only these words; probabilities stay those among all words.",
+        description="Consider only these words; probabilities aren't renormalized.",
     )
 
 

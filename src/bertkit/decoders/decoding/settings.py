@@ -18,55 +18,55 @@ class DecodingSettings(Settings):
         default=1,
         ge=1,
         le=1024,
-        description="Sequences to follow at a time, the best of which wins; 1 takes the likeliest"
-        " token each time.",
+        description="Number of hypotheses of a beam search; 1 takes the likeliest token each time.",
     )
     length_penalty: float = Field(
         default=1.0,
         ge=-10,
         le=10,
-        description="Power of the length that a log probability is divided by. The larger, the"
-        " longer the answers: 0 compares the probabilities themselves, which favors short ones, 1"
+        description="Exponent of the length by which a log probability is divided. A larger value"
+        " gives longer answers: 0 compares the probabilities themselves, which favors short ones, 1"
         " the means over the tokens.",
     )
     early_stop: Annotated[bool, Parameter(negative="")] = Field(
         default=False,
-        description="End a beam search as soon as as many answers are finished as there are beams,"
-        " even where a better one may follow.",
+        description="End a beam search once as many hypotheses as beams are complete, even if a"
+        " better one may follow.",
     )
     no_repeat_ngram: int = Field(
         default=0,
         ge=0,
-        description="Never write the same tokens, as many as this, twice; 0 allows it.",
+        description="Forbid repeated n-grams of this size; 0 allows them.",
     )
     min_tokens: int = Field(
-        default=0, ge=0, description="Least tokens before an end, where there is room for as many."
+        default=0, ge=0, description="Minimum number of tokens to generate, if there is room."
     )
     max_tokens: Annotated[int, Field(ge=1)] | None = Field(
         default=None,
-        description="Most tokens, the end counted; by default three times as many as are read and"
-        " 20 more, with room for min_tokens, and never more than the model takes.",
+        description="Maximum number of tokens to generate, the end token included; by default three"
+        " times as many as are read and 20 more, with room for min_tokens, and never more than the"
+        " model takes.",
     )
     sample: Annotated[bool, Parameter(negative="")] = Field(
-        default=False, description="Draw each token by its probability."
+        default=False, description="Sample each token by its probability."
     )
     temperature: float = Field(
         default=1.0,
         ge=0.001,  # a smaller value makes the logits infinite
         le=1000,
-        description="Divides the scores before a token is drawn: under 1 prefers likely tokens.",
+        description="Divides the scores before sampling: below 1 prefers likely tokens.",
     )
     top_k: Annotated[int, Field(ge=1)] | None = Field(
-        default=None, description="Draw among this many likeliest tokens."
+        default=None, description="Sample among this many likeliest tokens."
     )
     top_p: Annotated[float, Field(gt=0, le=1)] | None = Field(
         default=None,
-        description="Draw among the likeliest tokens that have this probability together.",
+        description="Sample among the likeliest tokens that have this probability together.",
     )
     num_answers: int = Field(
         default=1, ge=1, le=1024, description="Answers to each text, the best first."
     )
-    seed: int = Field(default=0, ge=0, description="What is drawn follows from this.")
+    seed: int = Field(default=0, ge=0, description="Random seed for sampling.")
 
     @property
     def num_rows(self) -> int:

@@ -192,7 +192,7 @@ class Seq2SeqGenerator(Pipeline[str, GeneratedText]):
 
     def _count_cost(self, num_read: int, settings: DecodingSettings) -> int:
         """Return a text's cost in a batch: computed tokens or, on a GPU, cache size if larger."""
-        cost = num_read + count_written(settings)
+        cost = num_read + WRITTEN_TOKENS * max(1, settings.num_rows // USUAL_ROWS)
         if self._device.type == "cpu":
             return cost
         most = limit_written(num_read, settings, self.saved.max_target_length)
@@ -238,11 +238,6 @@ class Seq2SeqGenerator(Pipeline[str, GeneratedText]):
     @property
     def _num_scores(self) -> int:
         return self.model.config.decoder.vocab_size
-
-
-def count_written(settings: DecodingSettings) -> int:
-    """Return the part of a text's batch cost that its output adds; it grows with its rows."""
-    return WRITTEN_TOKENS * max(1, settings.num_rows // USUAL_ROWS)
 
 
 def limit_written(num_read: int, settings: DecodingSettings, most: int) -> int:

@@ -64,7 +64,6 @@ class SummarySettings(Settings):
         return self
 
 
-LIMIT_BYTES = 4 << 20
 REWRITER_FILE = "bertkit_seq2seq.json"
 KindName = Literal["translate", "summarize"]
 

@@ -25,10 +25,13 @@ class MaskingSettings(Settings):
     mask_rate: Share = Field(
         default=0.15, description="Share of a sequence's tokens to predict (the mask rate)."
     )
-    mask_token_share: Share = Field(default=0.8, description="Share of those that become [MASK].")
+    mask_token_share: Share = Field(
+        default=0.8, description="Fraction of the selected tokens replaced by [MASK]."
+    )
     random_token_share: Share = Field(
         default=0.1,
-        description="Share of those that become a random word; the rest stay unchanged.",
+        description="Fraction of the selected tokens replaced by a random word; the rest stay as"
+        " they are.",
     )
     random_tokens: Literal["uniform", "frequency"] = Field(
         default="uniform",

@@ -7,9 +7,8 @@ import signal
 import sys
 
 import pytest
-from tests.e2e.small import without_precision
+from tests.e2e.small import run as run_command
 
-from bertkit.cli.main import main
 from bertkit.retrieval import embed as embed_run
 
 TEXTS = ["the cat saw a dog .", "a hat", "the dog lost\tthe hat", "a \x1b[31mcat", "a " * 200]
@@ -22,11 +21,8 @@ def corpus(tmp_path):
     return path
 
 
-def run(capsys, *words: object, code: int = 0) -> tuple[str, str]:
-    capsys.readouterr()
-    assert main([*map(str, words), "--engine", "torch"]) == code
-    captured = capsys.readouterr()
-    return captured.out, without_precision(captured.err)
+def run(capsys: pytest.CaptureFixture[str], *words: object, code: int = 0) -> tuple[str, str]:
+    return run_command(capsys, *words, "--engine", "torch", code=code)
 
 
 def test_two_texts_are_one_number(model, capsys):

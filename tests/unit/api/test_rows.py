@@ -12,7 +12,7 @@ import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 
 import bertkit
-from bertkit.api.inputs import list_rows, list_texts, name_files, read_texts, take_documents
+from bertkit.api.inputs import list_rows, list_texts, name_files, read_texts
 from bertkit.base.errors import InputError, MissingFileError
 from bertkit.data.problems import RowReport
 from bertkit.data.tables.record import BrokenRowError, Record
@@ -244,7 +244,6 @@ def test_strings_in_a_list_are_texts_whatever_files_there_are(tmp_path, monkeypa
     ]
     assert bertkit.embed(["."]).shape[0] == 1
     assert bertkit.search("dogs", texts, top_k=1)[0].text == "dogs"
-    assert take_documents(texts, TableSettings()) == texts
 
 
 @pytest.mark.parametrize("text", ["Größe " * 44, "щ" * 130, "a\0b", "x/" * 3000])

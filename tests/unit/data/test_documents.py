@@ -282,3 +282,19 @@ def test_text_with_a_few_wrong_bytes_stays_text(folder):
     documents, report = read(folder)
     assert len(documents[0]) == 120
     assert report.counts == {"invalid-utf8": 25}
+
+
+@pytest.mark.parametrize(
+    "content", ["\ufeff" + TEXT, TEXT.replace("\n", "\r\n"), "\n\n " + TEXT.strip()]
+)
+def test_marks_line_ends_and_blank_lines_change_nothing(folder, content):
+    documents, report = read(write(folder / "a.txt", content))
+    assert documents == DOCUMENTS
+    assert report.counts == {}
+
+
+def test_another_field_is_read(folder):
+    path = write(folder / "a.jsonl", '{"body": "Here."}\n')
+    assert read(path, text_column="body")[0] == [("Here.",)]
+    path = write_parquet(folder / "b.parquet", body=["There."])
+    assert read(path, text_column="body")[0] == [("There.",)]

@@ -16,13 +16,6 @@ def test_each_compression_is_tested():
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)
-def test_each_compression_is_unpacked(folder, suffix):
-    documents, report = read(write(folder / f"a.TXT{suffix}", COMPRESS[suffix](TEXT.encode())))
-    assert documents == DOCUMENTS
-    assert report.counts == {}
-
-
-@pytest.mark.parametrize("suffix", COMPRESS)
 def test_several_frames_are_one_text(folder, suffix):
     head, tail = TEXT[:8].encode(), TEXT[8:].encode()
     content = COMPRESS[suffix](head) + COMPRESS[suffix](tail)

@@ -190,3 +190,8 @@ def test_the_name_tells_the_format(tmp_path, name, expected):
     path = tmp_path / name
     path.touch()
     assert find_sources([str(path)], ReaderSettings())[0].format == expected
+
+
+def test_a_pipe_has_no_size(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    assert find_sources([str(tmp_path / "pipe")], ReaderSettings())[0].size_bytes is None

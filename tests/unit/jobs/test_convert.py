@@ -13,7 +13,6 @@ from torch import Tensor
 
 from bertkit import BertForSequenceClassification, Tokenizer
 from bertkit.base.errors import (
-    BertkitError,
     CheckpointError,
     DamagedFileError,
     ResumeError,
@@ -278,13 +277,6 @@ def test_what_stands_behind_an_encoder_of_sentences_is_recast_with_it(source, ou
     assert torch.equal(dense.weight.read(), linear.weight.detach().half())
     assert (dense.bias is not None) == has_bias
     assert (output / "README.md").read_text() == "Sentences."
-
-
-def test_a_config_that_means_something_else_is_refused(source, output):
-    rewrite_config(source, add_cross_attention=True)
-    with pytest.raises(BertkitError, match="add_cross_attention"):
-        convert(source, output)
-    assert not output.exists()
 
 
 def test_what_comes_into_the_output_meanwhile_is_left_alone(source, output, monkeypatch):

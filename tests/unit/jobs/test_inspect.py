@@ -231,11 +231,6 @@ def test_where_nothing_can_be_read_the_first_reason_is_told(folder, tmp_path_fac
         describe(folder, revision="main")
 
 
-def test_a_file_of_a_model_is_no_model(folder):
-    with pytest.raises(MissingFileError, match=r"model\.safetensors is no model folder|expected a"):
-        describe(folder / "model.safetensors")
-
-
 def test_settings_of_others_are_nobodys_run(folder):
     (folder / "settings.json").write_text("{}")
     description = describe(folder)

@@ -371,6 +371,7 @@ def test_a_file_of_another_index_of_the_same_size_is_noticed(model, corpus, tmp_
     ("name", "content", "message"),
     [
         (VECTORS_FILE, b"PK\x03\x04" + bytes(64), r"isn't an array \(.*"),
+        (VECTORS_FILE, b"\x80\x04.", r"isn't an array .*"),
         (VECTORS_FILE, as_npy(np.zeros((5, 8), [("a", "<f4")])), r"holds \[\('a', '<f4'\)\]"),
         (VECTORS_FILE, as_npy(np.zeros((5, 8))), "holds float64, and must hold float32"),
         ("text_ends.npy", as_npy(np.full(5, 2**63, np.uint64)), "has no text of row"),

@@ -32,6 +32,7 @@ def texts(path, **settings) -> list[str]:
     ("content", "settings"),
     [
         (GERMAN.encode(), {}),
+        (GERMAN.replace(";", "|").encode(), {}),
         (GERMAN.replace("\n", "\r\n").encode("utf-8-sig"), {}),  # Excel's CSV UTF-8
         (b'"text";"label"\n"Sch\xc3\xb6n, ja";"gut"\n"\xc3\x96de";"schlecht"\n', {}),  # R
         (GERMAN.replace(";", "\t").encode("utf-16"), {}),  # Excel's Unicode text

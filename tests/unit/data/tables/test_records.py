@@ -354,3 +354,9 @@ def test_more_rows_than_memory_may_hold_are_refused(tmp_path, monkeypatch):
             InputError, match=rf"{name}, .* is beyond the 0 GiB that are held in mem"
         ):
             read_examples(open_records(path), str, RowReport(""))
+
+
+def test_blank_lines_are_counted_as_bytes(tmp_path):
+    content = '{"text": "a"}\n' + "\n" * 1000 + '{"text": "b"}\n'
+    report = read(write(tmp_path, "a.jsonl", content))[1]
+    assert (report.num_rows, report.num_bytes) == (2, len(content))

@@ -109,22 +109,23 @@ def test_a_stopped_run_goes_on_to_the_same_bits(
 def test_a_stopped_run_goes_on_in_the_precision_that_it_was_begun_in(
     sources, tmp_path, monkeypatch, capsys
 ):
-    output, in_bf16 = tmp_path / "model", QUICK.model_copy(update={"precision": "bf16"})
+    output, usual = tmp_path / "model", QUICK.model_copy(update={"epochs": 1.0})
+    in_bf16 = usual.model_copy(update={"precision": "bf16"})
     finetune(sources, tmp_path / "whole", TASK, in_bf16)
     with monkeypatch.context() as patch:
-        stop_at(7, patch)
+        stop_at(2, patch)
         with pytest.raises(StoppedError):
             finetune(sources, output, TASK, in_bf16)
-    in_fp32 = QUICK.model_copy(update={"precision": "fp32"})
+    in_fp32 = usual.model_copy(update={"precision": "fp32"})
     with pytest.raises(ResumeError, match="--precision bf16 → fp32"):
         finetune(sources, output, TASK, in_fp32)
-    finetune(sources, output, TASK, QUICK)
+    finetune(sources, output, TASK, usual)
     errors = capsys.readouterr().err
-    assert f"resuming after step 8 of {output / 'run'}, in bf16 as before\n" in errors
+    assert f"resuming after step 3 of {output / 'run'}, in bf16 as before\n" in errors
     assert "bit for bit" not in errors
     name = "model.safetensors"
     assert (output / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-    assert finetune(sources, output, TASK, QUICK).output == output
+    assert finetune(sources, output, TASK, usual).output == output
     with pytest.raises(ResumeError, match="--precision bf16 → fp32"):
         finetune(sources, output, TASK, in_fp32)
 
@@ -282,7 +283,8 @@ def test_another_run_is_replaced_only_with_overwrite(whole, sources, tmp_path, c
 def test_replacing_that_was_interrupted_is_begun_again(
     whole, sources, tmp_path, monkeypatch, capsys
 ):
-    output, other = tmp_path / "model", QUICK.model_copy(update={"seed": 9, "overwrite": True})
+    changes = {"seed": 9, "overwrite": True, "epochs": 1.0}
+    output, other = tmp_path / "model", QUICK.model_copy(update=changes)
     shutil.copytree(whole, output)
     with monkeypatch.context() as patch:
         patch.setattr(lifecycle, "train_to_end", interrupt)  # what there was is removed by then

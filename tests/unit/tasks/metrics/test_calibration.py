@@ -54,13 +54,6 @@ def test_no_other_temperature_is_likelier():
             assert reached <= min(nearby)
 
 
-def test_a_known_temperature_is_found_again():
-    generator = np.random.default_rng(1)
-    logits = generator.normal(size=(20_000, 3)) * 2
-    draws = logits + generator.gumbel(size=logits.shape)
-    assert fit_temperature(logits * 2.5, draws.argmax(axis=1)) == close(2.5, within=0.125)
-
-
 def test_where_the_data_has_no_end_a_bound_has():
     logits = np.array([[5.0, 0.0], [0.0, 5.0]])
     assert fit_temperature(logits, [0, 1]) == LEAST_TEMPERATURE

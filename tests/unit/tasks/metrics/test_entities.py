@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from tests.closeness import close
 
 from bertkit.base.errors import InputError
 from bertkit.tasks.metrics.entities import LETTERS, count_entities, find_entities, repair_tags
@@ -50,21 +49,6 @@ def test_a_repair_moves_no_entity_and_is_done_once(scheme):
         repaired = repair_tags(tags, scheme)
         assert find_entities(repaired) == find_entities(tags)
         assert repair_tags(repaired, scheme) == repaired
-
-
-def test_an_entity_is_right_if_type_and_ends_are():
-    tags = [["B-PER", "I-PER", "O"], ["B-LOC", "O"], ["O"]]
-    predictions = [["B-PER", "O", "O"], ["B-LOC", "B-ORG"], ["O"]]
-    found = count_entities(tags, predictions)
-    assert found.types == ("LOC", "ORG", "PER")
-    assert found.by_sentence.correct.tolist() == [[0], [1], [0]]
-    counts = found.by_type
-    assert counts.f1.tolist() == [1.0, 0.0, 0.0]
-    assert counts.predicted.tolist() == [1, 1, 1]
-    assert counts.actual.tolist() == [1, 0, 1]
-    assert counts.pool().f1 == close(2 / 5)
-    assert counts.average(counts.f1) == close(1 / 3)
-    assert found.by_sentence.add_up(np.array([0.0, 2, 1])).pool().f1 == close(4 / 6)
 
 
 def test_wrong_sentences_are_refused():

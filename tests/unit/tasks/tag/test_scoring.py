@@ -26,14 +26,6 @@ def make(*pairs):
     return examples, predictions
 
 
-def test_entities_are_measured_as_seqeval_does():
-    found = make(("B-PER I-PER O B-LOC", "B-PER I-PER O O"), ("O O", "B-LOC O"))
-    assert TagScoring(*found, LABELS, "BIO").metrics == close(
-        {"f1": 0.5, "precision": 0.5, "recall": 0.5, "accuracy": 4 / 6}
-    )
-    assert TagScoring(*found, LABELS, None).metrics == close({"accuracy": 4 / 6})
-
-
 @pytest.mark.parametrize("scheme", ["BIO", None])
 def test_words_without_a_tag_are_not_measured(scheme):
     examples, predictions = make(("B-PER ? O B-LOC", "B-PER B-LOC O O"), ("O ?", "O B-LOC"))

@@ -135,7 +135,7 @@ def evaluate_rows(
         words = ["evaluate", model, data, *reading, *engine, "--output"]
         suggest(*words, find_free(Path("evaluation")), json=json)
     else:
-        given = choose_arguments(example.arguments for example in result.found.examples)
+        given = choose_arguments(example.arguments for example in result.labeled.examples)
         suggest(result.task.name, model, *given, *engine, json=json or not given)
 
 

@@ -44,7 +44,7 @@ class EvaluateResult:
 
     model: str  # as the user named it, or the task of a loaded one
     task: Task[Any, Any]
-    found: ExampleSet
+    labeled: ExampleSet
     counts: SetCounts
     predictions: list[Any]
     evaluation: Evaluation
@@ -56,13 +56,13 @@ class EvaluateResult:
 
     def _repr_html_(self) -> str:
         """Show the metrics in a notebook."""
-        return show_metrics(f"{self.model}, {self.found.name}", self.evaluation.metrics)
+        return show_metrics(f"{self.model}, {self.labeled.name}", self.evaluation.metrics)
 
     @property
     def data_problems(self) -> list[str]:
         """Lines that describe the data problems of the file."""
-        rows = self.found.report.summary_lines()
-        return rows + describe_set(self.task, self.found, self.counts)
+        rows = self.labeled.report.summary_lines()
+        return rows + describe_set(self.task, self.labeled, self.counts)
 
 
 def evaluate(
@@ -83,12 +83,12 @@ def evaluate(
         raise InputError("standard input can't be evaluated; write it to a file first")
     predictor = load()
     task = predictor.task
-    found = read_set(type(task), table, with_columns(task.settings, columns), task.labels)
-    counted, predictions = predict_all(predictor, found.examples)
-    counts = count_set(task, found, counted)
-    check_labels(task, found, counts)
-    evaluation = task.score(found.examples, predictions).evaluate()
-    return EvaluateResult(name or task.name, task, found, counts, predictions, evaluation)
+    labeled = read_set(type(task), table, with_columns(task.settings, columns), task.labels)
+    counted, predictions = predict_all(predictor, labeled.examples)
+    counts = count_set(task, labeled, counted)
+    check_labels(task, labeled, counts)
+    evaluation = task.score(labeled.examples, predictions).evaluate()
+    return EvaluateResult(name or task.name, task, labeled, counts, predictions, evaluation)
 
 
 def predict_all(
@@ -131,12 +131,12 @@ def write_evaluation(output: Path, result: EvaluateResult) -> None:
     # With the location of each example, because rows may be missing.
     answers = (
         {"place": example.place, **prediction.to_json()}
-        for example, prediction in zip(result.found.examples, result.predictions, strict=True)
+        for example, prediction in zip(result.labeled.examples, result.predictions, strict=True)
     )
     with durable_file(output / ANSWERS_FILE) as file:
         write_jsonl(file, answers)
-    found, predictions = result.found, result.predictions
-    for name, content in list_scorer_files(result.task, found.examples, predictions).items():
+    labeled, predictions = result.labeled, result.predictions
+    for name, content in list_scorer_files(result.task, labeled.examples, predictions).items():
         write_json(output / name, content)
     number, metric = result.counts.num_examples, result.task.metric
     where = f"{pluralize(number, 'row')} of {result.counts.name}"
@@ -177,8 +177,8 @@ def summarize(result: EvaluateResult) -> dict[str, Any]:
         "mistakes": [vars(mistake) for mistake in evaluation.mistakes],
         "warnings": evaluation.warnings,
     }
-    found: dict[str, Any] = with_nulls(content)
-    return found
+    summary: dict[str, Any] = with_nulls(content)
+    return summary
 
 
 def describe_confusion(evaluation: Evaluation) -> dict[str, Any] | None:
@@ -194,13 +194,13 @@ def describe_confusion(evaluation: Evaluation) -> dict[str, Any] | None:
 def describe_calibration(evaluation: Evaluation) -> dict[str, Any] | None:
     """Return confidence, accuracy and calibration error; None if answers have no confidence."""
     confidences, is_right = evaluation.confidences, evaluation.is_right
-    found = evaluation.calibration
-    if confidences is None or is_right is None or found is None:
+    error = evaluation.calibration
+    if confidences is None or is_right is None or error is None:
         return None
     return {
         "confidence": float(confidences.mean()),
         "accuracy": float(is_right.mean()),
-        "expected_calibration_error": found.value,
-        "num_bins": found.num_bins,
-        "interval": None if found.low is None else [found.low, found.high],
+        "expected_calibration_error": error.value,
+        "num_bins": error.num_bins,
+        "interval": None if error.low is None else [error.low, error.high],
     }

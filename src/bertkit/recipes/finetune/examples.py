@@ -99,7 +99,7 @@ def read_data(
     if len(tables) == 1:
         seed = shares.seed if shares.split_seed is None else shares.split_seed
         return hold_out(train, shares.held_out, seed)
-    known = sort_labels({label for one in train.examples for label in one.label_names})
+    known = sort_labels({label for example in train.examples for label in example.label_names})
     return FineTuningData(train, read_set(kind, tables[1], settings, known))
 
 
@@ -161,7 +161,9 @@ def take_groups(
     for is_strict in (True, False):  # first the same share of each stratum, then any
         for group in groups:
             needed = Counter(strata[index] for index in group)
-            has_room = not is_strict or all(room[one] >= count for one, count in needed.items())
+            has_room = not is_strict or all(
+                room[stratum] >= count for stratum, count in needed.items()
+            )
             if has_room and taken.isdisjoint(group) and len(taken) + len(group) <= most:
                 taken.update(group)
                 room.subtract(needed)
@@ -172,22 +174,22 @@ def take_groups(
 def divide_by_stratum(counts: Counter[str | None], total: int) -> Counter[str | None]:
     """Divide a number among strata in proportion to their sizes, by the largest remainders."""
     whole = counts.total()
-    shares = {one: total * count / whole for one, count in counts.items()}
-    room = Counter({one: int(share) for one, share in shares.items()})
-    by_remainder = sorted(shares, key=lambda one: (room[one] - shares[one], str(one)))
+    shares = {stratum: total * count / whole for stratum, count in counts.items()}
+    room = Counter({stratum: int(share) for stratum, share in shares.items()})
+    by_remainder = sorted(shares, key=lambda name: (room[name] - shares[name], str(name)))
     room.update(by_remainder[: total - room.total()])
     return room
 
 
 def encode(
-    task: Task[Any, Any], found: ExampleSet, tokenizer: Tokenizer
+    task: Task[Any, Any], labeled: ExampleSet, tokenizer: Tokenizer
 ) -> tuple[EncodedTable, PredictionCounts]:
     """Encode all examples of a set as token ids, and count data problems."""
     table, problems = EncodedTable(), PredictionCounts()
-    number = len(found.examples)
-    with show_progress(f"encoding {found.name}", number) as bar:
+    number = len(labeled.examples)
+    with show_progress(f"encoding {labeled.name}", number) as bar:
         for start in range(0, number, EXAMPLES_AT_ONCE):
-            chosen = found.examples[start : start + EXAMPLES_AT_ONCE]
+            chosen = labeled.examples[start : start + EXAMPLES_AT_ONCE]
             encoded = task.encode(chosen, tokenizer)
             table.extend(encoded)
             problems.add(count_encoded(task, encoded, tokenizer))
@@ -195,20 +197,22 @@ def encode(
     return table, problems
 
 
-def count_set(task: Task[Any, Any], found: ExampleSet, problems: PredictionCounts) -> SetCounts:
+def count_set(task: Task[Any, Any], labeled: ExampleSet, problems: PredictionCounts) -> SetCounts:
     """Count a set's examples, labels and data problems; `problems` are the counts from encoding.
 
     It is an `InputError` if no token of the set is in the vocabulary.
     """
-    check_unknown(found.name, problems.unknown_tokens, problems.text_tokens)
-    labels = Counter(task.spell(label) for one in found.examples for label in one.label_names)
+    check_unknown(labeled.name, problems.unknown_tokens, problems.text_tokens)
+    labels = Counter(
+        task.spell(label) for example in labeled.examples for label in example.label_names
+    )
     known = set(task.labels)
     return SetCounts(
-        name=f"{found.identity['name']}{HELD_OUT if found.name.endswith(HELD_OUT) else ''}",
-        sha256=found.identity["sha256"],
-        num_examples=len(found.examples),
-        num_broken=found.report.num_broken,
-        num_undecodable=found.report.num_undecodable,
+        name=f"{labeled.identity['name']}{HELD_OUT if labeled.name.endswith(HELD_OUT) else ''}",
+        sha256=labeled.identity["sha256"],
+        num_examples=len(labeled.examples),
+        num_broken=labeled.report.num_broken,
+        num_undecodable=labeled.report.num_undecodable,
         num_empty=problems.empty,
         num_cut=problems.truncated,
         num_in_windows=problems.windowed,
@@ -219,9 +223,9 @@ def count_set(task: Task[Any, Any], found: ExampleSet, problems: PredictionCount
     )
 
 
-def describe_set(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> list[str]:
+def describe_set(task: Task[Any, Any], labeled: ExampleSet, counts: SetCounts) -> list[str]:
     """Describe a set in a line, then notable counts, then examples of unseen labels."""
-    name, number = found.name, counts.num_examples
+    name, number = labeled.name, counts.num_examples
     lines = [f"{name}: {pluralize(number, 'example')}{_show_labels(counts.labels)}"]
     if counts.num_empty:
         lines.append(f"{name}: {counts.num_empty:,} of them without text, kept")
@@ -238,32 +242,32 @@ def describe_set(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> 
             f"{name}: {pluralize(counts.num_unseen, 'label')} not among the training labels,"
             f" counted as mistakes:"
         )
-        shown = list(islice(_list_unseen(task, found), MAX_PLACES))
+        shown = list(islice(_list_unseen(task, labeled), MAX_PLACES))
         lines += [*shown, *(["  …"] if counts.num_unseen > len(shown) else [])]
     return lines
 
 
-def list_warnings(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> list[str]:
+def list_warnings(task: Task[Any, Any], labeled: ExampleSet, counts: SetCounts) -> list[str]:
     """Return further warnings about a set, without its name: another set may have the same."""
     known = dict.fromkeys(task.labels, 0)
-    return [*describe_look_alikes(counts.labels, known), *task.list_warnings(found.examples)]
+    return [*describe_look_alikes(counts.labels, known), *task.list_warnings(labeled.examples)]
 
 
-def check_labels(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> None:
+def check_labels(task: Task[Any, Any], labeled: ExampleSet, counts: SetCounts) -> None:
     """Raise `InputError` if most held-out labels don't occur in the training examples."""
     if 2 * counts.num_unseen > sum(counts.labels.values()):
-        first = next(_list_unseen(task, found)).strip()
+        first = next(_list_unseen(task, labeled)).strip()
         raise InputError(
-            f"{found.name}: {counts.num_unseen:,} of {sum(counts.labels.values()):,} labels"
+            f"{labeled.name}: {counts.num_unseen:,} of {sum(counts.labels.values()):,} labels"
             f" aren't among the training labels ({name_labels(task.labels)}), first {first}; is"
             f" it the"
             " right file, and the right column?"
         )
 
 
-def _list_unseen(task: Task[Any, Any], found: ExampleSet) -> Iterator[str]:
+def _list_unseen(task: Task[Any, Any], labeled: ExampleSet) -> Iterator[str]:
     known = set(task.labels)
-    for example in found.examples:
+    for example in labeled.examples:
         for label in map(task.spell, example.label_names):
             if label not in known:
                 yield f"  {example.place}: '{show(label, SHOWN_CHARS)}'"

@@ -211,13 +211,13 @@ def prepare(task: Task[Any, Any], data: FineTuningData, tokenizer: Tokenizer) ->
         "train": count_set(task, data.train, odd_train),
         "dev": count_set(task, data.dev, odd_dev),
     }
-    told: set[str] = set()  # what holds for both sets is said once
-    for found, each in ((data.train, counts["train"]), (data.dev, counts["dev"])):
-        check_labels(task, found, each)
-        warnings = [line for line in list_warnings(task, found, each) if line not in told]
-        told.update(warnings)
-        lines = (f"{found.name}: {line}" for line in warnings)
-        for line in (*describe_set(task, found, each), *lines):
+    known: set[str] = set()  # a warning about both sets is shown once
+    for labeled, counted in ((data.train, counts["train"]), (data.dev, counts["dev"])):
+        check_labels(task, labeled, counted)
+        warnings = [line for line in list_warnings(task, labeled, counted) if line not in known]
+        known.update(warnings)
+        lines = (f"{labeled.name}: {line}" for line in warnings)
+        for line in (*describe_set(task, labeled, counted), *lines):
             announce(make_legible(line))
     for line in describe_look_alikes(counts["train"].labels):
         announce(f"{data.train.name}: {line}")

@@ -6,7 +6,6 @@ from enum import Enum
 from typing import Any
 
 from bertkit.base.errors import BertkitError, InputError, SettingsError
-from bertkit.serving.sharing.errors import ClosedError, FailedError, LateError, OverloadError
 
 
 class Reason(Enum):
@@ -68,23 +67,12 @@ class ServingError(BertkitError):
             self.headers["retry-after"] = str(max(1, round(retry_after)))
 
 
-REASONS: Mapping[type[BertkitError], Reason] = {
-    InputError: Reason.UNREADABLE,
-    SettingsError: Reason.UNREADABLE,
-    FailedError: Reason.FAILED,
-    OverloadError: Reason.OVERLOAD,
-    ClosedError: Reason.LOADING,
-    LateError: Reason.LATE,
-}
-
-
 def describe_refusal(error: BertkitError) -> ServingError:
     """Return the answer to an error of a pipeline: what the client sent, or what the model did."""
     if isinstance(error, ServingError):
         return error
-    for kind, reason in REASONS.items():
-        if isinstance(error, kind):
-            return reason.error(str(error), getattr(error, "retry_after", None))
+    if isinstance(error, InputError | SettingsError):
+        return Reason.UNREADABLE.error(str(error))
     return Reason.FAILED.error("the model failed on this request; the server's log has the cause")
 
 

@@ -21,7 +21,7 @@ from bertkit.retrieval.settings import SearchSettings
 from bertkit.serving.errors import Reason
 from bertkit.serving.searcher import Searcher
 from bertkit.serving.settings import ServeSettings
-from bertkit.serving.sharing.worker import SharingLimits, Worker
+from bertkit.serving.sharing.worker import Worker
 from bertkit.tokenization.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -123,13 +123,7 @@ class ServedModel:
         self, name: str, path: str, settings: ServeSettings, corpus: str | None = None
     ) -> None:
         self.name = name
-        limits = SharingLimits(
-            settings.max_concurrent_requests,
-            settings.max_requests_per_client,
-            settings.max_wait,
-            settings.timeout,
-        )
-        self.worker = Worker(name, limits, is_deterministic=settings.deterministic)
+        self.worker = Worker(name, settings, is_deterministic=settings.deterministic)
         self._loaded: ReadyModel | None = None
         self._path = path
         self._settings = settings

@@ -10,13 +10,12 @@ from typing import Any
 
 from bertkit.inference.fill_mask import MASK, FillMask
 from bertkit.inference.pipeline import Pipeline
-from bertkit.serving.errors import Reason
+from bertkit.serving.errors import Reason, ServingError
 from bertkit.serving.logs import REQUESTS
 from bertkit.serving.metrics import ServerMetrics
 from bertkit.serving.models import ReadyModel, ServedModel
 from bertkit.serving.searcher import Searcher
 from bertkit.serving.settings import ServeSettings
-from bertkit.serving.sharing.errors import FailedError
 from bertkit.serving.sharing.request import MOST_TOKENS, ModelRequest, WritingOptions, find_texts
 
 logger = logging.getLogger(__name__)
@@ -232,8 +231,9 @@ class RequestContext:
         try:
             async with asyncio.timeout(self.begun + settings.timeout - time.monotonic()):
                 return await self.service.models[self.model].worker.compute(request)
-        except FailedError:
-            self.service.note_failure(self.model)
+        except ServingError as error:
+            if error.reason is Reason.FAILED:
+                self.service.note_failure(self.model)
             raise
         except TimeoutError:
             raise Reason.LATE.error(

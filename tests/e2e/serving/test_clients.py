@@ -16,7 +16,7 @@ from tests.e2e.serving.clients import KEY, ask_as_node, ask_hub
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.predictor import Predictor
-from bertkit.serving.sharing.errors import OverloadError
+from bertkit.serving.errors import Reason
 from bertkit.serving.sharing.worker import Worker
 
 TEXTS = ["A cat sat.", "The dog saw a hat."]
@@ -79,7 +79,7 @@ def test_openai_raises_the_class_of_each_error(openai_client, server):
 
 
 def test_openai_comes_again_when_it_is_told_to(server, monkeypatch):
-    refusals = [OverloadError("too many requests wait", 1)] * 2
+    refusals = [Reason.OVERLOAD.error("too many requests wait", 1)] * 2
 
     def refuse(*_):
         if refusals:

@@ -16,7 +16,7 @@ from bertkit.checkpoints.bundled import find_bundled
 from bertkit.serving.models import ServedModel
 from bertkit.serving.settings import ServeSettings
 from bertkit.serving.sharing.request import ModelRequest
-from bertkit.serving.sharing.worker import SharingLimits, Worker
+from bertkit.serving.sharing.worker import Worker
 
 # Each word is a token, so that two texts fit into the 24 of the small models.
 TEXTS = st.lists(st.sampled_from(WORDS[:-1]), min_size=1, max_size=9).map(" ".join)
@@ -82,7 +82,7 @@ def served(request, tmp_path_factory):
 
 async def ask_together(pipelines, mix: list[Request], *, is_deterministic: bool) -> list[list[Any]]:
     """The answers to requests that wait for the same worker at once."""
-    limits, may_begin = SharingLimits(512, None, 4.0, 30.0), threading.Event()
+    limits, may_begin = ServeSettings(), threading.Event()
     worker = Worker("m", limits, batch_tokens=64, is_deterministic=is_deterministic)
     worker.start()
 

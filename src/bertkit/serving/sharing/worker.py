@@ -11,12 +11,12 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from bertkit.base.errors import BertkitError, InputError, SettingsError, locate_failure
 from bertkit.inference.pipeline import Pipeline
-from bertkit.serving.sharing.errors import ClosedError, FailedError, LateError, OverloadError
+from bertkit.serving.errors import Reason, ServingError
+from bertkit.serving.settings import LimitSettings
 from bertkit.serving.sharing.fair_queue import FairClock, FairQueue
 from bertkit.serving.sharing.request import MOST_TOKENS, ModelRequest, RequestPiece
 
@@ -26,23 +26,6 @@ PIECE_TOKENS = 2048  # of a long request: what others wait for at most
 MOST_TOKENS_READ = 1 << 21  # of a piece: a long text may be read as many windows
 UNCERTAINTY = 3  # of the estimate of how long a request takes, as a factor
 NEWEST_SHARE = 0.2  # weight of the newest batch in the number of tokens a second
-
-
-@dataclass(frozen=True)
-class SharingLimits:
-    """What a worker refuses at once.
-
-    Attributes:
-        max_requests: requests that may wait or be computed at once.
-        max_requests_per_client: the same of one client; None as many as of all.
-        max_wait: seconds that a request may have to wait for those before it, about.
-        timeout: seconds that a request may take.
-    """
-
-    max_requests: int
-    max_requests_per_client: int | None
-    max_wait: float
-    timeout: float
 
 
 class Worker:
@@ -57,7 +40,7 @@ class Worker:
     def __init__(
         self,
         name: str,
-        limits: SharingLimits,
+        limits: LimitSettings,
         *,
         batch_tokens: int = PIECE_TOKENS,
         is_deterministic: bool = False,
@@ -148,7 +131,7 @@ class Worker:
     def check(self, pieces: Sequence[RequestPiece]) -> None:
         """Refuse pieces of a new request that can't be computed, or not in time."""
         if self._is_closed:
-            raise ClosedError("the server is stopping")
+            raise Reason.LOADING.error("the server is stopping")
         request, cost, limits = pieces[0].request, pieces[-1].cost_so_far, self._limits
         if request.begun:
             return
@@ -157,18 +140,18 @@ class Worker:
                 f"a text has more than about {MOST_TOKENS:,} tokens; shorten or divide it"
             )
         seconds = self._estimate_wait(request.client, cost)
-        if self.num_requests >= limits.max_requests:
-            raise OverloadError(f"{self.num_requests} requests wait already", seconds)
+        if self.num_requests >= limits.max_concurrent_requests:
+            raise Reason.OVERLOAD.error(f"{self.num_requests} requests wait already", seconds)
         num_own = sum(one.client == request.client for one in self._requests)
         if limits.max_requests_per_client is not None and num_own >= limits.max_requests_per_client:
-            raise OverloadError(f"{num_own} requests of yours wait already", seconds)
+            raise Reason.OVERLOAD.error(f"{num_own} requests of yours wait already", seconds)
         if seconds > limits.max_wait:
-            raise OverloadError(
+            raise Reason.OVERLOAD.error(
                 f"the requests that wait already take {seconds:.0f} s", seconds - limits.max_wait
             )
         speed = self.tokens_per_second.get(type(request.compute), math.inf)
         if (own := cost / speed) > UNCERTAINTY * limits.timeout:
-            raise LateError(
+            raise Reason.LATE.error(
                 f"the request takes about {own:,.0f} s, and it may take {limits.timeout:g} s; send"
                 " fewer or shorter texts"
             )
@@ -187,7 +170,7 @@ class Worker:
 
     def _refuse_all(self) -> None:
         for request in self._requests:
-            request.refuse(FailedError("the model failed; the server's log has the cause"))
+            request.refuse(Reason.FAILED.error("the model failed; the server's log has the cause"))
 
     def _serve(self) -> None:
         while pieces := self._take_batch():
@@ -239,7 +222,7 @@ class Worker:
         """Learn from a batch how fast the model is, and whether it computes at all."""
         done = [piece for piece in pieces if isinstance(piece.results, list)]
         if not done:
-            self.num_failures += any(isinstance(piece.results, FailedError) for piece in pieces)
+            self.num_failures += any(map(has_failed, (piece.results for piece in pieces)))
             return
         self.num_failures = 0
         if isinstance(done[0].request.compute, Pipeline):  # functions have nothing in common
@@ -274,7 +257,7 @@ def compute_or_divide(pieces: Sequence[RequestPiece]) -> None:
         compute_or_divide(pieces[half:])
         return
     pieces[0].results = problem
-    if isinstance(problem, FailedError):
+    if has_failed(problem):
         logger.warning("request %s failed: %s", pieces[0].request.identity, cause)
 
 
@@ -282,7 +265,12 @@ def find_problem(error: BaseException) -> BertkitError:
     """Return what a caller is told, without what the error holds: its input's fault, or not."""
     if isinstance(error, InputError | SettingsError):
         return InputError(str(error))
-    return FailedError("the model failed on this request; the server's log has the cause")
+    return Reason.FAILED.error("the model failed on this request; the server's log has the cause")
+
+
+def has_failed(results: object) -> bool:
+    """Whether the model failed, instead of refusing an input."""
+    return isinstance(results, ServingError) and results.reason is Reason.FAILED
 
 
 def compute_pieces(pieces: Sequence[RequestPiece]) -> None:

@@ -20,7 +20,12 @@ from torch import Tensor
 
 from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileError
 from bertkit.checkpoints.checkpoint import LazyTensor, MappedFile, release_pages
-from bertkit.checkpoints.pytorch_pickle import View, find_storages, read_state_dict, split_pickle
+from bertkit.checkpoints.pytorch_pickle import (
+    TensorView,
+    find_storages,
+    read_state_dict,
+    split_pickle,
+)
 
 MAX_PICKLE_BYTES = 8 << 20  # BERT-Large's 400 tensors take 60 kB
 MAX_ENTRIES = 10_000  # BERT-Large has 400 tensors
@@ -34,7 +39,7 @@ LOCAL_HEADER = struct.Struct("<4s22x2H")  # the lengths of name and extra field 
 KEYS = re.compile(r"\](?:\(S*+e|Sa)*+\.")
 
 
-_Content = tuple[dict[str, View], dict[str, int]]  # and where each storage begins
+_Content = tuple[dict[str, TensorView], dict[str, int]]  # and where each storage begins
 
 
 def open_pytorch(path: Path) -> dict[str, LazyTensor]:
@@ -63,14 +68,14 @@ def open_pytorch(path: Path) -> dict[str, LazyTensor]:
     return {name: _lazy(file, view, starts[view.storage.key]) for name, view in views.items()}
 
 
-def _lazy(file: MappedFile, view: View, storage_start: int) -> LazyTensor:
+def _lazy(file: MappedFile, view: TensorView, storage_start: int) -> LazyTensor:
     itemsize = view.storage.dtype.itemsize
     start, num_bytes = storage_start + view.offset * itemsize, view.num_spanned * itemsize
     release = partial(release_pages, file.memory, start, num_bytes)
     return LazyTensor(view.size, view.storage.dtype, partial(_read, file, view, start), release)
 
 
-def _read(file: MappedFile, view: View, start: int) -> Tensor:
+def _read(file: MappedFile, view: TensorView, start: int) -> Tensor:
     """Return a tensor: a view of the mapped file if alignment and strides allow it."""
     dtype = view.storage.dtype
     if not view.num_elements:

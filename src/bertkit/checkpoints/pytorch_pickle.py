@@ -78,7 +78,7 @@ class Storage(NamedTuple):
         return self.num_elements * self.dtype.itemsize
 
 
-class View(NamedTuple):
+class TensorView(NamedTuple):
     """A tensor: offset and stride count elements of its storage."""
 
     storage: Storage
@@ -174,14 +174,14 @@ def _look_up(dotted: str) -> Token:
     return GLOBALS[dotted], dotted
 
 
-def read_state_dict(tokens: list[Token]) -> dict[str, View]:
+def read_state_dict(tokens: list[Token]) -> dict[str, TensorView]:
     """Return the tensors of a pickle that has the form of a state dict."""
     letters = "".join(letter for letter, _ in tokens)
     values = [value for _, value in tokens]
     if not STATE_DICT.fullmatch(letters):
         raise CheckpointError(_describe_other(letters, values))
-    views: dict[str, View] = {}
-    made: dict[int, View] = {}  # by the place of the call
+    views: dict[str, TensorView] = {}
+    made: dict[int, TensorView] = {}  # by the place of the call
     for match in ENTRY.finditer(letters):
         name, last = values[match.start()], match.end() - 1
         if match[1]:
@@ -197,7 +197,7 @@ def read_state_dict(tokens: list[Token]) -> dict[str, View]:
     return views
 
 
-def _read_view(match: re.Match[str], letters: str, values: list[Any]) -> View:
+def _read_view(match: re.Match[str], letters: str, values: list[Any]) -> TensorView:
     kind, storage_class, key, _, num_elements = values[match.start(1) + 1 : match.start(1) + 6]
     if kind != "storage" or num_elements < 0:
         raise UnsafeFileError(
@@ -214,7 +214,7 @@ def _read_view(match: re.Match[str], letters: str, values: list[Any]) -> View:
             f" both, and at most {MAX_DIMENSIONS}"
         )
     storage = Storage(key, DTYPES[storage_class], num_elements)
-    return View(storage, values[match.end(1)], size, stride)
+    return TensorView(storage, values[match.end(1)], size, stride)
 
 
 def _describe_other(letters: str, values: list[Any]) -> str:
@@ -232,7 +232,7 @@ def _describe_other(letters: str, values: list[Any]) -> str:
     return f"holds something other than tensors{where}; {advice.format(key=repr('state_dict'))}"
 
 
-def _check_place(name: str, view: View) -> None:
+def _check_place(name: str, view: TensorView) -> None:
     """Check one tensor's offset, sizes and strides against its storage."""
     shown = ascii(name[:80])
     if min((view.offset, *view.size, *view.stride)) < 0:
@@ -247,7 +247,7 @@ def _check_place(name: str, view: View) -> None:
         raise UnsafeFileError(f"has an empty tensor with sizes beyond use, {shown}")
 
 
-def _check_sum(views: dict[str, View]) -> None:
+def _check_sum(views: dict[str, TensorView]) -> None:
     """Check the number of tensors, and that views don't add up to more than their storages."""
     if len(views) > MAX_TENSORS:
         raise UnsafeFileError(f"has {len(views):,} tensors; no model needs over {MAX_TENSORS:,}")
@@ -261,7 +261,7 @@ def _check_sum(views: dict[str, View]) -> None:
         )
 
 
-def find_storages(views: dict[str, View]) -> dict[str, Storage]:
+def find_storages(views: dict[str, TensorView]) -> dict[str, Storage]:
     """Return the storages of tensors by key, each of which is described in one way."""
     storages: dict[str, Storage] = {}
     for view in views.values():

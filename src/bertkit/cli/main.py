@@ -73,7 +73,6 @@ ARGUMENTS = Group("Arguments", sort_key=0)
 PARAMETERS = Group("Parameters", sort_key=1)
 GROUPS = {
     **dict.fromkeys(("train-tokenizer", "prepare", "pretrain", "report"), PRETRAINING),
-    "benchmark": PRETRAINING,
     **dict.fromkeys(("evaluate", "translate"), FINE_TUNING),
     **dict.fromkeys(("inspect", "convert", "export", "devices"), FILES),
 }
@@ -101,7 +100,6 @@ HELP = (
     "Pre-train, fine-tune and use BERT: classification, tagging, question answering, embeddings,"
     " search."
 )
-BENCHMARK_HELP = "Measure how fast this machine pre-trains, or a server answers."
 CONFIG_HELP = (
     "`--config FILE.toml` reads flags from a file with one table per command;"
     " flags on the command line take precedence."
@@ -125,14 +123,9 @@ def build_app() -> App:
     finetune = build_finetune()
     finetune.group, finetune.sort_key = (START,), STARTING.index("finetune")
     for order, (name, target) in enumerate(list_installed(COMMANDS).items()):
-        first, _, word = name.rpartition(" ")
-        if first == "finetune":
+        if name.startswith("finetune "):
+            word = name.removeprefix("finetune ")
             finetune.command(target, name=word, sort_key=order, **PAIRS_OF_TEXTS)
-        elif first:
-            if first not in app:
-                parent = App(name=first, help=BENCHMARK_HELP, sort_key=order, group=GROUPS[first])
-                app.command(parent)
-            app[first].command(target, name=word)
         else:
             app.command(target, name=name, **find_place(name, order, ENCODERS))
     app.command(finetune)

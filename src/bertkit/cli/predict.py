@@ -231,7 +231,7 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
                 found = answer_values(predictor, values)
             else:
                 found = answer_file(predictor, source, settings, columns)
-            give(found, place, json=json)
+            write_or_print(found, place, json=json)
 
     predict.__doc__ = DOCSTRING.format(
         name=name,
@@ -243,7 +243,7 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
     return predict
 
 
-def give(answers: "Answers", output: Path | None, *, json: bool) -> None:
+def write_or_print(answers: "Answers", output: Path | None, *, json: bool) -> None:
     """Print predictions or write them to a file, and announce problems of the inputs."""
     from bertkit.jobs.predict import write_answers
 

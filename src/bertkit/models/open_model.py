@@ -87,7 +87,9 @@ ARCHITECTURES: dict[str, ModelClass] = {
     )
 }
 # Never chosen for a config with is_decoder, whose masked LM head belongs to `CAUSAL`.
-BOTH_WAYS = frozenset({"BertForPreTraining", "BertForNextSentencePrediction", "BertForMaskedLM"})
+BIDIRECTIONAL = frozenset(
+    {"BertForPreTraining", "BertForNextSentencePrediction", "BertForMaskedLM"}
+)
 
 
 def find_architecture(config: Mapping[str, Any], heads: Collection[str], source: object) -> str:
@@ -97,7 +99,7 @@ def find_architecture(config: Mapping[str, Any], heads: Collection[str], source:
         raise CheckpointError(
             f"{source}: architectures must be a list of names, and is {names!r:.80}"
         )
-    other_way = BOTH_WAYS if config.get("is_decoder") is True else {CAUSAL}
+    other_way = BIDIRECTIONAL if config.get("is_decoder") is True else {CAUSAL}
     fitting = [
         name
         for name, (_, needed) in ARCHITECTURES.items()

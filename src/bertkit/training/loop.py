@@ -25,7 +25,7 @@ from bertkit.training.run import Run, RunState
 from bertkit.training.step import StepResult, align_weights, take_step
 
 
-def follow(
+def update_best(
     watched: Watched, metrics: Mapping[str, float], state: RunState, num_steps: int
 ) -> RunState:
     """Return the state updated with an evaluation; one of a random head is ignored."""
@@ -67,7 +67,7 @@ def is_better(watched: Watched, metrics: Mapping[str, float], state: RunState) -
     return (value > best) == watched.is_higher_better
 
 
-def tell_best(watched: Watched, state: RunState) -> dict[str, Any]:
+def best_fields(watched: Watched, state: RunState) -> dict[str, Any]:
     """Return the best value and its step, as fields of a log row."""
     return {"metric": watched.metric, "best": state.best_metric, "best_step": state.best_step}
 
@@ -274,12 +274,12 @@ class _Loop(Generic[AnyBatch]):
             }
         )
         if (watched := self.job.watched) is not None:
-            state = follow(watched, metrics, state, self.num_steps)
+            state = update_best(watched, metrics, state, self.num_steps)
         self.display.show_evaluation(state.step, metrics, is_best=state.step == state.best_step)
         current_observers().evaluation(state.step, metrics)
         state = self._replan(before, state)
         if watched is not None and state.has_ended_early:
-            self.log.write("ended-early", state.step, **tell_best(watched, state))
+            self.log.write("ended-early", state.step, **best_fields(watched, state))
             self.display.say(describe_end(watched, state))
         return state
 

@@ -35,10 +35,10 @@ def test_the_names_in_small_letters_are_the_functions():
 
 
 def test_a_command_that_is_no_function_says_what_to_write_instead():
-    """Groups of commands aside, each command is a function or says so; other names are unknown."""
+    """Each command is a function or says so; other names are unknown."""
     for name in build_app():
         known = name.replace("-", "_")
-        if name.startswith("-") or known == "benchmark" or name in PACKAGES:
+        if name.startswith("-") or name in PACKAGES:
             continue
         if known not in bertkit.__all__:
             with pytest.raises(AttributeError, match=f"has no attribute '{known}'; use "):

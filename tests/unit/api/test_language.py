@@ -15,7 +15,6 @@ TEXTS = ["the cat saw a [MASK] .", "a [MASK] lost the hat"]
 WORKERS = {"address", "run_on", "shard", "threads", "workers"}  # of files, by several processes
 # What only a terminal has; of a function the result is all, and texts are an argument.
 NOT_IN_PYTHON = {
-    "benchmark-pretrain": {"from"},  # start_from
     "embed": {"output", "overwrite", "restart", "id_column", "output_format", *WORKERS},
     "evaluate": {"output"},
     "fill-mask": {"file"},

@@ -15,7 +15,7 @@ from bertkit.base.errors import StoppedError
 from bertkit.checkpoints.run_folder import checkpoint_path, list_checkpoints
 from bertkit.training.job import Watched
 from bertkit.training.log import CLOCK_FIELDS, read_log
-from bertkit.training.loop import fit, follow
+from bertkit.training.loop import fit, update_best
 from bertkit.training.run import Run, RunState
 from bertkit.training.settings import LoopSettings
 
@@ -183,7 +183,7 @@ def test_a_value_replaces_losses_as_soon_as_one_is_finite():
         [(0.0, 1.0), (math.nan, 3.0), (math.nan, 2.0), (0.1, 9.0), (math.nan, 1.0), (0.2, 9.0)]
     ):
         metrics = {"quality": value, "loss": loss}
-        state = follow(watched, metrics, state.model_copy(update={"step": step}), 10)
+        state = update_best(watched, metrics, state.model_copy(update={"step": step}), 10)
         seen.append(state.best_step)
     assert seen == [None, 1, 2, 3, 3, 5]
 
@@ -197,7 +197,7 @@ def test_of_the_first_weights_and_equally_good_ones_those_with_the_lower_loss_ar
     seen = []
     for step, each in enumerate([1.0, loss, loss / 2]):
         metrics = {"quality": 0.5, "loss": each}
-        state = follow(watched, metrics, state.model_copy(update={"step": step}), 10)
+        state = update_best(watched, metrics, state.model_copy(update={"step": step}), 10)
         seen.append(state.best_step)
     assert seen == [0, best_step, best_step or 2]
 
@@ -234,7 +234,7 @@ def test_either_direction_can_be_better_and_equal_is_not(is_higher_better, best_
     state = RunState()
     for step, value in enumerate([0.0, 0.5, 0.2, 0.9, 0.9, 0.2, -math.inf, math.inf]):
         metrics = {"quality": value, "loss": 1 / (1 + step)}
-        state = follow(watched, metrics, state.model_copy(update={"step": step}), 10)
+        state = update_best(watched, metrics, state.model_copy(update={"step": step}), 10)
     assert state.best_step == best_step
     assert state.num_not_better == 7 - best_step
 
@@ -247,7 +247,7 @@ def test_the_loss_decides_ties_where_it_is_to_and_keeps_patience():
         [(0.0, 9.0), (0.0, 5.0), (0.0, 4.0), (0.0, 4.0), (0.0, 3.0), (0.0, 6.0), (0.2, 7.0)]
     ):
         metrics = {"quality": value, "loss": loss}
-        state = follow(watched, metrics, state.model_copy(update={"step": step}), 10)
+        state = update_best(watched, metrics, state.model_copy(update={"step": step}), 10)
         seen.append(state.best_step)
     assert seen == [None, 1, 2, 2, 4, 4, 6]
     assert not state.has_ended_early

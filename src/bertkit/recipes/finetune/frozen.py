@@ -94,7 +94,7 @@ LEAST_DEVIATION = 1e-6  # of a feature; one that doesn't vary isn't scaled up
 
 
 @dataclass(frozen=True)
-class Part:
+class ExamplePart:
     """Some training examples: what the layer reads of them, and their labels."""
 
     rows: npt.NDArray[np.int64]  # their indexes in the file
@@ -156,7 +156,7 @@ class HeadSolver:
         finite = {each: total for each, total in totals.items() if math.isfinite(total)}
         return min(PENALTIES, key=lambda penalty: finite.get(penalty, math.inf))
 
-    def _cut(self, numbers: Sequence[int]) -> list[Part]:
+    def _cut(self, numbers: Sequence[int]) -> list[ExamplePart]:
         """Return parts with the examples of these numbers, of a bounded number of rows each."""
         num_rows = len(self.features.find_rows(numbers)) if numbers else 0
         num_parts = math.ceil(num_rows / ROWS_PER_PART)
@@ -165,7 +165,7 @@ class HeadSolver:
             if chosen := numbers[index::num_parts]:
                 batch = TaskBatch.collate([self.job.train[number] for number in chosen], chosen)
                 rows = self.features.find_rows(chosen)
-                parts.append(Part(rows, batch.to(self.device)))
+                parts.append(ExamplePart(rows, batch.to(self.device)))
         return parts
 
     def _start(self) -> Solution:
@@ -175,7 +175,7 @@ class HeadSolver:
             torch.zeros_like(layer.bias, dtype=torch.float32),
         )
 
-    def _minimize(self, start: Solution, penalty: float, parts: Sequence[Part]) -> Solution:
+    def _minimize(self, start: Solution, penalty: float, parts: Sequence[ExamplePart]) -> Solution:
         """Minimize the mean loss plus penalty / 2 · ‖weights‖²."""
         weight = start.weight.clone().requires_grad_()
         bias = start.bias.clone().requires_grad_()
@@ -203,7 +203,7 @@ class HeadSolver:
         optimizer.step(evaluate)  # type: ignore[no-untyped-call]
         return Solution(weight.detach(), bias.detach())
 
-    def _loss(self, solution: Solution, part: Part) -> Tensor:
+    def _loss(self, solution: Solution, part: ExamplePart) -> Tensor:
         """Return the summed loss of a part."""
         rows = torch.from_numpy(self.features.rows[part.rows]).to(self.device)
         logits = F.linear(rows, *self._unscale(solution))

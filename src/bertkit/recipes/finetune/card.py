@@ -3,6 +3,9 @@
 import math
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
+
+from pydantic import field_validator
 
 from bertkit._version import __version__
 from bertkit.base.errors import pluralize
@@ -33,6 +36,14 @@ class SavedFineTuning(FinishedRecord):
     steps_per_epoch: int = 0  # of an older version, which didn't write it
     train: SetCounts
     dev: SetCounts
+
+    @field_validator("calibration", mode="before")
+    @classmethod
+    def _drop_older_key(cls, value: Any) -> Any:
+        """Drop the error of a calibrated model, which older versions estimated."""
+        if isinstance(value, dict):
+            return {name: number for name, number in value.items() if name != "if_calibrated"}
+        return value
 
     @property
     def num_epoch_steps(self) -> int:

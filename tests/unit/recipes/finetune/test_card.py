@@ -180,6 +180,13 @@ def test_the_page_shows_curves_labels_and_mistakes():
     assert "/home/me" not in page
 
 
+def test_the_calibration_of_an_older_version_is_read():
+    saved = make_facts().saved.model_dump()
+    saved["calibration"] = {"value": 0.1, "num_bins": 15, "low": 0.0, "high": 0.2}
+    older = {**saved, "calibration": {**saved["calibration"], "if_calibrated": 0.05}}
+    assert SavedFineTuning.model_validate(older) == SavedFineTuning.model_validate(saved)
+
+
 def test_training_that_improved_on_nothing_is_said():
     facts = make_facts()
     facts = replace(facts, saved=facts.saved.model_copy(update={"best_step": 0}))

@@ -27,10 +27,10 @@ import torch
 import transformers
 
 from bertkit.decoders.config import EncoderDecoderConfig
-from bertkit.decoders.decoding.beam import DecodingLimits, Sequences
 from bertkit.decoders.decoding.search import decode
+from bertkit.decoders.decoding.sequences import DecodingLimits, Sequences
 from bertkit.decoders.decoding.settings import DecodingSettings
-from bertkit.decoders.generation.generator import PromptSequences, SourceSequences
+from bertkit.decoders.generation.cached_sequences import PromptSequences, SourceSequences
 from bertkit.decoders.model import EncoderDecoderModel
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertLMHeadModel

@@ -1,4 +1,4 @@
-"""Adapters as in `bertkit.decoders.generation.generator`, which recompute all tokens at each step.
+"""Adapters as in `decoders.generation.cached_sequences`, which recompute all tokens at each step.
 
 They are the reference in tests and benchmarks of the cache.
 """

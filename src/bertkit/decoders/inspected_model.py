@@ -15,11 +15,11 @@ from torch import Tensor, nn
 from bertkit.base.errors import CheckpointError, InputError, SettingsError, pluralize
 from bertkit.decoders.attention_views import CROSS, DECODER, ENCODER
 from bertkit.decoders.cross_attention import CrossAttention, Memory
-from bertkit.decoders.decoding.beam import DecodingLimits
 from bertkit.decoders.decoding.search import decode
+from bertkit.decoders.decoding.sequences import DecodingLimits
 from bertkit.decoders.decoding.settings import DecodingSettings
 from bertkit.decoders.detokenization import Spacing
-from bertkit.decoders.generation.generator import SourceSequences, find_suppressed_tokens
+from bertkit.decoders.generation.cached_sequences import SourceSequences, find_suppressed_tokens
 from bertkit.decoders.generation.seq2seq_generator import limit_written
 from bertkit.decoders.generation.settings import (
     REWRITER_FILE,

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from bertkit.checkpoints.run_folder import RUN_FOLDER
-from bertkit.decoders.decoding.beam import Sequences
+from bertkit.decoders.decoding.sequences import Sequences
 from bertkit.decoders.generation.seq2seq_generator import Seq2SeqGenerator
 from bertkit.decoders.model import EncoderDecoderModel
 from bertkit.decoders.seq2seq.examples import identify

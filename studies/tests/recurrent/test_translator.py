@@ -5,8 +5,8 @@ import torch
 from tests.closeness import assert_close
 
 from bertkit.base.errors import SettingsError
-from bertkit.decoders.decoding.beam import DecodingLimits
 from bertkit.decoders.decoding.search import decode
+from bertkit.decoders.decoding.sequences import DecodingLimits
 from bertkit.decoders.decoding.settings import DecodingSettings
 from bertkit.nn.packing import PackedBatch
 from bertkit_studies.recurrent.config import TranslatorConfig

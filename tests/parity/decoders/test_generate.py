@@ -8,10 +8,10 @@ from transformers import BertLMHeadModel as TheirCausal
 from transformers import EncoderDecoderModel as TheirTranslator
 
 from bertkit.decoders.config import EncoderDecoderConfig
-from bertkit.decoders.decoding.beam import DecodingLimits, DecodingSource
 from bertkit.decoders.decoding.search import decode, sharpen
+from bertkit.decoders.decoding.sequences import DecodingLimits, DecodingSource
 from bertkit.decoders.decoding.settings import DecodingSettings
-from bertkit.decoders.generation.generator import PromptSequences, SourceSequences
+from bertkit.decoders.generation.cached_sequences import PromptSequences, SourceSequences
 from bertkit.decoders.model import EncoderDecoderModel
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertLMHeadModel

@@ -21,7 +21,7 @@ from bertkit.inference.settings import LoadingSettings
 from bertkit.reports.text import format_metric
 
 if TYPE_CHECKING:
-    from bertkit.decoders.seq2seq.evaluation import GeneratedTexts, Scoring
+    from bertkit.decoders.seq2seq.scoring import GeneratedTexts, Scoring
 
 TRANSLATION_PROBLEMS = {
     "empty": "empty",
@@ -85,7 +85,7 @@ def translate(
     )
     from bertkit.data.tables.texts import open_texts
     from bertkit.decoders.generation.seq2seq_generator import Translator
-    from bertkit.decoders.seq2seq.evaluation import (
+    from bertkit.decoders.seq2seq.scoring import (
         GeneratedTexts,
         count_texts,
         read_references,

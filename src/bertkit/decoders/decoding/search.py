@@ -13,15 +13,14 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from bertkit.base.errors import SettingsError
-from bertkit.decoders.decoding.beam import (
+from bertkit.decoders.decoding.beam import find_highest, search_beams
+from bertkit.decoders.decoding.sequences import (
     DecodingLimits,
     DecodingSource,
     Hypothesis,
     LogitsProcessor,
     PartialHypothesis,
     Sequences,
-    find_highest,
-    search_beams,
 )
 from bertkit.decoders.decoding.settings import DecodingSettings
 

@@ -10,15 +10,20 @@ import torch
 
 from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints.run_folder import read_metrics
-from bertkit.decoders.decoding.beam import DecodingLimits, DecodingSource, Hypothesis, Sequences
 from bertkit.decoders.decoding.search import decode
+from bertkit.decoders.decoding.sequences import (
+    DecodingLimits,
+    DecodingSource,
+    Hypothesis,
+    Sequences,
+)
 from bertkit.decoders.decoding.settings import (
     DecodingOverrides,
     DecodingSettings,
     override_decoding,
 )
 from bertkit.decoders.detokenization import Spacing
-from bertkit.decoders.generation.generator import SourceSequences, find_suppressed_tokens
+from bertkit.decoders.generation.cached_sequences import SourceSequences, find_suppressed_tokens
 from bertkit.decoders.generation.settings import KindName, Seq2SeqSettingsFile, read_seq2seq_file
 from bertkit.decoders.key_value_cache import count_room
 from bertkit.decoders.model import EncoderDecoderModel

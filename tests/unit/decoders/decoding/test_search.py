@@ -10,8 +10,8 @@ from tests.closeness import assert_close, close
 from tests.unit.decoders.decoding.tables import END, TableSequences
 
 from bertkit.base.errors import InputError, NonFiniteError, SettingsError
-from bertkit.decoders.decoding.beam import DecodingLimits, DecodingSource
 from bertkit.decoders.decoding.search import decode, draw_tokens, sharpen, stream
+from bertkit.decoders.decoding.sequences import DecodingLimits, DecodingSource
 from bertkit.decoders.decoding.settings import DecodingSettings
 
 SHARES = [0.4, 0.3, 0.2, 0.1]

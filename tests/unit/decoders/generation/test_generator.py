@@ -12,17 +12,16 @@ from tests.unit.inference.small_causal import save_causal
 
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.decoders.config import EncoderDecoderConfig
-from bertkit.decoders.decoding.beam import DecodingLimits, DecodingSource
 from bertkit.decoders.decoding.search import decode
+from bertkit.decoders.decoding.sequences import DecodingLimits, DecodingSource
 from bertkit.decoders.decoding.settings import DecodingSettings
 from bertkit.decoders.detokenization import Spacing, SpacingRule
-from bertkit.decoders.generation.generator import (
-    Generator,
+from bertkit.decoders.generation.cached_sequences import (
     PromptSequences,
     SourceSequences,
-    WordStream,
     find_suppressed_tokens,
 )
+from bertkit.decoders.generation.generator import Generator, WordStream
 from bertkit.decoders.generation.settings import GeneratorSettings
 from bertkit.decoders.model import EncoderDecoderModel
 from bertkit.models.bert.heads import BertLMHeadModel

@@ -10,7 +10,7 @@ from tests.unit.inference.small import save_small
 
 from bertkit.base.checksummed_json import write_checksummed_json
 from bertkit.base.errors import CheckpointError, DamagedFileError, InputError, SettingsError
-from bertkit.decoders.decoding.beam import Hypothesis
+from bertkit.decoders.decoding.sequences import Hypothesis
 from bertkit.decoders.decoding.settings import DecodingOverrides, DecodingSettings
 from bertkit.decoders.generation import seq2seq_generator as module
 from bertkit.decoders.generation.seq2seq_generator import (

@@ -17,9 +17,8 @@ from bertkit.decoders.seq2seq.evaluation import (
     copy_beginnings,
     evaluate_model,
     measure_right,
-    read_references,
-    score_texts,
 )
+from bertkit.decoders.seq2seq.scoring import read_references, score_texts
 
 ANSWER = GeneratedText("zwei Hunde", 0.0, is_finished=True, is_cut=False)
 

@@ -95,7 +95,7 @@ def test_the_folder_has_all_that_is_known_and_no_checkpoint(whole):
     assert "trained from random weights" in card.lower()
 
 
-@pytest.mark.parametrize("step", [2, 9])
+@pytest.mark.parametrize("step", [2, pytest.param(9, marks=pytest.mark.exhaustive)])
 def test_a_stopped_run_goes_on_to_the_same_bits(short, files, tmp_path, monkeypatch, capsys, step):
     output = tmp_path / "model"
     with monkeypatch.context() as patch:
@@ -109,6 +109,7 @@ def test_a_stopped_run_goes_on_to_the_same_bits(short, files, tmp_path, monkeypa
     assert read_rows(output) == read_rows(short)
 
 
+@pytest.mark.exhaustive
 def test_checkpoints_may_come_at_other_steps_when_a_run_goes_on(
     short, files, tmp_path, monkeypatch
 ):
@@ -298,7 +299,7 @@ def test_the_mean_of_checkpoints_is_one(files, tmp_path, monkeypatch):
     assert {8, 12} <= {int(path.name[-8:]) for path in list_checkpoints(tmp_path / "out" / "run")}
 
 
-@pytest.mark.parametrize("content", [None, b"cut"])
+@pytest.mark.parametrize("content", [None, pytest.param(b"cut", marks=pytest.mark.exhaustive)])
 def test_a_lost_checkpoint_that_was_to_be_averaged_does_not_end_a_run(
     files, tmp_path, monkeypatch, capsys, content
 ):

@@ -28,7 +28,7 @@ from bertkit.tasks.metrics.texts import AnswerScores, score_answers, total_squad
 
 IS_FULL = os.environ.get("BERTKIT_FULL") == "1"
 NUM_CASES = 10_000 if IS_FULL else 2_000
-NUM_SLOW_CASES = 10_000 if IS_FULL else 100
+NUM_SLOW_CASES = 10_000 if IS_FULL else 40
 
 
 def draw_labels(generator: np.random.Generator, case: int) -> tuple[np.ndarray, np.ndarray, int]:

@@ -116,7 +116,10 @@ def assert_same_embeddings(first: Path, second: Path, **options: object) -> None
 
 @pytest.mark.parametrize(
     ("mode", "is_scaled", "is_dense"),
-    [*itertools.product(MODES, (False, True), (False, True))],
+    [
+        pytest.param(*case, marks=[] if all(case[1:]) else pytest.mark.exhaustive)
+        for case in itertools.product(MODES, (False, True), (False, True))
+    ],
 )
 def test_each_pooling_goes_through_us_unchanged(encoder, tmp_path, mode, is_scaled, is_dense):
     tail = [modules.Pooling(8, mode)]

@@ -219,13 +219,14 @@ class ModelCache:
                 if num_failures == NUM_ATTEMPTS:
                     raise
                 time.sleep(WAIT_SECONDS * num_failures)
-        found = _find_digest(partial, file)
+        digest = _find_digest(partial, file)
         with storage_errors(blob, "written"):
-            if found != file.digest:
+            if digest != file.digest:
                 storage.remove(partial)
                 raise HubError(
                     f"{file.name} of {self._model_id} isn't what the Hub announced: expected the"
-                    f" hash {file.digest}, got {found}; it was thrown away: try again, or report it"
+                    f" hash {file.digest}, got {digest}; it was thrown away: try again, or report"
+                    " it"
                 )
             storage.rename(partial, blob)
             storage.sync_folder(blob.parent)

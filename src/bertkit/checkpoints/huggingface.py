@@ -125,33 +125,37 @@ def open_weights(
 def _open_shards(folder: Path, form: WeightsForm) -> tuple[dict[str, LazyTensor], list[Path]]:
     path = find_member(folder, form.index_file)
     index = read_json(path, limit_bytes=INDEX_LIMIT_BYTES)
-    places = index.get("weight_map") if isinstance(index, dict) else None
-    if not isinstance(places, dict) or not all(isinstance(name, str) for name in places.values()):
+    weight_map = index.get("weight_map") if isinstance(index, dict) else None
+    if not isinstance(weight_map, dict) or not all(
+        isinstance(name, str) for name in weight_map.values()
+    ):
         raise DamagedFileError(f"{path} must have a weight_map from tensors to files")
-    names = sorted(set(places.values()))
-    if len(names) > MAX_SHARDS or len(places) > MAX_TENSORS:
+    names = sorted(set(weight_map.values()))
+    if len(names) > MAX_SHARDS or len(weight_map) > MAX_TENSORS:
         raise UnsafeFileError(
-            f"{path} names {len(places):,} tensors in {len(names):,} files; at most"
+            f"{path} names {len(weight_map):,} tensors in {len(names):,} files; at most"
             f" {MAX_TENSORS:,} in {MAX_SHARDS:,} may be"
         )
     files = [find_member(folder, name) for name in names]
     if len({file.resolve() for file in files}) < len(files):
         raise UnsafeFileError(f"{path} names one file by several names, through links")
     tensors: dict[str, LazyTensor] = {}
-    found: dict[str, str] = {}
+    file_of_tensor: dict[str, str] = {}
     for name, file in zip(names, files, strict=True):
         shard = form.open(file)
         if again := sorted(shard.keys() & tensors.keys()):
-            raise CheckpointError(f"{file} and {found[again[0]]} both hold {show(again[0])}")
+            raise CheckpointError(
+                f"{file} and {file_of_tensor[again[0]]} both hold {show(again[0])}"
+            )
         tensors |= shard
-        found |= dict.fromkeys(shard, name)
-        if len(found) > len(places):  # each file may hold far more than the index says
+        file_of_tensor |= dict.fromkeys(shard, name)
+        if len(file_of_tensor) > len(weight_map):  # each file may hold far more than the index says
             break
-    if found != places:
+    if file_of_tensor != weight_map:
         wrong = sorted(
             tensor
-            for tensor in found.keys() | places.keys()
-            if found.get(tensor) != places.get(tensor)
+            for tensor in file_of_tensor.keys() | weight_map.keys()
+            if file_of_tensor.get(tensor) != weight_map.get(tensor)
         )
         raise DamagedFileError(
             f"{path} and its files disagree on where {len(wrong)} tensors are, {show(wrong[0])}"
@@ -186,13 +190,13 @@ def write_huggingface(
     records = {CONFIG_FILE: write_json(folder / CONFIG_FILE, config)}
     if len(shards) == 1:
         return records | {WEIGHTS_FILE: write_safetensors(folder / WEIGHTS_FILE, tensors)}
-    places: dict[str, str] = {}
+    weight_map: dict[str, str] = {}
     for number, names in enumerate(shards, start=1):
         file = f"model-{number:05d}-of-{len(shards):05d}.safetensors"
         records[file] = write_safetensors(folder / file, {name: tensors[name] for name in names})
-        places |= dict.fromkeys(names, file)
+        weight_map |= dict.fromkeys(names, file)
     total = sum(tensor.nbytes for tensor in tensors.values())
-    index = {"metadata": {"total_size": total}, "weight_map": places}
+    index = {"metadata": {"total_size": total}, "weight_map": weight_map}
     return records | {WEIGHTS[0].index_file: write_json(folder / WEIGHTS[0].index_file, index)}
 
 

@@ -57,19 +57,19 @@ def read_table(path: Path) -> dict[bytes, bytes]:
 
 def _read_block_entries(data: bytes, path: Path) -> dict[bytes, bytes]:
     footer = ByteReader(data[-FOOTER_BYTES : -len(MAGIC)], f"{path}, its footer,")
-    metaindex_place, index_place = _take_place(footer), _take_place(footer)
+    metaindex_handle, index_handle = _take_handle(footer), _take_handle(footer)
     if any(footer.take(footer.num_left)):
         raise DamagedFileError(f"{path} is damaged: its footer has more than two places")
-    _read_block(data, metaindex_place, path)  # filters, which TensorFlow doesn't write
+    _read_block(data, metaindex_handle, path)  # filters, which TensorFlow doesn't write
     entries: dict[bytes, bytes] = {}
     last_key = None
     end = 0
-    for _, value in _iterate_block(_read_block(data, index_place, path), path):
-        place = _take_place(ByteReader(value, f"{path}, its list of blocks,"))
-        if place[0] < end:
+    for _, value in _iterate_block(_read_block(data, index_handle, path), path):
+        handle = _take_handle(ByteReader(value, f"{path}, its list of blocks,"))
+        if handle[0] < end:
             raise DamagedFileError(f"{path} is damaged: its blocks overlap or aren't in order")
-        end = sum(place) + TRAILER_BYTES
-        for key, content in _iterate_block(_read_block(data, place, path), path):
+        end = sum(handle) + TRAILER_BYTES
+        for key, content in _iterate_block(_read_block(data, handle, path), path):
             if last_key is not None and key <= last_key:
                 what = f"has {key!r} twice" if key == last_key else "isn't sorted"
                 raise DamagedFileError(f"{path} is damaged: it {what}; fetch it again")
@@ -80,14 +80,14 @@ def _read_block_entries(data: bytes, path: Path) -> dict[bytes, bytes]:
     return entries
 
 
-def _take_place(reader: ByteReader) -> tuple[int, int]:
+def _take_handle(reader: ByteReader) -> tuple[int, int]:
     """Return where a block begins, and its length in bytes."""
     return reader.take_varint(), reader.take_varint()
 
 
-def _read_block(data: bytes, place: tuple[int, int], path: Path) -> bytes:
+def _read_block(data: bytes, handle: tuple[int, int], path: Path) -> bytes:
     """Return the content of a block after verifying its checksum."""
-    start, num_bytes = place
+    start, num_bytes = handle
     end = start + num_bytes
     if end + TRAILER_BYTES > len(data) - FOOTER_BYTES:
         raise DamagedFileError(

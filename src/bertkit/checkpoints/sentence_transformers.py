@@ -84,7 +84,7 @@ class SentenceModel:
     @property
     def dimension(self) -> int:
         """Number of features of a sentence's vector."""
-        sizes = [one.out_features for one in self.modules if not isinstance(one, Normalize)]
+        sizes = [layer.out_features for layer in self.modules if not isinstance(layer, Normalize)]
         return min(sizes[-1], self.truncate_dimension or sizes[-1])
 
 

@@ -39,14 +39,15 @@ def vocabulary_loss(
         The sum of the cross-entropies, at least in float32, and the number of positions where the
         label scored highest. In training on a CPU, a tie with another word counts as correct.
     """
-    needs_gradient = any(each.requires_grad for each in (features, weight, bias))
+    needs_gradient = any(part.requires_grad for part in (features, weight, bias))
     if not (needs_gradient and torch.is_grad_enabled()):
         starts = range(0, max(1, len(labels)), SCORED_AT_A_TIME)
-        places = [slice(start, start + SCORED_AT_A_TIME) for start in starts]
-        found = [
-            _score_at_once(features[part], weight, bias, labels[part], smoothing) for part in places
+        chunks = [slice(start, start + SCORED_AT_A_TIME) for start in starts]
+        scored = [
+            _score_at_once(features[chunk], weight, bias, labels[chunk], smoothing)
+            for chunk in chunks
         ]
-        losses, hits = zip(*found, strict=True)
+        losses, hits = zip(*scored, strict=True)
         return torch.stack(losses).sum(), torch.stack(hits).sum()
     if features.device.type == "cpu":
         parts = map(at_least_float32, (features, weight, bias))
@@ -87,7 +88,7 @@ class _VocabularyLoss(torch.autograd.Function):
         labels: Tensor,
         smoothing: float,
     ) -> tuple[Tensor, Tensor]:
-        gradients = tuple(torch.zeros_like(each) for each in (features, weight, bias))
+        gradients = tuple(map(torch.zeros_like, (features, weight, bias)))
         for_features, for_weight, for_bias = gradients
         loss, num_hits = features.new_zeros(()), labels.new_zeros(())
         share = smoothing / len(weight)
@@ -115,4 +116,4 @@ class _VocabularyLoss(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        return *(each * gradients[0] for each in ctx.saved_tensors), None, None
+        return *(saved * gradients[0] for saved in ctx.saved_tensors), None, None

@@ -219,7 +219,7 @@ class Tokenizer:
         they are inside one or are combining marks right after it.
         """
         if text.isascii() and text.isprintable():
-            return [found.span() for found in PLAIN_WORD.finditer(text)]
+            return [word.span() for word in PLAIN_WORD.finditer(text)]
         encoding = run_engine(self._engine, text)
         spans: dict[int | None, tuple[int, int]] = {}
         for word, (start, stop) in zip(encoding.word_ids, encoding.offsets, strict=True):

@@ -246,12 +246,12 @@ def find_sizes(name: str) -> dict[str, int]:
     """
     if name in PRESETS:
         return PRESETS[name]
-    if (found := LAYERS_BY_WIDTH.fullmatch(name)) is None:
+    if (match := LAYERS_BY_WIDTH.fullmatch(name)) is None:
         known = ", ".join(PRESETS)
         raise SettingsError(
             f"unknown preset {name!r}; expected one of {known}, or layers x width, such as 3x128"
         )
-    layers, width = map(int, found.groups())
+    layers, width = map(int, match.groups())
     step = HEAD_FEATURES if width >= 2 * HEAD_FEATURES else NARROW_STEP
     if width % step:
         lower = max(step, width - width % step)

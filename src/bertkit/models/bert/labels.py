@@ -78,7 +78,7 @@ def _list_labels(names: Any) -> list[str]:
     return labels
 
 
-def _is_same(found: Any, expected: dict[str, int]) -> bool:
+def _is_same(label2id: Any, expected: dict[str, int]) -> bool:
     """Whether a foreign label2id, whose ids may be strings, equals the expected one."""
     ids = {label: str(id_) for label, id_ in expected.items()}
-    return isinstance(found, dict) and {label: str(id_) for label, id_ in found.items()} == ids
+    return isinstance(label2id, dict) and {key: str(id_) for key, id_ in label2id.items()} == ids

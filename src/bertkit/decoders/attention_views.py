@@ -7,7 +7,7 @@ from typing import Any
 
 from bertkit.interpret.contexts import choose_words
 from bertkit.interpret.head_predictions import round_digits
-from bertkit.interpret.observation import Part, PredictedWords
+from bertkit.interpret.observation import AttentionPart, PredictedWords
 from bertkit.interpret.views.attention import NEURONS, READING_HEADS, list_words
 from bertkit.interpret.views.view import View, ViewInputs, paragraphs
 from bertkit.tasks.metrics.texts import find_perplexity
@@ -43,7 +43,7 @@ NEURONS_LEGEND = (
     " score (q · k). Softmax turns the scores into weights that sum to 100 %: the attention."
 )
 
-CROSS = Part(
+CROSS = AttentionPart(
     "cross",
     "from target to source",
     "Cross-attention: which source tokens the decoder attends to.",
@@ -54,12 +54,12 @@ CROSS = Part(
     },
     ("source", "target"),
 )
-ENCODER = Part(
+ENCODER = AttentionPart(
     "encoder",
     "within the source",
     "The encoder's self-attention: how the source tokens attend to each other.",
 )
-DECODER = Part(
+DECODER = AttentionPart(
     "decoder",
     "within the target",
     "The decoder's self-attention: how target tokens attend to earlier ones.",

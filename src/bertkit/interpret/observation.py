@@ -53,7 +53,7 @@ class PredictedWords:
 
 
 @dataclass(frozen=True)
-class Part:
+class AttentionPart:
     """One of a model's attentions, as pages name and explain it.
 
     Attributes:
@@ -93,7 +93,7 @@ class Observation:
     attended: EncodedText | None = None
     predicted: PredictedWords | None = None
     without: tuple[HeadName, ...] = ()
-    part: Part = Part()
+    part: AttentionPart = AttentionPart()
 
     @property
     def columns(self) -> EncodedText:

@@ -2,5 +2,5 @@
 
 Read `embeddings` (Devlin et al. 2018, figure 2), `attention` (Vaswani et al. 2017, equation 1),
 `block` (equation 2, figure 1). For speed: `packing`, `head_blocks`,
-`dropout`, `vocabulary_loss`.
+`dropout`, `vocabulary_loss`. Which tokens a token attends to: `masks`.
 """

@@ -20,6 +20,7 @@ from bertkit.base.errors import MissingExtraError
 from bertkit.checkpoints import bundled
 from bertkit.recipes.finetune import run as finetuning
 from bertkit.recipes.pretrain import run as pretraining
+from bertkit.training import lifecycle
 from bertkit_studies.baselines import run as baselines
 
 NUM_STEPS = 3
@@ -114,6 +115,7 @@ def _short_runs(monkeypatch):
     """Budgets of minutes, and of thousands of steps, are a few steps."""
     for module in (pretraining, baselines):
         monkeypatch.setattr(module, "count_steps", lambda *_: NUM_STEPS)
+    monkeypatch.setattr(lifecycle, "find_seconds", lambda *_: None)
     monkeypatch.setattr(finetuning, "decide_steps", lambda *_, **__: NUM_STEPS)
 
 

@@ -21,6 +21,7 @@ from bertkit.recipes.pretrain.job import held_out_batches
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.tasks.objectives.bert import BertObjective
 from bertkit.training import budget as training_budget
+from bertkit.training import lifecycle
 from bertkit.training.budget import StepPace
 from bertkit.training.job import Scores
 from bertkit.training.log import CLOCK_FIELDS, read_log
@@ -205,18 +206,18 @@ def test_muon_resumes_bit_for_bit(workshop, tmp_path):
         assert tensors(whole, name) == tensors(parts, name)
 
 
-def test_a_deadline_may_be_moved(workshop, tmp_path, capsys):
+def test_minutes_are_kept_and_may_change(workshop, tmp_path, capsys):
     run, found = tmp_path / "run", []
-    words = pretrain_words(workshop, run, "--deadline", "--json")
+    words = pretrain_words(workshop, run, "--json")
     del words[words.index("--steps") : words.index("--steps") + 2]
-    for minutes in ("0.05", "0.05", "0.1"):
+    for minutes in ("0.2", "0.2", "0.3"):
         assert main([*words, "--minutes", minutes]) == 0
         result = json.loads(capsys.readouterr().out)
         found.append((result["num_steps"], result["elapsed_seconds"]))
         assert rows(run)[-1]["step"] == result["num_steps"]
     assert found[0] == found[1]  # it was finished
     assert found[0][0] < found[2][0]
-    assert found[0][1] < 3 + 3  # within a step and an evaluation, on a busy machine
+    assert found[0][1] < 12 + 3  # within a step and an evaluation, on a busy machine
     assert main(["inspect", str(run)]) == 0
     assert f"{found[2][0]} of {found[2][0]} steps" in capsys.readouterr().out
 
@@ -291,6 +292,7 @@ def test_other_budgets_become_steps_and_stay(
 ):
     pace = StepPace(100.0, 0.0, 500.0, 1e6, 1)  # 100 seconds a step, and 10 minutes have nearly six
     monkeypatch.setattr(training_budget, "measure_pace", lambda *_: pace)
+    monkeypatch.setattr(lifecycle, "find_seconds", lambda *_: None)  # it isn't planned again
     words = pretrain_words(workshop, tmp_path / "run", "--json", *budget)
     del words[words.index("--steps") : words.index("--steps") + 2]
     assert main(words) == 0

@@ -82,10 +82,10 @@ def test_the_same_steps_on_any_number_of_ranks(workshop, tmp_path, num_ranks, ch
         assert_close(here[name], tensor, within=1e-4)
 
 
-def test_all_ranks_keep_the_deadline_of_the_first(workshop, tmp_path):
+def test_all_ranks_keep_the_minutes_of_the_first(workshop, tmp_path):
     """Each has a clock of its own; with other plans they would wait for each other forever."""
     run = tmp_path / "run"
-    train([*workshop.words(run, "--minutes 0.05"), "--deadline"], 2, tmp_path)
+    train(workshop.words(run, "--minutes 0.05"), 2, tmp_path)
     (last,) = [row for row in read_log(run / "log.jsonl") if row["event"] == "eval"][-1:]
     record = json.loads((run / "settings.json").read_text())
     assert record["num_steps"] == last["step"] == len(losses(run)) > 0

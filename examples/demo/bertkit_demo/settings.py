@@ -20,7 +20,7 @@ class DemoSettings(Settings):
 
     minutes: Annotated[float, Field(gt=0.0, le=10_000.0)] = Field(
         4.5,
-        description="Minutes of pre-training, roughly: they become a number of steps at the start."
+        description="Minutes of pre-training."
         " Vocabulary, shards and report take one to two minutes more, and `make demo` installs"
         " packages first.",
     )

@@ -7,7 +7,7 @@ import pytest
 
 from bertkit.cli.main import main
 from bertkit.inference.fill_mask import FillMask
-from bertkit.training import budget
+from bertkit.training import budget, lifecycle
 from bertkit.training.budget import StepPace
 from bertkit_demo import python_docs
 
@@ -35,6 +35,7 @@ def demo(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(python_docs, "find_modules", lambda: chosen)
         patch.setattr(budget, "measure_pace", lambda *_: PACE)
+        patch.setattr(lifecycle, "find_seconds", lambda *_: None)  # it isn't planned again
         yield folder, ["demo", "--output", str(folder), "--device", "cpu", "--minutes"]
 
 

@@ -1,8 +1,8 @@
 """Converts a budget in tokens or minutes to a number of steps.
 
-This is done once, before the first step. A run with a deadline is also planned anew while it
-trains. Its plan is part of its state, and changes only at evaluations and when the time is over: a
-step remains a function of seed, step and state, and a resumed run goes on with the same plan.
+This is done before the first step. A run with a budget in minutes is planned again while it trains,
+from the pace of its last steps. The plan is part of its state, and each one is in its record: a
+step remains a function of seed, step and state, and a resumed run repeats the plans that it made.
 """
 
 import copy
@@ -125,8 +125,17 @@ def count_steps(job: Job[AnyBatch], pace: StepPace | None = None) -> int:
         return math.ceil(settings.tokens / count_tokens_per_step(job))
     started = time.monotonic()
     pace = pace or measure_pace(job)
-    seconds = 60.0 * (DEFAULT_MINUTES if settings.minutes is None else settings.minutes)
+    seconds = 60.0 * (settings.minutes or DEFAULT_MINUTES)
     return count_steps_in(seconds - (time.monotonic() - started), pace, settings)
+
+
+def find_seconds(
+    settings: OptimizationSettings, default_minutes: float = DEFAULT_MINUTES
+) -> float | None:
+    """Return the seconds of a budget in minutes; None if the settings have another one."""
+    if not isinstance(settings, BudgetedSettings) or settings.steps or settings.tokens:
+        return None
+    return 60.0 * (settings.minutes or default_minutes)
 
 
 def count_steps_in(seconds: float, pace: StepPace, settings: OptimizationSettings) -> int:
@@ -158,26 +167,72 @@ def seconds_of_run(pace: StepPace, settings: OptimizationSettings, num_steps: in
     return num_steps * pace.step_seconds + num_evaluations * pace.evaluation_seconds
 
 
-def plan_steps(
-    before: RunState, state: RunState, num_steps: int, deadline_seconds: float, steps_between: int
-) -> int:
-    """Return the number of steps of a run, after an evaluation, from the time that is left.
-
-    Steps are assumed to take as long as those since the previous evaluation, and evaluations as
-    long as this one. After the last of `num_steps` the run is over, also if time is left.
+def begin_plan(
+    state: RunState,
+    num_steps: int,
+    seconds: float | None,
+    *,
+    spent_seconds: float = 0.0,
+    reserved_seconds: float = 0.0,
+) -> RunState:
+    """Return the state of a run that begins or resumes with a budget of so many seconds.
 
     Args:
-        before: the state before the evaluation.
-        num_steps: the number of steps as planned before.
-        steps_between: number of steps between evaluations.
+        num_steps: as planned at first.
+        seconds: None without a budget in minutes; then the run has `num_steps` steps.
+        spent_seconds: of these, before the first step, such as to measure the pace.
+        reserved_seconds: of these, for work after the last step.
     """
-    if not 0 < state.step < num_steps:
-        return num_steps
-    num_taken = state.step - (before.evaluated_step or 0)
-    pace = (before.elapsed_seconds - before.evaluated_seconds) / num_taken
-    evaluation = state.elapsed_seconds - before.elapsed_seconds
-    left = (1.0 - CHECKPOINT_SHARE) * deadline_seconds - state.elapsed_seconds - evaluation
-    return state.step + max(0, int(left / (pace + evaluation / steps_between)))
+    if seconds is None:
+        return state.model_copy(update={"deadline_seconds": None, "num_steps": None})
+    is_finished = state.deadline_seconds is None and state.is_done(num_steps)
+    if state.deadline_seconds == seconds or is_finished:
+        return state
+    elapsed_seconds = state.elapsed_seconds + spent_seconds
+    return state.model_copy(
+        update={
+            "deadline_seconds": seconds,
+            "reserved_seconds": reserved_seconds,
+            "num_steps": max(num_steps, state.step + 1),
+            "elapsed_seconds": elapsed_seconds,
+            "planned_step": state.step,
+            "planned_seconds": elapsed_seconds,
+        }
+    )
+
+
+def is_plan_due(state: RunState) -> bool:
+    """Whether a run is to be planned again: half-way to its end, and where its last phase begins.
+
+    So the plans come ever closer to the end.
+    """
+    assert state.num_steps is not None, "the run has a plan"
+    half = -(-(state.num_steps - state.planned_step) // 2)
+    is_half_way = state.step - state.planned_step >= half
+    return state.step < state.num_steps and (is_half_way or state.step == state.phase_step)
+
+
+def plan_steps(state: RunState, job: Job[AnyBatch]) -> int:
+    """Return the number of steps of a run from the time that is left.
+
+    Steps are assumed to take as long as those since the previous plan, evaluations as long as the
+    last one, and steps of the job's last phase `last_cost` times as long as the others.
+    """
+    assert state.num_steps is not None, "the run has a plan"
+    assert state.deadline_seconds is not None, "the run has a plan"
+    num_taken = state.step - state.planned_step
+    if not num_taken or state.step >= state.num_steps:
+        return state.num_steps
+    pace = (state.elapsed_seconds - state.planned_seconds) / num_taken
+    share, cost = job.last_share, job.last_cost
+    if state.phase_step is not None and state.step >= state.phase_step:
+        pace *= cost if state.step == state.phase_step else 1.0
+        share = 0.0
+    evaluating = state.evaluation_seconds / job.settings.evaluation_interval(state.num_steps)
+    left = (1.0 - CHECKPOINT_SHARE) * state.deadline_seconds - state.elapsed_seconds
+    left -= state.evaluation_seconds + state.reserved_seconds
+    whole = left + (pace + evaluating) * state.step
+    return max(state.step, int(whole / (pace * (1.0 + share * (cost - 1.0)) + evaluating)))
 
 
 def peak_memory_bytes(device: torch.device) -> int:

@@ -87,6 +87,10 @@ class Lookahead:
         self._thread = thread
         self._next: tuple[tuple[int, ...], Future[Any]] | None = None
 
+    def forget(self) -> None:
+        """Drop what was made ahead, because another example is to follow."""
+        self._next = None
+
     def call(self, function: Callable[..., Any], step: int, *others: int) -> Any:
         """Return what the function returns; if this step was expected, begin with the next one."""
         wanted, expected = (step, *others), self._next
@@ -179,6 +183,9 @@ class Job(ABC, Generic[AnyBatch]):
         muon_learning_rate: peak learning rate of Muon for the matrices of Transformer blocks; None
             if AdamW updates everything.
         lookahead: makes micro-batches ahead, while the loop runs on a GPU.
+        last_share: share of the steps, the last ones, that are a phase with examples of its own.
+        last_cost: how many times as long such a step takes.
+        seconds_after: time to reserve for work after the last step, if the run has a deadline.
         source: what identifies the checkpoint of the first weights; empty if they are random, or
             the run's.
     """
@@ -192,6 +199,9 @@ class Job(ABC, Generic[AnyBatch]):
     watched: Watched | None = None
     lookahead: Lookahead | None = None
     example_names: str = "examples"
+    last_share: float = 0.0
+    last_cost: float = 1.0
+    seconds_after: float = 0.0
     source: dict[str, Any]
 
     @abstractmethod
@@ -235,6 +245,17 @@ class Job(ABC, Generic[AnyBatch]):
         """
         del name
         return 1.0
+
+    def set_num_steps(self, num_steps: int, phase_step: int | None) -> None:
+        """Prepare for so many steps, and for the last phase to begin at `phase_step`.
+
+        It is called before the first step, and where a run with a deadline is planned again.
+        `phase_step` is None if the run has no deadline; the phase then begins as `last_share` says.
+        """
+
+    def limit_steps(self, num_steps: int) -> int:
+        """Return the number of steps of a plan, or fewer."""
+        return num_steps
 
     def needed_steps(self, step: int) -> Collection[int]:
         """Return steps up to the newest, `step`, whose checkpoints are written and kept.

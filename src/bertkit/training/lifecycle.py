@@ -2,6 +2,7 @@
 
 import copy
 import logging
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from bertkit.checkpoints.run_folder import (
     checkpoint_path,
     list_checkpoints,
 )
+from bertkit.training.budget import begin_plan, find_seconds
 from bertkit.training.job import Job, Machine
 from bertkit.training.loop import fit
 from bertkit.training.ranks import current_ranks, joined_ranks
@@ -37,7 +39,7 @@ from bertkit.training.run import (
     keep_versions,
     recognize_source,
 )
-from bertkit.training.settings import OptimizationSettings
+from bertkit.training.settings import DEFAULT_MINUTES, OptimizationSettings
 
 Result = TypeVar("Result")
 
@@ -130,11 +132,13 @@ class Recipe(ABC, Generic[AnyJob, Result]):
     Attributes:
         inputs: files and folders that are read, which the output must not overlap with.
         source_setting: the setting that names the model that the first weights come from.
+        default_minutes: the budget, if the settings have none.
     """
 
     settings: OptimizationSettings
     inputs: Sequence[str | Path] = ()
     source_setting: str = "model"
+    default_minutes: float = DEFAULT_MINUTES
 
     @property
     def overwrite(self) -> bool | None:
@@ -176,6 +180,10 @@ class Recipe(ABC, Generic[AnyJob, Result]):
     @abstractmethod
     def decide_steps(self, job: AnyJob, before: RunRecord | None, record: RunRecord) -> int:
         """Return the number of steps; `record` has that of the run that is resumed, or 0."""
+
+    def find_seconds(self) -> float | None:
+        """Return the time that the run may take; None if it has a number of steps."""
+        return find_seconds(self.settings, self.default_minutes)
 
     def plan(self, job: AnyJob, run: Run, state: RunState, num_steps: int) -> RunState:
         """Prepare the job for so many steps; return the state to train from."""
@@ -269,7 +277,15 @@ def train(recipe: Recipe[AnyJob, Result], output: Path) -> Result:
         versions = describe_versions(machine.device, machine.precision)
         wanted = recipe.complete(wanted.model_copy(update={"versions": versions}), job)
         record = merge_records(run, before, wanted, state)
+        started = time.monotonic()
         num_steps = recipe.decide_steps(job, before, record)
+        state = begin_plan(
+            state,
+            num_steps,
+            recipe.find_seconds(),
+            spent_seconds=time.monotonic() - started,
+            reserved_seconds=job.seconds_after,
+        )
         if is_replaced:  # only now, as data and model can be read
             replace_run(run, output)
         record = run.write_record(record.model_copy(update={"num_steps": num_steps}))
@@ -336,12 +352,15 @@ def merge_records(
 def train_to_end(job: Job[Any], run: Run, record: RunRecord, state: RunState) -> RunState:
     """Train the remaining steps; record those of a run whose deadline changed their number."""
     logger.info("training on %s in %s", job.machine.device, job.machine.precision)
+    job.set_num_steps(state.plan(record.num_steps), state.phase_step)
     # Here too, because an earlier process may have been killed before it rotated.
     run.rotate(job.settings.keep, state.best_step, *job.needed_steps(state.step))
     if not state.is_done(record.num_steps):
         state = fit(job, run, state, record.num_steps)
+        job.set_num_steps(state.plan(record.num_steps), state.phase_step)
     if state.num_steps is not None and state.step != record.num_steps:
-        run.write_record(record.model_copy(update={"num_steps": state.step}))
+        done = {"num_steps": state.step, "plans": run.read_plans()}
+        run.write_record(record.model_copy(update=done))
     return state
 
 

@@ -14,7 +14,7 @@ from typing import Any, Generic
 from bertkit.base.errors import NonFiniteError, StoppedError, pluralize
 from bertkit.base.signals import StopRequest, catch_stop_signals
 from bertkit.reports.text import format_metric
-from bertkit.training.budget import plan_steps
+from bertkit.training.budget import is_plan_due, plan_steps
 from bertkit.training.display import Display, show_training
 from bertkit.training.history import SpikeFinder
 from bertkit.training.job import AnyBatch, Job, Watched, open_lookahead
@@ -114,7 +114,8 @@ def fit(job: Job[AnyBatch], run: Run, state: RunState, num_steps: int) -> RunSta
         job = copy.copy(job)
         job.lookahead = lookahead
         spikes = SpikeFinder.from_log(read_log(run.log_path))
-        return _Loop(job, run, num_steps, replica, spikes, log, display, stop).go(state)
+        plans = {} if state.deadline_seconds is None else run.read_plans()
+        return _Loop(job, run, num_steps, replica, spikes, log, display, stop, plans).go(state)
 
 
 def _open_log(
@@ -136,6 +137,7 @@ class _Loop(Generic[AnyBatch]):
     log: RunLog | SilentLog
     display: Display
     stop: StopRequest
+    plans: dict[int, int]  # of the run so far, also of steps that are repeated
 
     def go(self, state: RunState) -> RunState:
         """Evaluate, save and step until the last step is done and evaluated.
@@ -156,15 +158,15 @@ class _Loop(Generic[AnyBatch]):
                 state.step > max(saved_step, 0) or state.step == state.best_step != saved_step
             )
             if is_done or ((is_due or is_stopped) and is_unsaved):
-                self._save(state)
-                saved_step, saved_at = state.step, time.monotonic()
-            if is_done:
-                return state
+                after = self._save(state)
+                if is_done:
+                    return state
+                state, saved_step, saved_at = after, state.step, time.monotonic()
             if saved_step == state.step:  # a signal may have come meanwhile
                 (is_stopped,) = self.replica.ranks.any(self.stop.is_set)
             if is_stopped:
                 raise StoppedError(self._describe_stop(state))
-            state = self._end_if_late(self._step(state))
+            state = self._plan_again(self._step(state))
 
     def _describe_stop(self, state: RunState) -> str:
         if state.step == 0:
@@ -176,10 +178,13 @@ class _Loop(Generic[AnyBatch]):
         )
 
     def _is_evaluation_due(self, state: RunState) -> bool:
-        num_steps = state.plan(self.num_steps)
-        # Where the plan changes, so does the interval, which then begins at the last evaluation.
-        first = 0 if state.num_steps is None else state.evaluated_step or 0
-        is_time = (state.step - first) % self.job.settings.evaluation_interval(num_steps) == 0
+        num_steps, settings = state.plan(self.num_steps), self.job.settings
+        interval = settings.evaluation_interval(num_steps)
+        is_time = state.step % interval == 0
+        if state.num_steps is not None and settings.eval_every is None and state.step:
+            # The interval changes with the plan, and begins at the last evaluation.
+            is_past = state.step - (state.evaluated_step or 0) >= interval
+            is_time = is_past and 2 * (num_steps - state.step) > interval
         return (is_time or state.step == num_steps) and state.evaluated_step != state.step
 
     def _is_checkpoint_due(self, state: RunState, saved_at: float) -> bool:
@@ -264,49 +269,59 @@ class _Loop(Generic[AnyBatch]):
                 f" {AFTER_DIVERGENCE}"
             )
         self.log.write("eval", state.step, tokens=state.tokens, **metrics)
-        before = state
         best = metrics["loss"] if state.best_loss is None else state.best_loss
         state = state.model_copy(
             update={
                 "evaluated_step": state.step,
                 "best_loss": min(best, metrics["loss"]),
-                "elapsed_seconds": state.elapsed_seconds + time.monotonic() - started,
             }
-        )
+        ).spend(time.monotonic() - started, is_evaluation=True)
         if (watched := self.job.watched) is not None:
-            state = update_best(watched, metrics, state, self.num_steps)
+            state = update_best(watched, metrics, state, state.plan(self.num_steps))
         self.display.show_evaluation(state.step, metrics, is_best=state.step == state.best_step)
         current_observers().evaluation(state.step, metrics)
-        state = self._replan(before, state)
+        state = self._plan_again(state, is_due=True)
         if watched is not None and state.has_ended_early:
             self.log.write("ended-early", state.step, **best_fields(watched, state))
             self.display.say(describe_end(watched, state))
         return state
 
-    def _replan(self, before: RunState, state: RunState) -> RunState:
-        """Return the state after an evaluation with a new number of steps, the first rank's."""
-        if (deadline := state.deadline_seconds) is None:
+    def _plan_again(self, state: RunState, *, is_due: bool = False) -> RunState:
+        """Return the state with a new number of steps, the first rank's, where a plan is due."""
+        if state.deadline_seconds is None:
             return state
-        planned = state.plan(self.num_steps)
-        between = self.job.settings.evaluation_interval(planned)
-        num_steps = self.replica.ranks.from_first(
-            lambda: plan_steps(before, state, planned, deadline, between)
-        )
+        num_steps = self.replica.ranks.from_first(lambda: self._find_plan(state, is_due=is_due))
+        if num_steps is None:
+            return state
+        state = state.plan_again(num_steps, self.job.last_share)
+        self.job.set_num_steps(num_steps, state.phase_step)
         self.display.plan(num_steps)
-        return state.model_copy(
-            update={"num_steps": num_steps, "evaluated_seconds": state.elapsed_seconds}
-        )
+        return state
 
-    def _end_if_late(self, state: RunState) -> RunState:
-        """Return the state after a step, which is the last one if the time is over."""
-        if (deadline := state.deadline_seconds) is None:
-            return state
-        is_late = self.replica.ranks.from_first(lambda: state.elapsed_seconds >= deadline)
-        return state.model_copy(update={"num_steps": state.step}) if is_late else state
+    def _find_plan(self, state: RunState, *, is_due: bool) -> int | None:
+        """Return the number of steps; that of the run's record for a step that is repeated."""
+        if state.step <= max(self.plans, default=-1):
+            return self.plans.get(state.step)
+        assert state.deadline_seconds is not None, "the run has a plan"
+        is_late = state.elapsed_seconds + state.reserved_seconds >= state.deadline_seconds
+        if is_late and state.step:
+            num_steps = state.step
+        elif is_due or is_plan_due(state):
+            num_steps = self.job.limit_steps(plan_steps(state, self.job))
+        else:
+            return None
+        self.plans[state.step] = num_steps
+        self.run.write_plans(self.plans)
+        return num_steps
 
-    def _save(self, state: RunState) -> None:
+    def _save(self, state: RunState) -> RunState:
+        """Write a checkpoint; return the state with the time that it took, if that counts."""
+        started = time.monotonic()
         self.log.sync()
         state = state.model_copy(update={"num_log_rows": self.log.num_rows})
         self.replica.update(self.job.model)
         self.run.save(state, self.replica.model, self.replica.optimizer, self.job.save_model)
         self.run.rotate(self.job.settings.keep, state.best_step, *self.job.needed_steps(state.step))
+        if state.deadline_seconds is None:
+            return state
+        return state.spend(time.monotonic() - started)

@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar, get_args
@@ -72,7 +73,7 @@ AnySettings = TypeVar("AnySettings", bound=OptimizationSettings)
 class RunState(BaseModel):
     """The progress of a run. With weights and optimizer, this is all that resuming needs."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="ignore")  # older ones have other fields
 
     step: int = 0
     tokens: int = 0  # without padding
@@ -86,13 +87,43 @@ class RunState(BaseModel):
     best_step_loss: float | None = None
     num_not_better: int = 0  # evaluations in a row
     has_ended_early: bool = False
-    deadline_seconds: float | None = None  # of `elapsed_seconds`; the next two are for it
+    deadline_seconds: float | None = None  # of `elapsed_seconds`; what follows is the plan for it
+    reserved_seconds: float = 0.0  # of these, for work after the last step
     num_steps: int | None = None  # as planned last
-    evaluated_seconds: float = 0.0  # `elapsed_seconds` after the last evaluation
+    planned_step: int = 0  # at which it was planned
+    planned_seconds: float = 0.0  # `elapsed_seconds` then, and evaluations and checkpoints since
+    evaluation_seconds: float = 0.0  # of the last evaluation
+    phase_step: int | None = None  # the first step of the last phase, if the job has several
 
     def plan(self, num_steps: int) -> int:
         """Return the number of steps of the run; its record says `num_steps`."""
         return num_steps if self.num_steps is None else self.num_steps
+
+    def spend(self, seconds: float, *, is_evaluation: bool = False) -> Self:
+        """Return the state after an evaluation or a checkpoint, which don't count as steps."""
+        changes = {"elapsed_seconds": self.elapsed_seconds + seconds}
+        if self.deadline_seconds is not None:
+            changes["planned_seconds"] = self.planned_seconds + seconds
+            if is_evaluation:
+                changes["evaluation_seconds"] = seconds
+        return self.model_copy(update=changes)
+
+    def plan_again(self, num_steps: int, last_share: float) -> Self:
+        """Return the state with a new number of steps, and the phase that has its last ones.
+
+        A phase that has begun stays.
+        """
+        phase_step = self.phase_step
+        if last_share and (phase_step is None or self.step < phase_step):
+            phase_step = max(self.step, round((1.0 - last_share) * num_steps))
+        return self.model_copy(
+            update={
+                "num_steps": num_steps,
+                "planned_step": self.step,
+                "planned_seconds": self.elapsed_seconds,
+                "phase_step": phase_step,
+            }
+        )
 
     @property
     def model_step(self) -> int:
@@ -109,6 +140,8 @@ class RunRecord(ChecksummedModel):
 
     Attributes:
         source: the checkpoint that its first weights come from; empty where they were drawn.
+        plans: of a run with a budget in minutes, the numbers of steps as they were planned, by the
+            step at which they were.
     """
 
     description: ClassVar[str] = "a run's record"
@@ -119,6 +152,7 @@ class RunRecord(ChecksummedModel):
     num_steps: int
     versions: dict[str, str]
     source: dict[str, Any] = Field(default_factory=dict)
+    plans: dict[int, int] = Field(default_factory=dict)
 
     @property
     def precision(self) -> str:
@@ -177,6 +211,17 @@ class Run:
             make_folder(self.folder)
             record.save(self.folder / RECORD_FILE)
         return ranks.from_first(lambda: record)
+
+    def read_plans(self) -> dict[int, int]:
+        """Read the plans of the run's record."""
+        record = self.read_record()
+        return {} if record is None else dict(record.plans)
+
+    def write_plans(self, plans: Mapping[int, int]) -> None:
+        """Write the plans into the run's record; the first rank calls this."""
+        record = self.read_record()
+        assert record is not None, "a run that trains was begun"
+        record.model_copy(update={"plans": dict(plans)}).save(self.folder / RECORD_FILE)
 
     def newest_checkpoint(self) -> Path | None:
         """The newest checkpoint, verified; None where there is none."""
@@ -303,7 +348,8 @@ def keep_versions(old: RunRecord, new: RunRecord) -> RunRecord:
     if differences := describe_other_machine(old, new):
         announce(f"the resumed run won't be bit for bit that of one machine: {differences}")
     kept = {"versions": old.versions, "source": old.source, "num_steps": old.num_steps}
-    return new.model_copy(update=kept)
+    plans = old.plans if has_same_budget(old, new) else {}
+    return new.model_copy(update={**kept, "plans": plans})
 
 
 def has_same_budget(old: RunRecord, new: RunRecord) -> bool:

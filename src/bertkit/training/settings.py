@@ -22,6 +22,7 @@ BUDGET_FIELDS = frozenset({"steps", "tokens", "minutes"})
 MAY_CHANGE = BUDGET_FIELDS | {
     "checkpoint_activations",
     "checkpoint_every",
+    "deadline",  # in records of earlier versions; every budget in minutes is kept now
     "fsdp",
     "keep",
     "keep_checkpoints",
@@ -51,8 +52,8 @@ class BudgetSettings(Settings):
     )
     minutes: Positive | None = Field(
         default=None,
-        description="Roughly how many minutes to train. The number of steps is fixed when the run"
-        " starts, after measuring a few, so on a machine that gets busier it takes longer."
+        description="Minutes to train, with evaluations and checkpoints, kept within 5 %: the"
+        " number of steps is planned by measuring a few, and again while the run trains."
         f" Without any budget: {DEFAULT_MINUTES:g} minutes.",
     )
 

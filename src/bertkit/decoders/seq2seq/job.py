@@ -42,7 +42,7 @@ def decide_steps(job: "Seq2SeqJob", estimate_evaluation_seconds: Callable[[], fl
     announce("measuring a few steps to convert the minutes to steps")
     end = time.monotonic() + 60.0 * (settings.minutes or DEFAULT_MINUTES)
     pace = budget.measure_pace(job)
-    evaluation_seconds = estimate_evaluation_seconds()
+    job.seconds_after = evaluation_seconds = estimate_evaluation_seconds()
     seconds = max(1.0, end - time.monotonic() - evaluation_seconds)
     # `count_steps_in` assumes the loop's default number of evaluations; scale their cost to ours.
     share = NUM_EVALUATIONS / USUAL_EVALUATIONS if settings.eval_every is None else 1.0
@@ -161,8 +161,16 @@ class Seq2SeqJob(Job[PairBatch]):
         return WRITING_METRICS[self.saved.kind]
 
     def schedule(self, num_steps: int) -> None:
-        """Set the run's number of steps, which decides when it evaluates and what it averages."""
+        """Set how often the run evaluates, for the number of steps that was planned at first."""
         self.settings, self.num_steps = choose_schedule(self.settings, num_steps), num_steps
+
+    def set_num_steps(self, num_steps: int, phase_step: int | None) -> None:
+        """Set the number of steps, after which the last weights are averaged."""
+        self.num_steps = num_steps
+
+    def limit_steps(self, num_steps: int) -> int:
+        """Limit the epochs of a run without a budget of its own."""
+        return num_steps if self.settings.minutes else limit_epochs(self.order, num_steps)
 
     def examples_at(self, step: int) -> list[int]:
         """Return the numbers of a step's pairs."""

@@ -36,7 +36,7 @@ from bertkit.decoders.seq2seq.examples import (
     warn_of_letters,
 )
 from bertkit.decoders.seq2seq.job import InitialModel, Seq2SeqJob, count_epochs, decide_steps
-from bertkit.decoders.seq2seq.settings import KINDS, Seq2SeqSettings
+from bertkit.decoders.seq2seq.settings import DEFAULT_MINUTES, KINDS, Seq2SeqSettings
 from bertkit.models.bert.config import PRESETS, BertConfig
 from bertkit.models.bert.heads import BertForMaskedLM
 from bertkit.models.open_model import OpenModel
@@ -215,6 +215,7 @@ class Seq2SeqTraining(ModelRecipe[Seq2SeqJob, Seq2SeqResult]):
     """Training an encoder-decoder on pairs of texts."""
 
     saved_kind, result_kind = SavedSeq2Seq, Seq2SeqResult
+    default_minutes = DEFAULT_MINUTES
     settings: Seq2SeqSettings
 
     def __init__(self, files: PairFiles, settings: Seq2SeqSettings) -> None:
@@ -258,9 +259,13 @@ class Seq2SeqTraining(ModelRecipe[Seq2SeqJob, Seq2SeqResult]):
         """Return the number of steps of the budget."""
         return record.num_steps or decide_steps(job, partial(estimate_evaluation_seconds, job))
 
+    def find_seconds(self) -> float | None:
+        """Return the time that the run may take; None if it has a number of steps or epochs."""
+        return None if self.settings.epochs else super().find_seconds()
+
     def plan(self, job: Seq2SeqJob, run: Run, state: RunState, num_steps: int) -> RunState:
         """Decide when the run evaluates and what it averages."""
-        job.schedule(num_steps)
+        job.schedule(run.read_plans().get(0, num_steps))
         return state
 
     def write_model(self, job: Seq2SeqJob, run: Run, state: RunState) -> SavedSeq2Seq:

@@ -121,9 +121,8 @@ class Seq2SeqSettings(ModelSettings, PairSettings, BudgetedSettings, OverwriteSe
     )
     minutes: Positive | None = Field(
         default=None,
-        description="Roughly how many minutes to train; not a deadline. The number of steps is"
-        " fixed when the run starts, after measuring a few, so on a machine that gets busier it"
-        " takes longer.",
+        description="Minutes to train, with all evaluations, kept within 5 %: the number of steps"
+        " is planned by measuring a few, and again while the run trains.",
     )
     tokens_per_batch: Annotated[int, Field(ge=16)] = Field(
         default=4096, description="Tokens per optimizer step, source and target together."

@@ -308,14 +308,31 @@ class PretrainingJob(Job[WordBatch]):
         """The parts of a run, one or two, each with its share of the steps."""
         if self.long_job is None:
             return [(self, 1.0)]
-        share = self.settings.long_share
-        return [(self, 1.0 - share), (self.long_job, share)]
+        return [(self, 1.0 - self.last_share), (self.long_job, self.last_share)]
 
-    def divide(self, num_steps: int) -> None:
+    @property
+    def last_share(self) -> float:  # type: ignore[override]
+        """The share of the steps with longer examples."""
+        return 0.0 if self.long_job is None else self.settings.long_share
+
+    @cached_property
+    def last_cost(self) -> float:  # type: ignore[override]
+        """How many times as many operations a step with longer examples has."""
+        if self.long_job is None:
+            return 1.0
+        short, long = (
+            sum(map(job.count_operations, job.batches_at(0))) for job in (self, self.long_job)
+        )
+        return long / short
+
+    def set_num_steps(self, num_steps: int, phase_step: int | None) -> None:
         """Begin the second phase at its step; a run that grows has other phases from then on."""
-        (_, share), *others = self.phases
-        if others:
-            self.next_phase = (round(share * num_steps), others[0][0])
+        if self.long_job is None:
+            return
+        first = round((1.0 - self.last_share) * num_steps) if phase_step is None else phase_step
+        self.next_phase = (first, self.long_job)
+        if self.lookahead is not None:
+            self.lookahead.forget()
 
     def examples_at(self, step: int) -> range:
         """Return the places of a step's examples in the order."""

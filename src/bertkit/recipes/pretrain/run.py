@@ -37,7 +37,6 @@ from bertkit.training.job import Machine
 from bertkit.training.lifecycle import Recipe, train
 from bertkit.training.log import read_evaluation
 from bertkit.training.run import Run, RunRecord, RunState, has_same_budget
-from bertkit.training.settings import DEFAULT_MINUTES
 
 
 @dataclass(frozen=True)
@@ -178,21 +177,12 @@ class Pretraining(Recipe[PretrainingJob, PretrainResult]):
         phases, shares = zip(*job.phases, strict=True)
         counts = [count_steps(phase) for phase in phases]
         num_steps = mix_steps(shares, counts)
-        if num_steps < record.num_steps and not settings.deadline:
+        if num_steps < record.num_steps and self.find_seconds() is None:
             raise ResumeError(
                 f"the run has {pluralize(record.num_steps, 'step')}, and the new budget is"
                 f" {num_steps:,}; a run's budget can only grow"
             )
         return num_steps
-
-    def plan(self, job: PretrainingJob, run: Run, state: RunState, num_steps: int) -> RunState:
-        """Divide the run into phases; a new deadline, or one that was moved, has a new plan."""
-        job.divide(num_steps)
-        seconds = 60.0 * (self.settings.minutes or DEFAULT_MINUTES)
-        if not self.settings.deadline or state.deadline_seconds == seconds:
-            return state
-        num_steps = max(num_steps, state.step + 1)
-        return state.model_copy(update={"deadline_seconds": seconds, "num_steps": num_steps})
 
     def finish(self, job: PretrainingJob, run: Run, state: RunState) -> PretrainResult:
         """Return the last checkpoint with the metrics of its evaluation."""

@@ -154,11 +154,6 @@ class PretrainSettings(ObjectiveSettings, TrainingSettings):
         " again there: a step takes up to a third longer and needs less memory. Losses and"
         " gradients are the same.",
     )
-    deadline: bool = Field(
-        default=False,
-        description="End after --minutes at the latest: the number of steps is planned anew at each"
-        " evaluation, from the time that is left.",
-    )
     eval_sequences: Annotated[int, Field(ge=1)] = Field(
         default=256, description="Held-out examples per evaluation, the same ones every time."
     )
@@ -199,16 +194,6 @@ class PretrainSettings(ObjectiveSettings, TrainingSettings):
         if self.long_length is not None and self.long_length <= self.max_length:
             raise ValueError(
                 f"long_length ({self.long_length}) must be more than max_length ({self.max_length})"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _deadline_is_a_time(self) -> Self:
-        if self.deadline and (self.steps is not None or self.tokens is not None):
-            raise ValueError("deadline needs a budget in minutes, not in steps or tokens")
-        if self.deadline and self.long_length is not None:
-            raise ValueError(
-                "long_length needs a number of steps that doesn't change; leave out deadline"
             )
         return self
 

@@ -12,7 +12,7 @@ from bertkit.models.bert.config import BertConfig
 from bertkit.recipes.pretrain.job import PretrainingJob, find_trained_length
 from bertkit.recipes.pretrain.run import Pretraining, mix_steps
 from bertkit.recipes.pretrain.settings import PretrainSettings
-from bertkit.training.run import RunRecord, RunState, describe_versions, keep_versions
+from bertkit.training.run import RunRecord, describe_versions, keep_versions
 
 
 def record(num_steps: int = 0, threads: str = "2", **settings) -> RunRecord:
@@ -76,7 +76,7 @@ def test_a_job_is_freed_as_soon_as_it_is_dropped(long_length):
             self.settings = settings
 
     job = Planned()
-    job.divide(9)
+    job.set_num_steps(9, None)
     left = weakref.ref(job)
     gc.disable()
     try:
@@ -84,20 +84,6 @@ def test_a_job_is_freed_as_soon_as_it_is_dropped(long_length):
         assert left() is None
     finally:
         gc.enable()
-
-
-def test_a_moved_deadline_has_a_new_plan_also_after_a_crash():
-    def plan(state: RunState, num_steps: int, minutes: float) -> RunState:
-        recipe = Pretraining(None, PretrainSettings(minutes=minutes, deadline=True))
-        whole = SimpleNamespace(divide=lambda num_steps: None)
-        return recipe.plan(whole, None, state, num_steps)
-
-    new = plan(RunState(), 40, 2.0)
-    assert (new.deadline_seconds, new.num_steps) == (120.0, 40)
-    done = new.model_copy(update={"step": 55, "num_steps": 55, "evaluated_step": 55})
-    assert plan(done, 40, 2.0) == done
-    moved = plan(done, 50, 3.0)
-    assert (moved.num_steps, moved.is_done(50)) == (56, False)
 
 
 def test_the_same_budget_in_minutes_is_not_measured_again():

@@ -62,8 +62,6 @@ def test_what_was_stored_can_be_read_again(settings):
         ({"start_from": "model", "initialization": "neighbors"}, "are for new models"),
         ({"start_from": "model", "initializer_range": 0.1}, "are for new models"),
         ({"max_length": 128, "long_length": 128}, "long_length .128. must be more than max_length"),
-        ({"deadline": True, "steps": 5}, "needs a budget in minutes"),
-        ({"deadline": True, "long_length": 512}, "leave out deadline"),
         ({"recipe": "best"}, "'modern' or 'paper'"),
     ],
 )

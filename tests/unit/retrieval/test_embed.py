@@ -193,7 +193,7 @@ def test_what_was_not_utf8_is_counted_with_the_rest(embedder, tmp_path):
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("window", [1, 2, 5, NUM_WINDOWS])
+@pytest.mark.parametrize("window", [1, 5, NUM_WINDOWS])
 def test_work_that_was_stopped_goes_on_to_the_same_bytes(
     embedder, source, tmp_path, form, window, monkeypatch, capsys
 ):
@@ -285,7 +285,13 @@ class KilledError(BaseException):
     """The process is gone."""
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "form",
+    [
+        ".parquet",
+        *(pytest.param(form, marks=pytest.mark.exhaustive) for form in (".npy", ".jsonl")),
+    ],
+)
 def test_a_process_that_is_killed_anywhere_goes_on_to_the_same_bytes(embedder, tmp_path, form):
     """Before any operation on the disk, and half-way in each write."""
     source = write_texts(tmp_path / "texts.txt", make_texts()[: 2 * WINDOW_TEXTS + 1])

@@ -52,6 +52,7 @@ def test_each_file_has_what_the_command_for_one_file_writes(model, texts, tmp_pa
     assert times(tmp_path / "out") == before
 
 
+@pytest.mark.exhaustive
 def test_any_engine_writes_the_same_bytes(model, texts, tmp_path, ray_cluster):
     ways = {
         "one": FilesSettings(workers=1, threads=1),

@@ -87,7 +87,7 @@ FRAME = pd.DataFrame(
 
 
 @pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC])
-@pytest.mark.parametrize("num_rows", [1, 4, 40_000])
+@pytest.mark.parametrize("num_rows", [1, 4, pytest.param(40_000, marks=pytest.mark.exhaustive)])
 def test_tsv_of_other_programs_is_read_without_its_quotes(tmp_path, quoting, num_rows):
     frame = pd.concat([FRAME] * (num_rows // 4 + 1))[:num_rows]
     path = tmp_path / "a.tsv"

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from bertkit.api.models import export as export
     from bertkit.api.models import inspect as inspect
     from bertkit.api.models import report as report
+    from bertkit.api.predictions import evaluate as evaluate
+    from bertkit.api.predictions import predict as predict
     from bertkit.api.training import finetune as finetune
     from bertkit.api.training import prepare as prepare
     from bertkit.api.training import pretrain as pretrain
     from bertkit.api.training import train_tokenizer as train_tokenizer
     from bertkit.api.vectors import embed as embed
-    from bertkit.api.vectors import evaluate as evaluate
-    from bertkit.api.vectors import predict as predict
     from bertkit.api.vectors import search as search
     from bertkit.api.vectors import similarity as similarity
     from bertkit.base.errors import BertkitError as BertkitError
@@ -77,7 +77,8 @@ _NAMES = {
     "bertkit.api.language": "fill_mask next_sentence score",
     "bertkit.api.models": "export inspect report",
     "bertkit.api.training": "finetune prepare pretrain train_tokenizer",
-    "bertkit.api.vectors": "embed evaluate predict search similarity",
+    "bertkit.api.predictions": "evaluate predict",
+    "bertkit.api.vectors": "embed search similarity",
     "bertkit.base.errors": "BertkitError",
     "bertkit.inference.embeddings.embedder": "Embedder",
     "bertkit.inference.embeddings.features": "FeatureExtractor",

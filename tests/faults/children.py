@@ -47,6 +47,7 @@ PROCESSES.set_forkserver_preload(
         "tests.faults.watch",
         "rouge_score.rouge_scorer",
         "sacrebleu.metrics",
+        "bertkit.cli.search",
         "bertkit.cli.vectors",
         "bertkit.interpret.commands",
         "bertkit.interpret.attention_view",

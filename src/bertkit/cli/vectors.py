@@ -1,49 +1,29 @@
-"""Commands of vectors: embed, features, similarity, search, nearest."""
+"""Commands that write vectors: embed, features."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from bertkit.base.addresses import show_address
-from bertkit.base.errors import InputError, SettingsError, pluralize
+from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.output import check_standard_output
 from bertkit.base.progress import announce
-from bertkit.base.settings import replace_surrogates
 from bertkit.cli.next_step import Arguments, read_arguments, repeat_flags, suggest
 from bertkit.cli.output import describe_files, format_json, print_result
-from bertkit.cli.texts import (
-    NamedModel,
-    Words,
-    gather_texts,
-    list_problems,
-    name_again,
-    printable,
-    take_model,
-    take_model_and_files,
-)
+from bertkit.cli.texts import NamedModel, Words, list_problems, name_again, take_model_and_files
 from bertkit.data.file_parts import FilesSettings, check_is_single, is_folder
-from bertkit.data.problems import WARNING, announce_unknown, append_problems
+from bertkit.data.problems import WARNING, append_problems
 from bertkit.data.tables.settings import CorpusSettings
-from bertkit.inference.embeddings.settings import EmbedderSettings, Similarity, WordVectorSettings
 from bertkit.inference.settings import EngineSettings
-from bertkit.reports.text import format_number, shorten
-from bertkit.retrieval.settings import EmbedSettings, FeaturesSettings, SearchSettings
+from bertkit.retrieval.settings import EmbedSettings, FeaturesSettings
 
 if TYPE_CHECKING:
-    from bertkit.inference.embeddings.word_vectors import Neighbors
     from bertkit.retrieval.embed import EmbedResult
     from bertkit.retrieval.features import FeaturesResult
-    from bertkit.retrieval.search_index import Hit
-
-MAX_TEXTS = 1000
-SHOWN_CHARS = 160
-OPERATOR = re.compile(r"(?:^|\s+)([+-])(?:\s+|$)")
 
 
 def embed(
@@ -243,217 +223,3 @@ def _describe_features(result: "FeaturesResult") -> str:
     )
     problems = list_problems(counts, max_length=identity["max_length"])
     return append_problems(line, problems, ", ")
-
-
-def similarity(
-    *texts: Words,
-    model: NamedModel = None,
-    file: Path | None = None,
-    similarity: Similarity | None = None,
-    settings: EmbedderSettings = EmbedderSettings(),
-    json: bool = False,
-) -> None:
-    """Compute the similarity of two texts, or of each pair of several texts.
-
-    **Examples**
-
-        bertkit similarity "A cat sat down." "The dog lay on the floor."
-
-        bertkit similarity all-MiniLM-L6-v2/ "A cat sat down." "The dog lay on the floor."
-
-        bertkit similarity all-MiniLM-L6-v2/ --file sentences.txt --json
-
-        bertkit similarity run/ "a cat" "a dog" --similarity euclidean --pooling cls
-
-    Args:
-        texts: Two or more texts; the first argument may be the model; - reads standard input, one
-            text per line.
-        file: File with one text per line.
-        similarity: Similarity measure; by default that of the model's folder, else cosine.
-            Distances are negated: higher is always more similar.
-        json: Print one JSON object.
-    """
-    check_standard_output()
-    model, texts = take_model(texts, model, "vectors", num_texts=2, file=file)
-    given = [text for _, text in gather_texts(texts, file)]
-    if not 2 <= len(given) <= MAX_TEXTS:
-        raise InputError(
-            f"got {pluralize(len(given), 'text')}; give two, or up to {MAX_TEXTS:,} to compare all"
-            " pairs; for more, use `bertkit search`"
-        )
-    from bertkit.inference.embeddings.embedder import Embedder
-    from bertkit.inference.embeddings.similarity import compare_all
-    from bertkit.inference.stream import TextCounts
-
-    embedder = Embedder.load(model, settings)
-    counts = TextCounts()
-    vectors = embedder(given, counts=counts)
-    announce_unknown(counts.unknown_tokens, counts.text_tokens)
-    chosen = similarity or cast("Similarity", embedder.similarity)
-    scores = compare_all(chosen, vectors, vectors).tolist()
-    facts = {"similarity": chosen, "texts": given, "scores": scores}
-    print_result(scores, describe_scores, json=json, facts=facts)
-
-
-def describe_scores(scores: list[list[float]]) -> str:
-    """Show the similarity of two texts, or a table of all."""
-    if len(scores) == 2:
-        return format_number(scores[0][1])
-    return "\n".join(" ".join(f"{format_number(one):>7}" for one in row) for row in scores)
-
-
-def search(
-    *queries: Words,
-    model: NamedModel = None,
-    corpus: list[str],
-    file: Path | None = None,
-    top_k: int = 5,
-    settings: SearchSettings = SearchSettings(),
-    index_folder: Path | None = None,
-    json: bool = False,
-) -> None:
-    """Find the texts of a file, or of a folder, that are most similar to a query.
-
-    The first call embeds the file, row by row, and stores the vectors beside it, under its name
-    plus .bertkit; later calls use them until the file changes. The same command resumes interrupted
-    work. Empty rows are left out. Rows count from 0, as in the output of `bertkit embed`; texts of
-    a folder or of several files are shown with their file and row, from 1, as editors count lines.
-
-    **Examples**
-
-        bertkit search "How do I mend a tire?" --corpus passages.jsonl --top-k 5
-
-        bertkit search all-MiniLM-L6-v2/ "How do I mend a tire?" --corpus passages.jsonl
-
-        bertkit search all-MiniLM-L6-v2/ --corpus faq.csv --text-column answer --file q.txt
-
-        bertkit search "How do I mend a tire?" --corpus docs/
-
-        bertkit search "a refund" --corpus faq.csv --text-column answer --id-column number
-
-        bertkit search run/ --corpus notes.txt "the cat" --index-folder notes-index/
-
-    Args:
-        queries: Queries; the first argument may be the model; - reads standard input, one query per
-            line.
-        corpus: A file of texts: plain text (one per line), JSONL, CSV, TSV or Parquet; or a folder
-            or glob of such files. May be given several times.
-        file: File with one query per line.
-        top_k: Number of results per query.
-        index_folder: Folder of the index; by default beside the corpus, or in the common folder of
-            several files.
-        json: Print one JSON object per query, with whole texts.
-    """
-    check_standard_output()
-    model, queries = take_model(queries, model, "vectors", file=file)
-    if top_k < 1:  # before the corpus is embedded
-        raise SettingsError(f"top_k must be at least 1, and is {top_k}")
-    texts = [text for _, text in gather_texts(queries, file)]
-    from bertkit.retrieval.search_index import SearchIndex
-
-    index = SearchIndex.open(model, corpus, settings, index_folder=index_folder)
-    for query, hits in zip(texts, index.search(texts, top_k), strict=True):
-        facts = {"query": query, "hits": list(hits)}
-        print_result(hits, partial(describe_hits, query), json=json, facts=facts)
-
-
-def describe_hits(query: str, hits: "list[Hit]") -> str:
-    """List the hits of a query."""
-    lines = [printable(query)]
-    for hit in hits:
-        shown = shorten(printable(" ".join(hit.text.split())), SHOWN_CHARS)
-        name = f"row {hit.row}" if hit.id is None else printable(hit.id)
-        lines.append(f"  {format_number(hit.score):>7}  {name:<12} {shown}")
-    return "\n".join(lines)
-
-
-def nearest(
-    *words: Words,
-    model: NamedModel = None,
-    top_k: int = 10,
-    settings: WordVectorSettings = WordVectorSettings(),
-    json: bool = False,
-) -> None:
-    """List the entries of a vocabulary that are nearest to a word, or to a sum of words, by cosine.
-
-    An argument such as "king - man + woman" adds and subtracts the vectors of its words, each
-    normalized to length 1 (3CosAdd); + and - stand between blanks.
-
-    At layer 0, vectors are the word embeddings. At a higher layer, each entry goes through the
-    model alone, as [CLS] entry [SEP], which takes far longer; this is done once per call, for all
-    words, and isn't cached.
-
-    The model may also be a folder of `bertkit study skip-gram` or another network of the studies,
-    which has word embeddings alone.
-
-    A word of several pieces gets the mean of their vectors; the pieces are printed. The words
-    themselves and their pieces are excluded from the answer, as is usual; without that, the answer
-    to a sum is often one of them.
-
-    **Examples**
-
-        bertkit nearest bank
-
-        bertkit nearest run/ bank --top-k 5
-
-        bertkit nearest "king - man + woman"
-
-        bertkit nearest google-bert/bert-base-uncased bank river --layer -1
-
-        bertkit nearest bert-base/ run --all-entries --json
-
-    Args:
-        words: Words or entries of the vocabulary, or sums of them; each gets its own list. The
-            first may be the model.
-        top_k: Number of neighbors per word.
-        json: Print one JSON object per list.
-    """
-    check_standard_output()
-    model, words = take_model(words, model, "vectors")
-    if not words:
-        raise InputError("there is no word; give at least one")
-    from bertkit.inference.embeddings.word_vectors import WordVectors
-
-    sums = [read_sum(word) for word in replace_surrogates(words)]
-    vectors = WordVectors.load(model, settings)
-    for found in [vectors.nearest(plus, minus, top_k=top_k) for plus, minus in sums]:
-        print_result(found, describe_neighbors, json=json)
-
-
-def read_sum(expression: str) -> tuple[list[str], list[str]]:
-    """Return the words to add and to subtract in an expression such as `king - man + woman`.
-
-    An operator stands between blanks, so a hyphen within a word isn't one. A word may have blanks.
-
-    Raises:
-        InputError: an operator has no word after it, or there is no word to add.
-    """
-    if expression in ("+", "-"):  # an entry of the vocabulary
-        return [expression], []
-    first, *others = OPERATOR.split(expression)
-    terms = [("+", first)] if first or not others else []
-    terms += zip(others[::2], others[1::2], strict=True)
-    sums: dict[str, list[str]] = {"+": [], "-": []}
-    for sign, word in terms:
-        if others and not word.strip():
-            raise InputError(f"{expression!r} has no word after {sign}")
-        sums[sign].append(word.strip() if others else word)
-    if not sums["+"]:
-        raise InputError(f"{expression!r} has no word to add")
-    return sums["+"], sums["-"]
-
-
-def describe_neighbors(found: "Neighbors") -> str:
-    """List the neighbors of a word or a sum of words."""
-    named = [("+", word) for word in found.plus] + [("-", word) for word in found.minus]
-    lines = [" ".join(f"{sign} {printable(word.word)}" for sign, word in named).removeprefix("+ ")]
-    lines += [
-        f"  {printable(word.word)} is the mean of {printable(' '.join(word.pieces))}"
-        for _, word in named
-        if len(word.pieces) > 1
-    ]
-    lines += [
-        f"  {format_number(neighbor.similarity):>6} {printable(neighbor.token)}"
-        for neighbor in found.neighbors
-    ]
-    return "\n".join(lines)

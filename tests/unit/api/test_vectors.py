@@ -4,7 +4,7 @@ import pytest
 from tests.closeness import assert_close, close
 
 import bertkit
-from bertkit.api.vectors import TaskColumns
+from bertkit.api.predictions import TaskColumns
 from bertkit.base.errors import SettingsError
 from bertkit.tasks.settings import choose_columns
 from bertkit.tasks.table import TASKS

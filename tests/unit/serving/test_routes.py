@@ -1,7 +1,6 @@
 """Each route gives what the pipeline gives alone, in the form that clients expect."""
 
 import asyncio
-import base64
 
 import numpy as np
 import pytest
@@ -29,34 +28,6 @@ TEXTS = ["A cat sat.", "The dog saw a hat.", "It was a long day in the old town,
 @pytest.fixture(scope="module")
 def vectors():
     return Embedder.load(device="cpu")(TEXTS)
-
-
-def test_openai_embeddings(client, vectors):
-    answer = client.post("/v1/embeddings", {"input": TEXTS, "model": "encoder"})
-    assert answer.status == 200
-    assert answer.json["object"] == "list"
-    assert answer.json["model"] == "encoder"
-    assert [one["index"] for one in answer.json["data"]] == [0, 1, 2]
-    found = np.array([one["embedding"] for one in answer.json["data"]])
-    assert_close(found, vectors)
-    num_tokens = answer.json["usage"]["prompt_tokens"]
-    assert num_tokens == answer.json["usage"]["total_tokens"] == 6 + 8 + 16
-
-
-def test_openai_embeddings_as_base64(client, vectors):
-    body = {"input": TEXTS[0], "model": "encoder", "encoding_format": "base64"}
-    (one,) = client.post("/v1/embeddings", body).json["data"]
-    found = np.frombuffer(base64.b64decode(one["embedding"]), dtype="<f4")
-    assert_close(found, vectors[0])
-
-
-def test_fewer_dimensions_are_the_first_ones_scaled_to_length_1(client, vectors):
-    body = {"input": TEXTS[0], "model": "encoder", "dimensions": 7}
-    (one,) = client.post("/v1/embeddings", body).json["data"]
-    expected = vectors[0][:7] / np.linalg.norm(vectors[0][:7])
-    assert_close(one["embedding"], expected)
-    body["dimensions"] = 385
-    assert client.post("/v1/embeddings", body).status == 400
 
 
 def test_models_are_listed(client, models):
@@ -225,12 +196,6 @@ def test_documents_are_ordered(client, models, path):
     assert [one["score"] for one in raw] == close(sorted(values, reverse=True), "float32")
 
 
-def test_similarity(client, vectors):
-    body = {"inputs": {"source_sentence": TEXTS[0], "sentences": TEXTS[1:]}}
-    found = client.post("/similarity", body).json
-    assert_close(found, vectors[1:] @ vectors[0])
-
-
 def test_a_task_gives_its_pipelines_results(client, models):
     fill = FillMask.load(models["words"], device="cpu")
     body = {"inputs": "the [MASK] saw", "options": {"top_k": 2}}
@@ -383,19 +348,6 @@ def test_tokens_have_their_bytes(client):
     assert whole == ["[CLS] uber cafe! [SEP]"]
     bare = {"inputs": ["Über café!"], "add_special_tokens": False}
     assert client.post("/v1/models/encoder/tokenize", bare).json == [tokens[1:-1]]
-
-
-def test_token_ids_are_embedded_as_their_text(client, vectors):
-    (tokens,) = client.post("/v1/models/encoder/tokenize", {"inputs": TEXTS[0]}).json
-    ids = [one["id"] for one in tokens]
-    data = client.post("/v1/embeddings", {"input": ids, "model": "encoder"}).json["data"]
-    assert_close(data[0]["embedding"], vectors[0])
-    refused = client.post("/v1/embeddings", {"input": [[99999]], "model": "encoder"})
-    assert refused.status == 400
-    assert "must be those of this model's tokenizer" in refused.json["error"]["message"]
-    refused = client.post("/v1/embeddings", {"input": [101, 99999, 102], "model": "encoder"})
-    assert refused.status == 400
-    assert "token ids go from 0 to 30521" in refused.json["error"]["message"]
 
 
 def test_token_ids_that_no_text_has_are_embedded_as_they_are(client):

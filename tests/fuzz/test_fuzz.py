@@ -41,6 +41,7 @@ def endings(tmp_path_factory):
         return {target: pool.submit(run_target, target, folder) for target in TARGETS}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("target", TARGETS)
 def test_mutated_files_come_to_errors_of_ours(target, endings, capsys):
     ending = endings[target].result()

@@ -100,15 +100,11 @@ def gate_heads(encoder: BertEncoder, gates: Float[Tensor, "layers heads"]) -> It
 
     The gates may require gradients.
     """
+    layers = (module for module in encoder.modules() if isinstance(module, SelfAttention))
     with ExitStack() as hooks:
-        for attention, gate in zip(_list_attention(encoder), gates, strict=True):
+        for attention, gate in zip(layers, gates, strict=True):
             hooks.callback(_gate(attention, gate).remove)
         yield
-
-
-def _list_attention(encoder: BertEncoder) -> list[SelfAttention]:
-    """Return the self-attention module of each layer, first layer first."""
-    return [module for module in encoder.modules() if isinstance(module, SelfAttention)]
 
 
 def _gate(attention: SelfAttention, gate: Float[Tensor, " heads"]) -> Any:

@@ -109,7 +109,8 @@ def attend_typed(settings: AttentionSettings) -> HeadSteps:
     Raises:
         SettingsError: a matrix can't be read, is missing, or doesn't fit the others.
     """
-    typed = read_matrices(settings)
+    texts = settings.model_dump(exclude={"tokens"}, include=set(MatrixSettings.model_fields))
+    typed = {name: read_matrix(name, text) for name, text in texts.items() if text is not None}
     if not typed:
         names = settings.tokens or EXAMPLE.tokens
         return attend_typed(settings.model_copy(update={**EXAMPLE.model_dump(), "tokens": names}))
@@ -154,12 +155,6 @@ def attend_text(
     query, key, value = (part[head].cpu() for part in (heads.query, heads.key, heads.value))
     mask = MASKS[settings.mask_name or heads.mask.name]
     return HeadSteps(tokens, tokens, query, key, value, mask, settings.scale, name)
-
-
-def read_matrices(settings: MatrixSettings) -> dict[str, Tensor]:
-    """Return the typed matrices by name, in float64."""
-    texts = settings.model_dump(exclude={"tokens"}, include=set(MatrixSettings.model_fields))
-    return {name: read_matrix(name, text) for name, text in texts.items() if text is not None}
 
 
 def read_matrix(name: str, text: str) -> Float[Tensor, "rows columns"]:

@@ -144,12 +144,13 @@ class InteractivePage:
 
     def render(self) -> str:
         """Render the page as HTML; the same content gives the same bytes."""
+        data = json.dumps(self.data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         return Template(_read("page.html")).substitute(
             title=html.escape(make_legible(self.title)),
             policy=self.policy,
             style=self.style,
             script=self.script,
-            data=make_legible(_to_json(self.data)).translate(IN_MARKUP),
+            data=make_legible(data).translate(IN_MARKUP),
             arrays="\n".join(map(_array_element, self.arrays, self.arrays.values())),
         )
 
@@ -182,10 +183,6 @@ def write_page(path: Path, page: InteractivePage) -> FileRecord:
 
 def _read(name: str) -> str:
     return resources.files("bertkit.reports").joinpath("page", name).read_text(encoding="utf-8")
-
-
-def _to_json(data: Any) -> str:
-    return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def _colors() -> str:

@@ -31,7 +31,9 @@ def make_legible(text: str) -> str:
     XML allows no control characters, not even escaped: viewers refuse an SVG file that has one.
     A right-to-left override would reverse all text after it.
     """
-    return _ILLEGIBLE.sub(lambda found: _picture(found[0]), text)
+    return _ILLEGIBLE.sub(
+        lambda match: chr(0x2400 + ord(match[0])) if match[0] < " " else "\ufffd", text
+    )
 
 
 def shorten(text: str, limit: int = NAME_COLUMNS) -> str:
@@ -47,10 +49,6 @@ def shorten(text: str, limit: int = NAME_COLUMNS) -> str:
 def count_columns(text: str) -> int:
     """Return about how many monospaced columns a text takes: wide East Asian characters take 2."""
     return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
-
-
-def _picture(character: str) -> str:
-    return chr(0x2400 + ord(character)) if character < " " else "\ufffd"
 
 
 TEXT_COLUMNS = 400  # the longest text that a cell shows

@@ -1,7 +1,6 @@
 """The numbers of the inputs view: embeddings, positions beside sines, and two words swapped."""
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -119,14 +118,14 @@ def _collect_swap(inputs: ViewInputs, inspected: InspectedModel) -> dict[str, An
     positions = find_swap(encoded)
     if positions is None or not inputs.observation.allowed.all():
         return None
-    first, second = positions
+    whole, (first, second) = encoded.pack(), positions
     order = list(range(len(encoded.tokens)))
     order[first], order[second] = second, first
     with ablate(inspected.model, inputs.observation.without):
         runs = {
             has_positions: [
                 _run(inspected, batch if has_positions else _without_positions(batch))
-                for batch in (encoded.pack(), _reorder(encoded.pack(), order))
+                for batch in (whole, replace(whole, input_ids=whole.input_ids[order]))
             ]
             for has_positions in (True, False)
         }
@@ -172,10 +171,6 @@ def find_swap(encoded: EncodedText) -> tuple[int, int] | None:
         if last > position:
             return position, last
     return positions[0], positions[-1]
-
-
-def _reorder(batch: PackedBatch, order: Iterable[int]) -> PackedBatch:
-    return replace(batch, input_ids=batch.input_ids[list(order)])
 
 
 def _without_positions(batch: PackedBatch) -> PackedBatch:

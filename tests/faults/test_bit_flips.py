@@ -199,6 +199,7 @@ def read_unsealed(path: Path, **_: Any) -> Any:
     return {name: value for name, value in read_json(path).items() if name != "sha256"}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("place", "name", "stand_in", "unseen_in"),
     [

@@ -219,6 +219,7 @@ KILLS = [
 ]
 
 
+@pytest.mark.exhaustive
 def test_nor_does_a_power_cut_after_processes_that_were_killed_lose_one(tmp_path, monkeypatch):
     story = tell(tmp_path, monkeypatch, killed_after=KILLS)
     steps = enumerate_states(story)
@@ -228,6 +229,7 @@ def test_nor_does_a_power_cut_after_processes_that_were_killed_lose_one(tmp_path
     assert len(steps) > 200
 
 
+@pytest.mark.exhaustive
 def test_nor_does_one_while_the_last_checkpoint_is_saved_again(tmp_path, monkeypatch):
     """A run that is stopped in its last evaluation saves that step twice, without and with it."""
     story = tell(tmp_path, monkeypatch, stop_at_evaluation=5)
@@ -265,6 +267,7 @@ def make_folders_without_syncing(patches: pytest.MonkeyPatch) -> None:
     patches.setattr(files, "make_folder", lambda path: path.exists() or storage.make_folder(path))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "bug",
     [
@@ -337,6 +340,7 @@ def test_after_any_power_cut_the_best_checkpoint_is_whole(record):
     assert len(found) > 50
 
 
+@pytest.mark.exhaustive
 def test_from_what_a_power_cut_left_the_run_ends_at_the_same_step(record):
     numbers = count()
 
@@ -349,6 +353,7 @@ def test_from_what_a_power_cut_left_the_run_ends_at_the_same_step(record):
     check_states(*record(), finish_some)
 
 
+@pytest.mark.exhaustive
 def test_a_rotation_that_forgets_the_best_is_found(record, monkeypatch):
     rotate = Run.rotate
     monkeypatch.setattr(Run, "rotate", lambda run, keep, also: rotate(run, keep))

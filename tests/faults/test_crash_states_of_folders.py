@@ -141,6 +141,7 @@ def test_after_any_power_cut_shards_are_whole_or_prepared_again(root, corpus, re
     assert check_shards(corpus, root, recorder) > 100
 
 
+@pytest.mark.exhaustive
 def test_shards_that_are_named_before_they_are_synced_are_found(
     root, corpus, recorder, monkeypatch
 ):
@@ -224,6 +225,7 @@ def test_a_power_cut_anywhere_leaves_what_can_be_gone_on_with(texts, root, form)
     assert find_bad_states(texts, root, form) == []
 
 
+@pytest.mark.exhaustive
 def test_a_record_of_rows_that_are_not_safe_is_noticed(texts, root):
     def save_without_syncing(vectors: UnfinishedVectors) -> None:
         vectors.state.save(record_path(vectors.path.with_suffix("")))
@@ -235,6 +237,7 @@ def test_a_record_of_rows_that_are_not_safe_is_noticed(texts, root):
     assert any("start over with --restart" in problem for problem in problems)
 
 
+@pytest.mark.exhaustive
 def test_a_header_that_is_not_safe_before_the_name_is_noticed(texts, root):
     def finish_without_syncing(vectors: UnfinishedVectors) -> None:
         vectors.save()

@@ -4,7 +4,7 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -27,6 +27,12 @@ from bertkit.training.run import LOG_FILE, Run, RunRecord, RunState
 KEEP = 2
 UMASK = 0o027
 RECORD = RunRecord(settings={}, data_fingerprint="", model={}, num_steps=9, versions={})
+
+
+def keep_first(names: Iterable[str]) -> list[Any]:
+    """The names as parameters, of which `make test` tries the first."""
+    first, *others = names
+    return [first, *(pytest.param(name, marks=pytest.mark.exhaustive) for name in others)]
 
 
 @pytest.fixture(autouse=True)
@@ -177,7 +183,7 @@ def check_end(fault: Fault, work: Callable[[], None], folder: Path, *, is_last: 
 OF_VECTORS = {"open_within", "seek"}  # what only a file of vectors asks of the disk
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", keep_first(FAULTS))
 def test_a_fault_at_any_operation_of_a_run_keeps_the_last_checkpoint(
     tmp_path, monkeypatch, trained, name
 ):
@@ -230,6 +236,7 @@ class FullBoard:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("refused", ["open", "add_scalar", "close"])
 def test_a_disk_that_refuses_tensorboard_is_told_as_such(tmp_path, monkeypatch, refused):
     board = FullBoard(refused)
@@ -256,6 +263,7 @@ def corpus(tmp_path):
     return tmp_path / "corpus"
 
 
+@pytest.mark.exhaustive
 def test_short_writes_change_nothing(tmp_path, monkeypatch, trained, corpus):
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     for folder in (whole, cut):
@@ -268,7 +276,7 @@ def test_short_writes_change_nothing(tmp_path, monkeypatch, trained, corpus):
         check_modes(cut / name)
 
 
-@pytest.mark.parametrize("name", FEW_FAULTS)
+@pytest.mark.parametrize("name", keep_first(FEW_FAULTS))
 def test_a_fault_at_any_operation_of_preparing_leaves_what_can_be_gone_on_from(
     tmp_path, monkeypatch, corpus, name
 ):

@@ -210,6 +210,7 @@ def test_training_that_is_killed_anywhere_comes_to_the_same(training, undisturbe
     training.check(reference, tmp_path, [kill_at(*places) for places in kills])
 
 
+@pytest.mark.exhaustive
 def test_training_that_finds_the_disk_full_anywhere_comes_to_the_same(
     training, undisturbed, tmp_path
 ):
@@ -219,12 +220,14 @@ def test_training_that_finds_the_disk_full_anywhere_comes_to_the_same(
     training.check(reference, tmp_path, [[(place, FULL_DISK)] for place in chosen])
 
 
+@pytest.mark.exhaustive
 def test_killed_before_the_last_rotation_it_is_made_up_for(training, undisturbed, tmp_path):
     """The run is done then, and nothing else would remove the oldest checkpoint."""
     stops = kill_at(Place(NUM_STEPS, "sync_folder run/checkpoints", 0))
     assert training.find_problems(undisturbed[0], tmp_path / "run", stops) == []
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("bug", ["optimizer state dropped", "seeds reused"])
 def test_a_bug_in_resuming_is_found(training, undisturbed, tmp_path, bug):
     training.send(tmp_path / "run", *kill_at(MIDDLE_OF_A_SAVE))
@@ -234,6 +237,7 @@ def test_a_bug_in_resuming_is_found(training, undisturbed, tmp_path, bug):
     assert found == {"log.jsonl", "run_state.json", *weights}
 
 
+@pytest.mark.exhaustive
 def test_killed_and_taken_up_without_its_source_nothing_changes(workshop, training, tmp_path):
     """A run that begins with the weights of a checkpoint that has no pair head."""
     first, source, parts = (tmp_path / name for name in ("first", "source", "parts"))
@@ -408,6 +412,7 @@ def test_preparing_that_is_stopped_anywhere_comes_to_the_same(preparing, prepare
     preparing.check(whole, tmp_path, draw_by_role(places, NUM_STOPS))
 
 
+@pytest.mark.exhaustive
 def test_files_that_are_written_in_place_are_noticed(preparing, prepared, tmp_path):
     stop = (Place(0, "half-way in write run/plan.json", 0), signal.SIGKILL)
     written_in_place = Command(preparing.words, ("small", "written in place"))
@@ -416,6 +421,7 @@ def test_files_that_are_written_in_place_are_noticed(preparing, prepared, tmp_pa
     assert ending.code or list_differences(prepared[0], tmp_path / "out")
 
 
+@pytest.mark.exhaustive
 def test_any_number_of_workers_and_killed_ones_give_the_same_bytes(letters, tmp_path, monkeypatch):
     monkeypatch.setattr(plan, "UNIT_BYTES", 1)  # a file each: some wait for a worker
 

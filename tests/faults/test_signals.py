@@ -102,6 +102,7 @@ def test_a_signal_anywhere_ends_within_a_step_and_changes_nothing(workshop, undi
     try_each(stops, lambda stop, run: find_problems(workshop, reference, run, *stop), tmp_path)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("step", [2 * EVAL_EVERY, NUM_STEPS])
 def test_an_evaluation_is_left_and_made_when_the_run_is_taken_up(workshop, undisturbed, run, step):
     place = Place(step, "before an evaluation", 0)
@@ -116,6 +117,7 @@ def test_an_evaluation_is_left_and_made_when_the_run_is_taken_up(workshop, undis
     assert list_differences(undisturbed[0], run) == []
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("point", "visit"),
     [
@@ -133,6 +135,7 @@ def test_killed_while_the_last_checkpoint_is_made_anew(workshop, undisturbed, ru
     assert list_differences(undisturbed[0], run) == []
 
 
+@pytest.mark.exhaustive
 def test_a_second_signal_ends_a_save_at_once_and_the_checkpoint_before_stays(
     workshop, undisturbed, run
 ):
@@ -171,6 +174,7 @@ def test_before_the_first_step_it_ends_where_it_is(workshop, run, place, budget,
     assert names <= {".lock", "settings.json"}
 
 
+@pytest.mark.exhaustive
 def test_a_run_that_is_being_taken_up_ends_where_it_is(workshop, undisturbed, run):
     stop(workshop, run, Place(10, "before the update", 0), [signal.SIGTERM])
     ending = stop(workshop, run, Place(0, "rename run/log.jsonl.partial", 0), [signal.SIGTERM])
@@ -216,6 +220,7 @@ def errand(workshop, tmp_path):
     )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("work", "code"), [(run_without_reader, 0), (run_onto_full_disk, 2)])
 def test_training_whose_messages_go_nowhere_is_finished(undisturbed, errand, work, code):
     assert run_child(work, replace(errand, signals={})) == code
@@ -231,6 +236,7 @@ def test_a_terminal_that_is_closed_leaves_a_checkpoint(workshop, undisturbed, er
     assert list_differences(undisturbed[0], errand.output) == []
 
 
+@pytest.mark.exhaustive
 def test_under_nohup_a_closed_terminal_is_nothing(errand):
     assert run_child(run_under_nohup, errand) == 0
     assert newest(errand.output).name == f"step-{NUM_STEPS:08}"

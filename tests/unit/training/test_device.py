@@ -12,8 +12,6 @@ from tests.closeness import close
 from tests.unit.inference.small import save_small
 
 from bertkit.cli.model_files import describe_device
-from bertkit.decoders.seq2seq.run import PairFiles, Seq2SeqTraining
-from bertkit.decoders.seq2seq.settings import TranslateSettings
 from bertkit.recipes.finetune.run import FineTuning, Sources
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.classify import ClassifySettings
@@ -218,16 +216,9 @@ def test_each_recipe_asks_by_its_model_and_a_run_goes_on_in_its_precision(monkey
     asked = {}
     for name in ("narrow", "wide"):
         sources = Sources("classify", str(tmp_path / name), "train.csv")
-        recipes = (
-            FineTuning(sources, ClassifySettings(), FineTuneSettings()),
-            Seq2SeqTraining(PairFiles(()), TranslateSettings(model=str(tmp_path / name))),
-        )
-        asked[name] = [recipe.find_hidden_size() for recipe in recipes]
-    asked["new"] = [
-        Seq2SeqTraining(PairFiles(()), TranslateSettings(size=size)).find_hidden_size()
-        for size in ("tiny", "mini")
-    ]
-    assert asked == {"narrow": [8, 8], "wide": [256, 256], "new": [128, 256]}
+        recipe = FineTuning(sources, ClassifySettings(), FineTuneSettings())
+        asked[name] = recipe.find_hidden_size()
+    assert asked == {"narrow": 8, "wide": 256}
     settings = FineTuneSettings(device="cpu")
     monkeypatch.setattr("bertkit.training.job.measure_peak", lambda *_: 1.0)
     assert Machine.choose(settings, lambda: 256).precision == "bf16"

@@ -16,6 +16,7 @@ from tests.unit.decoders.seq2seq.small import (
     save_encoder,
     write_sides,
 )
+from tests.unit.inference.small import save_small
 from tests.unit.recipes.stopping import interrupt, read_files, read_rows, stop_at
 from tests.unit.training.jobs import vary
 
@@ -35,7 +36,7 @@ from bertkit.decoders.seq2seq import examples
 from bertkit.decoders.seq2seq import run as recipe
 from bertkit.decoders.seq2seq.examples import hold_out, read_set
 from bertkit.decoders.seq2seq.job import Seq2SeqJob
-from bertkit.decoders.seq2seq.run import PairFiles, train_seq2seq, train_tokenizer
+from bertkit.decoders.seq2seq.run import PairFiles, Seq2SeqTraining, train_seq2seq, train_tokenizer
 from bertkit.decoders.seq2seq.settings import SummarizeSettings, TranslateSettings
 from bertkit.models.bert.heads import BertForMaskedLM
 from bertkit.training import loop
@@ -367,3 +368,10 @@ def test_summaries_are_learned_from_columns_and_scored_by_rouge(tmp_path):
     summarize = AbstractiveSummarizer.load(result.output, device="cpu")
     assert summarize.saved.decoding.no_repeat_ngram == 3
     assert "pipeline_tag: summarization" in (result.output / "README.md").read_text()
+
+
+def test_the_hidden_size_is_that_of_the_encoder_or_of_the_new_model(tmp_path):
+    save_small(tmp_path / "wide", hidden_size=256)
+    asked = [{"model": str(tmp_path / "wide")}, {"size": "tiny"}, {"size": "mini"}]
+    recipes = [Seq2SeqTraining(PairFiles(()), TranslateSettings(**given)) for given in asked]
+    assert [recipe.find_hidden_size() for recipe in recipes] == [256, 128, 256]

@@ -28,7 +28,6 @@ from bertkit.base.errors import (
     StorageError,
 )
 from bertkit.checkpoints.run_folder import METRICS_FILE
-from bertkit.decoders.seq2seq.settings import TranslateSettings
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.report.run import report, summarize_run
 from bertkit.recipes.settings import ReportSettings
@@ -74,32 +73,12 @@ def test_the_page_shows_how_the_run_went_and_with_what(tmp_path):
     assert "id2label" not in html
 
 
-def test_a_translator_is_told_as_one(tmp_path):
-    rows = [{**eval_row(step), "bleu": step / 2} for step in (0, NUM_STEPS)]
-    rows.insert(1, train_row(NUM_STEPS))
-    settings = {"kind": "translate", **TranslateSettings(dropout=0.3).model_dump(mode="json")}
-    output = tmp_path / "de-en"
-    write_run(output / "run", rows, settings=settings)
-    (output / METRICS_FILE).write_text("that of another kind")
-    html = render(output)
-    for words in (
-        "An encoder-decoder trained to translate, from random weights: 40 of 40 steps",
-        "bleu 20.",
-        "<tr><td>dropout</td><td>0.3</td><td>0.2</td></tr>",
-        f"bertkit translate {output} --help",
-    ):
-        assert words in html, words
-    for words in ("A BERT", "Masked words", "bertkit pretrain"):
-        assert words not in html, words
-
-
 @pytest.mark.parametrize(
     "settings",
     [
         PretrainSettings(start_from="secret/mine").model_dump(mode="json"),
-        {"kind": "translate", **TranslateSettings(model="secret/mine").model_dump(mode="json")},
     ],
-    ids=["pretrain", "translate"],
+    ids=["pretrain"],
 )
 def test_the_folders_of_the_model_it_began_with_are_told_nowhere(tmp_path, settings):
     run = write_run(tmp_path / "mine", settings=settings)

@@ -16,6 +16,7 @@ from bertkit.base.errors import NonFiniteError, pluralize
 from bertkit.base.files import remove_folder
 from bertkit.base.progress import announce, estimate_seconds_left
 from bertkit.base.settings import validate
+from bertkit.base.signals import delay_stop_signals
 from bertkit.checkpoints.huggingface import WEIGHTS_FILE
 from bertkit.checkpoints.run_folder import METRICS_FILE, RUN_FOLDER, SavedNumber
 from bertkit.recipes.finetune.card import SavedFineTuning
@@ -229,8 +230,9 @@ def read_value(output: Path, metric: str) -> float:
 
 def drop_weights(plan: SeedRuns, comparison: SeedComparison) -> None:
     """Remove the weights of all runs but the best; their metrics and reports stay."""
-    for seed in comparison.values.keys() - {comparison.best_seed}:
-        remove_folder(plan.find_output(seed) / WEIGHTS_FILE)
+    with delay_stop_signals():  # a file that is half removed would be left
+        for seed in comparison.values.keys() - {comparison.best_seed}:
+            remove_folder(plan.find_output(seed) / WEIGHTS_FILE)
 
 
 def write_best(plan: SeedRuns, prepared: Prepared, comparison: SeedComparison) -> None:

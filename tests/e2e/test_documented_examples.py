@@ -57,7 +57,6 @@ GIVEN = {
         {"endless_texts": iter(TEXTS), "texts": list(TEXTS) * 5, "labels": LABELS * 5},
     ),
     "docs/guide/export.md": Given(("sentiment", "minilm-onnx")),
-    "docs/guide/extract.md": Given(("news",)),
     "docs/guide/features.md": Given(
         ("features.parquet", "bert-base"), {"endless_texts": iter(TEXTS)}
     ),

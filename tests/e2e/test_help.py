@@ -75,7 +75,7 @@ def test_what_matters_most_stands_first(capsys):
     _, shown = capsys.readouterr().out.split("\n╭", maxsplit=1)
     order = [
         "Model and data", "--model ", "--train ", "--output ", "Task", "--max-length ", "Training",
-        "--epochs ", "Search over several runs", "Optimizer", "--beta1 ",
+        "--epochs ", "Optimizer", "--beta1 ",
         "Evaluations and checkpoints", "--keep ", "Reading files", "--encoding ",
     ]  # fmt: skip
     places = [shown.index(f"─ {word}" if word[0] != "-" else word) for word in order]

@@ -50,7 +50,6 @@ UNSURE = Tolerance(
 )
 FEW_TOKENS = Tolerance(10, 0.3, "some hundred held-out tokens, after a minute of training")
 FEW_BLANKS = Tolerance(20, 0, "17 blanks, one of which is six points")
-FEW_PAIRS = Tolerance(15, 0, "some fifty held-out pairs, which a model of 60 steps guesses")
 FEW_ROWS = Tolerance(0, 0, "30 rows, as many as the interval of the accuracy allows", counts=4)
 FEW_NAMES = Tolerance(20, 0, "35 names of three kinds: one is three points, more of its kind")
 FEW_TEXTS = Tolerance(0, 0.1, "BLEU of some dozen short pairs")
@@ -61,7 +60,6 @@ TRAINED = {
     r"^Prague  |\) \[documents/": UNSURE,  # of readers
     r"Held-out: loss ": FEW_TOKENS,
     r"% of \d+ held-out blanks": FEW_BLANKS,
-    r"[\d.]+ % of held-out pairs correctly": FEW_PAIRS,
     r"^ +(positive|negative) +\d+ +\d+$": FEW_ROWS,
     r"solved; \d+ held-out examples: f1 ": FEW_NAMES,
     r"^BLEU ": FEW_TEXTS,

@@ -11,7 +11,7 @@ import jaxtyping
 import pytest
 from tests import shape_checks
 from tests.processors.rounding import ROUNDING_ERROR, plant_rounding_error
-from tests.wings import DELETED_WINGS
+from tests.wings import is_left_out
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SHARED_DATA = Path(__file__).resolve().parents[1] / "shared" / "data"
@@ -61,7 +61,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Leave out the tests of a wing whose folder is deleted; they are in folders of its name."""
-    return True if collection_path.name in DELETED_WINGS else None
+    return True if is_left_out(collection_path) else None
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -33,11 +33,8 @@ from bertkit.training.run import (
     Run,
     RunRecord,
     RunState,
-    check_resume,
     describe_versions,
     keep_precision,
-    keep_versions,
-    recognize_source,
 )
 from bertkit.training.settings import DEFAULT_MINUTES, OptimizationSettings
 
@@ -263,7 +260,7 @@ def train(recipe: Recipe[AnyJob, Result], output: Path) -> Result:
     run = recipe.place_run(output)
     with open_run(run, output, inputs=recipe.inputs, check=recipe.check_output):
         before, is_replaced = run.read_record(), False
-        wanted = recognize_source(before, recipe.describe(run), recipe.source_setting)
+        wanted = recipe.describe(run).recognize_source(before, recipe.source_setting)
         if before is not None:
             known = wanted.model_copy(update={"model": wanted.model or before.model})
             if not keep_run(before, known, overwrite=recipe.overwrite):
@@ -300,7 +297,7 @@ def keep_run(before: RunRecord, wanted: RunRecord, *, overwrite: bool | None) ->
     It is a `ResumeError` if it may not be removed, and has other settings or data than are wanted.
     """
     try:
-        check_resume(before, wanted)
+        before.check_resume(wanted)
     except ResumeError as error:
         if not overwrite:
             advice = "" if overwrite is None else ", or replace it with --overwrite"
@@ -341,8 +338,8 @@ def merge_records(
     A `ResumeError` says that the run has other settings, data or weights.
     """
     if before is not None:
-        check_resume(before, wanted)
-        wanted = keep_versions(before, wanted)
+        before.check_resume(wanted)
+        wanted = before.keep_versions(wanted)
     if state.step:
         precision = wanted.precision if before is None else before.precision
         announce(f"resuming after step {state.step:,} of {run.folder}, in {precision} as before")

@@ -160,6 +160,60 @@ class RunRecord(ChecksummedModel):
         asked = str(self.settings.get("precision", AUTO))
         return self.versions.get("precision", AUTO) if asked == AUTO else asked
 
+    def check_resume(self, new: Self) -> None:
+        """Raise `ResumeError` if settings, data or the source of the weights differ from the run's.
+
+        With precision auto, a run keeps its own, as `keep_precision` says.
+        """
+        fixed = sorted((self.settings.keys() | new.settings.keys()) - MAY_CHANGE - {"precision"})
+        differences = list_flag_differences(self.settings, new.settings, fixed)
+        if new.settings.get("precision", AUTO) != AUTO:
+            differences += list_flag_differences(
+                {"precision": self.precision}, new.settings, ["precision"]
+            )
+        differences += [f"model's {change}" for change in list_differences(self.model, new.model)]
+        if self.data_fingerprint != new.data_fingerprint:
+            differences.append("data: different data")
+        if new.source and self.source != new.source:
+            differences.append("source: different files or commit")
+        if differences:
+            raise ResumeError(
+                f"this run was started with other settings ({'; '.join(differences)});"
+                " use the same, or another --output"
+            )
+
+    def recognize_source(self, old: Self | None, setting: str) -> Self:
+        """Return the record with the old name of its source if both paths lead to the same files.
+
+        So a source folder may be moved, or spelled otherwise. `setting` is the one that names the
+        source.
+        """
+        if (named := self.settings.get(setting)) is None:
+            return self
+        # A shell adds a / to a folder's name or doesn't.
+        now = named if "://" in named else str(Path(named))
+        if old is not None and old.source:
+            before = old.settings.get(setting)
+            if now != before and is_same_model(now, old.source["sha256"]):
+                now = str(before)
+        return self.model_copy(update={"settings": {**self.settings, setting: now}})
+
+    def keep_versions(self, new: Self) -> Self:
+        """Return the record of a resumed run, with its old versions, source and number of steps."""
+        if differences := ", ".join(list_differences(self.versions, new.versions)):
+            announce(f"the resumed run won't be bit for bit that of one machine: {differences}")
+        kept = {"versions": self.versions, "source": self.source, "num_steps": self.num_steps}
+        plans = self.plans if self.has_same_budget(new) else {}
+        return new.model_copy(update={**kept, "plans": plans})
+
+    def has_same_budget(self, new: Self) -> bool:
+        """Whether both have the same budget, so that the number of steps is the same."""
+        before, after = (
+            json.dumps({name: record.settings.get(name) for name in sorted(BUDGET_FIELDS)})
+            for record in (self, new)
+        )
+        return before == after
+
 
 @dataclass(frozen=True)
 class Run:
@@ -290,72 +344,9 @@ class Run:
         remove_litter(self.folder / CHECKPOINTS)
 
 
-def check_resume(old: RunRecord, new: RunRecord) -> None:
-    """Raise `ResumeError` if settings, data or the source of the weights differ from the run's.
-
-    With precision auto, a run keeps its own, as `keep_precision` says.
-    """
-    fixed = sorted((old.settings.keys() | new.settings.keys()) - MAY_CHANGE - {"precision"})
-    differences = list_flag_differences(old.settings, new.settings, fixed)
-    if new.settings.get("precision", AUTO) != AUTO:
-        differences += list_flag_differences(
-            {"precision": old.precision}, new.settings, ["precision"]
-        )
-    differences += [f"model's {change}" for change in list_differences(old.model, new.model)]
-    if old.data_fingerprint != new.data_fingerprint:
-        differences.append("data: different data")
-    if new.source and old.source != new.source:
-        differences.append("source: different files or commit")
-    if differences:
-        raise ResumeError(
-            f"this run was started with other settings ({'; '.join(differences)});"
-            " use the same, or another --output"
-        )
-
-
 def keep_precision(settings: AnySettings, record: RunRecord | None) -> AnySettings:
     """Return the settings with the precision of the run to resume, unless one is asked for."""
     is_asked = settings.precision != AUTO
     if is_asked or record is None or record.precision not in get_args(TrainingPrecision):
         return settings
     return settings.model_copy(update={"precision": record.precision})
-
-
-def recognize_source(old: RunRecord | None, new: RunRecord, setting: str) -> RunRecord:
-    """Return `new`, with the old name of its source if both paths lead to the same files.
-
-    So a source folder may be moved, or spelled otherwise. `setting` is the one that names the
-    source.
-    """
-    if (named := new.settings.get(setting)) is None:
-        return new
-    # A shell adds a / to a folder's name or doesn't.
-    now = named if "://" in named else str(Path(named))
-    if old is not None and old.source:
-        before = old.settings.get(setting)
-        if now != before and is_same_model(now, old.source["sha256"]):
-            now = str(before)
-    return new.model_copy(update={"settings": {**new.settings, setting: now}})
-
-
-def describe_other_machine(old: RunRecord, new: RunRecord) -> str:
-    """Describe why a resumed run won't be the same bit for bit; empty if it will."""
-    return ", ".join(list_differences(old.versions, new.versions))
-
-
-def keep_versions(old: RunRecord, new: RunRecord) -> RunRecord:
-    """Return the record of a resumed run, with its old versions, source and number of steps."""
-    if differences := describe_other_machine(old, new):
-        announce(f"the resumed run won't be bit for bit that of one machine: {differences}")
-    kept = {"versions": old.versions, "source": old.source, "num_steps": old.num_steps}
-    plans = old.plans if has_same_budget(old, new) else {}
-    return new.model_copy(update={**kept, "plans": plans})
-
-
-def has_same_budget(old: RunRecord, new: RunRecord) -> bool:
-    """Whether both have the same budget, so that the number of steps is the same."""
-    before, after = (
-        json.dumps({name: record.settings.get(name) for name in sorted(BUDGET_FIELDS)})
-        for record in (old, new)
-    )
-    return before == after

@@ -9,15 +9,7 @@ from bertkit.base.checksummed_json import write_checksummed_json
 from bertkit.base.errors import DamagedFileError, ResumeError, SettingsError, StorageError
 from bertkit.training.device import PEAK_SIZES, choose_device, measure_peak
 from bertkit.training.lifecycle import open_run
-from bertkit.training.run import (
-    Run,
-    RunRecord,
-    check_resume,
-    describe_versions,
-    has_same_budget,
-    keep_precision,
-    recognize_source,
-)
+from bertkit.training.run import Run, RunRecord, describe_versions, keep_precision
 from bertkit.training.settings import TrainingSettings
 
 
@@ -47,7 +39,7 @@ def record(data: str = "a", model: dict | None = None, **settings) -> RunRecord:
 
 def test_what_changed_is_listed():
     with pytest.raises(ResumeError) as caught:
-        check_resume(record(steps=5), record("b", steps=5, batch_size=64, seed=3))
+        record(steps=5).check_resume(record("b", steps=5, batch_size=64, seed=3))
     message = str(caught.value)
     assert "--batch-size 32 → 64" in message
     assert "--seed 0 → 3" in message
@@ -57,9 +49,9 @@ def test_what_changed_is_listed():
 
 def test_another_model_under_the_same_name_is_refused():
     with pytest.raises(ResumeError, match="model's layers: 2 → 5"):
-        check_resume(record(model={"layers": 2}), record(model={"layers": 5}))
+        record(model={"layers": 2}).check_resume(record(model={"layers": 5}))
     with pytest.raises(ResumeError) as caught:  # fifty thousand labels aren't listed
-        check_resume(record(model={"id2label": {}}), record(model={"id2label": "x" * 10**6}))
+        record(model={"id2label": {}}).check_resume(record(model={"id2label": "x" * 10**6}))
     assert len(str(caught.value)) < 500
 
 
@@ -72,9 +64,9 @@ def test_a_run_goes_on_in_its_precision_unless_another_is_asked_for(asked):
     chosen = TrainingSettings(precision="fp32")
     assert keep_precision(chosen, begun) == chosen
     for precision in ("auto", "bf16"):
-        check_resume(begun, record(precision=precision))
+        begun.check_resume(record(precision=precision))
     with pytest.raises(ResumeError, match=r"other settings \(--precision bf16 → fp32\)"):
-        check_resume(begun, record(precision="fp32"))
+        begun.check_resume(record(precision="fp32"))
 
 
 @pytest.mark.parametrize("versions", [{}, {"precision": "fp8"}])
@@ -111,9 +103,9 @@ def test_a_file_is_not_a_run(tmp_path):
 
 def test_budget_and_rhythm_may_change():
     old, new = record(steps=5), record(minutes=2.0, keep=7, checkpoint_every=3)
-    check_resume(old, new)
-    assert not has_same_budget(old, new)
-    assert has_same_budget(old, record(steps=5, keep=9))
+    old.check_resume(new)
+    assert not old.has_same_budget(new)
+    assert old.has_same_budget(record(steps=5, keep=9))
 
 
 def test_a_damaged_record_is_named(tmp_path):
@@ -180,6 +172,6 @@ def test_a_source_is_the_same_with_a_slash_whether_it_is_there_or_not(tmp_path, 
     monkeypatch.chdir(tmp_path)
     Path("there").mkdir()
     new = record().model_copy(update={"settings": {"of": 1, "model": f"{name}/", "after": 2}})
-    found = recognize_source(None, new, "model")
+    found = new.recognize_source(None, "model")
     assert list(found.settings.items()) == [("of", 1), ("model", name), ("after", 2)]
-    assert recognize_source(None, new, "start_from") == new
+    assert new.recognize_source(None, "start_from") == new

@@ -52,7 +52,7 @@ from bertkit.training.lifecycle import (
     replace_run,
 )
 from bertkit.training.ranks import refuse_ranks
-from bertkit.training.run import Run, RunRecord, check_resume, keep_precision, recognize_source
+from bertkit.training.run import Run, RunRecord, keep_precision
 
 SEEDS_FILE = "seeds.json"
 STOPPED = "stopped; the same command resumes with the runs that aren't finished"
@@ -126,7 +126,7 @@ def finetune_seeds(
     ):
         old = record.read_record()
         plan = replace(plan, settings=keep_precision(settings, old))
-        wanted = recognize_source(old, describe_plan(plan), "model")
+        wanted = describe_plan(plan).recognize_source(old, "model")
         is_replaced = old is not None and not keep_run(old, wanted, overwrite=settings.overwrite)
         if is_replaced:
             plan, old = replace(plan, settings=settings), None
@@ -136,7 +136,7 @@ def finetune_seeds(
         prepared, facts = prepare_data(plan)
         wanted = wanted.model_copy(update={"source": facts})
         if old is not None:
-            check_resume(old, wanted)
+            old.check_resume(wanted)
         if is_replaced:  # only now, as data and model can be read
             replace_run(record, output)
             remove_folder(output / SEEDS_FILE)

@@ -36,7 +36,7 @@ from bertkit.training.budget import StepPace, count_steps, measure_pace, seconds
 from bertkit.training.job import Machine
 from bertkit.training.lifecycle import Recipe, train
 from bertkit.training.log import read_evaluation
-from bertkit.training.run import Run, RunRecord, RunState, has_same_budget
+from bertkit.training.run import Run, RunRecord, RunState
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ class Pretraining(Recipe[PretrainingJob, PretrainResult]):
     def decide_steps(self, job: PretrainingJob, before: RunRecord | None, record: RunRecord) -> int:
         """Return the number of steps: a resumed run has as many as before, or more."""
         settings = self.settings
-        if before is not None and has_same_budget(before, record):
+        if before is not None and before.has_same_budget(record):
             return record.num_steps
         if settings.steps is None and settings.tokens is None:
             announce("measuring a few steps to convert the minutes to steps")

@@ -12,7 +12,7 @@ from bertkit.models.bert.config import BertConfig
 from bertkit.recipes.pretrain.job import PretrainingJob, find_trained_length
 from bertkit.recipes.pretrain.run import Pretraining, mix_steps
 from bertkit.recipes.pretrain.settings import PretrainSettings
-from bertkit.training.run import RunRecord, describe_versions, keep_versions
+from bertkit.training.run import RunRecord, describe_versions
 
 
 def record(num_steps: int = 0, threads: str = "2", **settings) -> RunRecord:
@@ -28,7 +28,7 @@ def record(num_steps: int = 0, threads: str = "2", **settings) -> RunRecord:
 def decide(before: RunRecord | None, **settings) -> int:
     """The examples are not asked for where the budget is in steps."""
     wanted = record(threads="1", **settings)
-    wanted = wanted if before is None else keep_versions(before, wanted)
+    wanted = wanted if before is None else before.keep_versions(wanted)
     recipe = Pretraining(None, PretrainSettings(**settings))
     phase = SimpleNamespace(settings=recipe.settings)
     phases = SimpleNamespace(phases=[(phase, 0.75), (phase, 0.25)])
@@ -95,15 +95,15 @@ def test_another_device_and_precision_are_told_where_the_setting_is_auto(capsys)
         versions = describe_versions(torch.device(device), precision)
         return record(40, steps=40).model_copy(update={"versions": versions})
 
-    keep_versions(describe("meta", "bf16"), describe("cpu", "fp32"))
+    describe("meta", "bf16").keep_versions(describe("cpu", "fp32"))
     assert "device: 'meta' → 'cpu', precision: 'bf16' → 'fp32'\n" in capsys.readouterr().err
 
 
 def test_another_machine_is_told_and_the_first_one_stays_on_record(capsys):
-    kept = keep_versions(record(40, steps=40), record(threads="1", steps=40))
+    kept = record(40, steps=40).keep_versions(record(threads="1", steps=40))
     assert "threads: '2' → '1'" in capsys.readouterr().err
     assert kept.versions == {"threads": "2"}
-    keep_versions(record(40, threads="1", steps=40), record(threads="1", steps=40))
+    record(40, threads="1", steps=40).keep_versions(record(threads="1", steps=40))
     assert capsys.readouterr().err == ""
 
 

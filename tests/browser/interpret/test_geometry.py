@@ -87,19 +87,6 @@ def test_a_token_that_is_pointed_at_tells_its_nearest(open_page, path):
     assert "Point at a token" in detail.inner_text()
 
 
-def test_a_click_keeps_a_token_and_another_lets_it_go(open_page, path):
-    page = open_page(path, **STILL)
-    mark = marks(page).nth(2)
-    mark.locator("circle").click()
-    page.locator(".plane-shares").hover()
-    assert mark.get_attribute("aria-pressed") == "true"
-    choose_layer(page, 2)
-    assert page.locator(".plane-detail h2").inner_text() == "Nearest to cat (3)"
-    mark.locator("circle").click()
-    page.locator(".plane-shares").hover()
-    assert page.locator(".plane-detail h2").count() == 0
-
-
 def test_keys_go_from_token_to_token(open_page, path):
     page = open_page(path, **STILL)
     page.get_by_label("After").focus()

@@ -133,14 +133,6 @@ def test_arrows_enter_and_escape(page):
     page.locator(".shares").wait_for(state="detached")
 
 
-def test_what_is_heard_is_what_is_seen(page):
-    token(page, "from", 2).hover()
-    page.locator(".shares").wait_for()
-    sentence = page.locator("[aria-live=polite].for-ears").text_content()
-    first = table(page)[0]
-    assert sentence.startswith(f"cat attends to {first[0].rsplit(' ', 1)[0]} {first[1]}")
-
-
 def test_pairs_of_texts_leave_the_others_out(page, inputs):
     whole = num_lines(page)
     page.get_by_role("button", name="B→A").click()

@@ -132,11 +132,3 @@ def test_hostile_labels_stay_text(open_page, write, tmp_path):
     page = open_page(write(save_model(tmp_path / "labels", task), *OFF))
     assert page.locator("img").count() == 0
     assert page.get_by_text(HOSTILE).first.is_visible()
-
-
-def test_colors_follow_the_theme(open_page, write, labels):
-    page = open_page(write(labels), color_scheme="dark")
-    shade = "e => getComputedStyle(e).backgroundColor"
-    dark = cells(page).first.evaluate(shade)
-    page.get_by_role("button", name="light / dark").click()
-    assert cells(page).first.evaluate(shade) != dark

@@ -8,8 +8,6 @@ from tests.browser.interpret.scenes import PIXELS, observe, write_scene
 from tests.closeness import close
 
 from bertkit.interpret.ablation import HeadName
-from bertkit.interpret.build import build_page
-from bertkit.reports.interactive import write_page
 
 TEXT = "the cats saw a hat ."
 SAW = 4  # the token that looks in most tests
@@ -202,14 +200,6 @@ def test_a_token_kept_in_another_view_is_shown(open_page, inputs, tmp_path):
     assert tokens(page).nth(SAW).get_attribute("aria-pressed") == "true"
 
 
-def test_a_tap_keeps_a_token(start, path):
-    page = start(path, has_touch=True, viewport={"width": 420, "height": 800})
-    tokens(page).nth(SAW).tap()
-    assert not is_overview(page)
-    block(page, "keys").tap()
-    assert reading(page).startswith("“saw” attends to")
-
-
 def test_a_head_that_is_switched_off_is_told(start, inspected, tmp_path):
     inputs = observe(inspected, TEXT, without=(HeadName(1, 2),))
     page = start(write_scene(tmp_path / "page.html", inputs, "neurons"))
@@ -224,12 +214,3 @@ def test_a_long_text_tells_how_to_get_its_numbers(open_page, inspected, tmp_path
     page = open_page(write_scene(tmp_path / "page.html", inputs, "neurons"))
     page.get_by_text("the text has 152 tokens").wait_for()
     assert page.locator("#view-neurons code").inner_text() == "--neurons"
-
-
-def test_a_long_text_can_have_its_numbers(start, inspected, tmp_path):
-    inputs = observe(inspected, "cat " * 150)
-    write_page(tmp_path / "page.html", build_page(inputs, ["neurons"], all_vectors=True))
-    page = start(tmp_path / "page.html")
-    tokens(page).nth(151).click()
-    assert len(shown_numbers(page, "softmax")) == 152
-    assert sum(shown_numbers(page, "softmax")) == close(100, within=8)

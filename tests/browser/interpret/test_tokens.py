@@ -61,15 +61,6 @@ def patterns(inputs):
     return [pattern for layer in found for pattern in layer]
 
 
-def test_each_token_has_what_it_receives(open_page, path, inputs):
-    page = open_page(path)
-    assert page.locator(".passage-tokens .text").all_inner_texts() == (
-        inputs.observation.encoded.tokens
-    )
-    expected = weights(inputs).mean(dim=(0, 1)).sum(dim=0)
-    assert received(page) == close(expected.tolist(), within=0.051)
-
-
 def test_layers_and_heads_are_those_that_are_chosen(open_page, path, inputs):
     page = open_page(path)
     page.get_by_role("button", name="head 1", exact=True).click()
@@ -103,20 +94,6 @@ def test_a_chosen_token_tells_where_it_looks_and_who_looks_at_it(open_page, path
         )
     entropy = torch.special.entr(weights(inputs, (0, 1))[:, :, 4]).sum(dim=-1).mean()
     assert f"Its entropy is {entropy:.2f}" in details.inner_text()
-
-
-def test_a_token_is_shown_for_the_time_being_or_kept(open_page, path):
-    page = open_page(path)
-    chips(page).nth(2).hover()
-    wait_for_token(page, 3)
-    page.mouse.move(5, 5)
-    wait_for_no_token(page)
-    chips(page).nth(2).click()
-    page.mouse.move(5, 5)
-    wait_for_token(page, 3)
-    chips(page).nth(2).click()
-    page.mouse.move(5, 5)
-    wait_for_no_token(page)
 
 
 def test_keys_go_through_tokens_and_heads(open_page, path):
@@ -165,14 +142,3 @@ def test_entropies_are_those_of_the_chosen_token_or_of_all(open_page, path, inpu
     entropies = torch.special.entr(weights(inputs, (0, 1))[:, :, 4]).sum(dim=-1).flatten()
     shown = [float(text.split("\n")[0]) for text in cells(page).all_inner_texts()]
     assert shown == close(entropies.tolist(), within=0.0061)
-
-
-def test_a_head_that_is_clicked_is_shown_in_the_head_view(open_page, path):
-    page = open_page(path)
-    cells(page).nth(3).click()
-    assert page.get_by_role("tab", name="Heads").get_attribute("aria-selected") == "true"
-    for group, name in (("Layer", "2"), ("Heads", "2")):
-        chosen = page.get_by_role("group", name=group, exact=True).locator("[aria-pressed=true]")
-        assert chosen.all_inner_texts() == [name]
-    page.get_by_role("tab", name="Tokens").click()
-    assert cells(page).nth(3).get_attribute("aria-current") == "true"

@@ -59,14 +59,6 @@ def test_a_figure_shows_the_weights_of_its_head(inspected):
     assert view.figure(2, 1, token="hat").focus == 6
 
 
-def test_a_page_begins_where_it_is_told(inspected):
-    view = see(inspected, views="heads", layer=2, head=1, token="saw")
-    start = view.page.data["start"]
-    assert [start[name] for name in ("layer", "heads", "head", "token")] == [2, [1], 1, 4]
-    assert view.page.title == view.finding.title
-    assert view.finding.title.startswith("“saw” attends to “")
-
-
 def test_a_page_begins_with_what_is_left_open_at_its_most_telling(inspected):
     for choices in ({}, {"layer": 2}, {"layer": 1, "head": 2}, {"token": "hat"}):
         view = see(inspected, views="heads", **choices)
@@ -133,16 +125,6 @@ def test_a_token_is_found_by_its_text_or_its_number(inspected):
 def test_what_the_model_has_not_is_refused(inspected, choices, message):
     with pytest.raises(SettingsError, match=message):
         see(inspected, **choices)
-
-
-def test_a_token_that_is_not_there_is_refused_at_once(inspected):
-    with pytest.raises(InputError, match="there is no token 'dog'"):
-        see(inspected, token="dog")
-
-
-def test_a_head_is_of_a_layer():
-    with pytest.raises(ValueError, match="head 3 needs a layer"):
-        ViewSettings(head=3)
 
 
 def test_blanks_are_read_by_models_that_fill_them(inspected, tmp_path):

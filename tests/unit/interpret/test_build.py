@@ -16,7 +16,6 @@ from tests.scripts import find_node
 from tests.unit.inference.small import save_small
 
 from bertkit.base.errors import SettingsError
-from bertkit.interpret.ablation import HeadName
 from bertkit.interpret.build import build_page
 from bertkit.interpret.capture import AttentionHeads
 from bertkit.interpret.inspected_model import InspectedModel
@@ -171,12 +170,6 @@ def test_a_page_begins_where_it_is_told(inspected):
     assert (start["layer"], start["heads"], start["head"], start["token"]) == (2, [2], 2, 3)
     with pytest.raises(SettingsError, match=r"no head 2\.3"):
         build_page(inputs, SHARED, start=Start(2, 3))
-
-
-def test_heads_that_are_off_are_named(inspected):
-    observation = inspected.observe(inspected.read("the cat"), [HeadName(2, 1)])
-    page = build_page(ViewInputs(inspected, observation), SHARED)
-    assert page.data["without"] == ["2.1"]
 
 
 def test_the_page_holds_its_data_and_is_the_same_each_time(inspected):

@@ -57,14 +57,6 @@ def test_query_key_and_value_are_those_of_the_layer(model, batch):
 
 
 @torch.inference_mode()
-def test_each_pass_is_kept(model, batch):
-    with capture_attention(model.encoder) as layers:
-        model.encoder(batch)
-        model.encoder(PackedBatch.from_single(IDS[:1]))
-    assert [layer.lengths for layer in layers] == [(4, 3, 6)] * 2 + [(4,)] * 2
-
-
-@torch.inference_mode()
 def test_a_layer_that_computes_first_tokens_only_has_weights_and_no_context(model, batch):
     with capture_attention(model.encoder) as layers:
         model.encoder.summary_states(batch)

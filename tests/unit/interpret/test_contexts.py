@@ -13,7 +13,6 @@ from bertkit.interpret import contexts as module
 from bertkit.interpret.contexts import (
     compare_contexts,
     compare_different,
-    find_word,
     predict_words,
     read_words,
 )
@@ -43,12 +42,6 @@ def test_pieces_are_averaged(inspected):
         assert_close(found.vectors[layer, 0], state[2:4].mean(dim=0))
 
 
-def test_several_words_are_found_together(inspected):
-    encoded = inspected.read("the cat lost the cats - the cat")
-    ids = inspected.tokenizer.piece_ids(["the cat"])[0]
-    assert find_word(encoded, ids) == [range(1, 3), range(8, 10)]
-
-
 def test_cosines_are_those_of_the_vectors(inspected):
     found = compare_contexts(inspected, "cat", TEXTS)
     assert found.vectors.shape == (3, 3, 8)
@@ -59,12 +52,6 @@ def test_cosines_are_those_of_the_vectors(inspected):
     mean = (expected[:, 0, 1] + expected[:, 0, 2] + expected[:, 1, 2]) / 3
     assert_close(found.self_similarity, mean)
     assert [plane.points.shape for plane in found.planes] == [(3, 2)] * 3
-
-
-def test_a_word_in_equal_texts_doesnt_change(inspected):
-    found = compare_contexts(inspected, "cat", ["the cat", "the cat"])
-    assert_close(found.self_similarity, torch.ones(3))
-    assert found.planes[-1].shares == (0.0, 0.0)
 
 
 def test_different_words_are_all_pairs_of_other_tokens_of_other_texts(inspected):
@@ -183,7 +170,3 @@ def test_entries_without_a_word_are_no_candidates(tmp_path):
     (words, *_) = read_words(inspected, inspected.read(TEXT), top_k=40)
     assert len(words.candidates) == inspected.tokenizer.vocab_size
     assert sum(one.probability for one in words.candidates) < 1
-
-
-def test_no_place_is_no_work(inspected, encoded):
-    assert predict_words(inspected, encoded, []) == []

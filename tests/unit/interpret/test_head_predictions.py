@@ -1,6 +1,5 @@
 """What a model says of a passage is what its predictor says, and changes where heads are off."""
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -26,7 +25,6 @@ from bertkit.interpret.head_predictions import (
     Outcome,
     compare,
     find_outcome,
-    round_digits,
     to_json,
 )
 from bertkit.interpret.inspected_model import InspectedModel
@@ -65,17 +63,6 @@ def test_labels_are_those_of_the_classifier_with_its_temperature(tmp_path):
         assert decision["said"] == expected.label
         assert decision["token"] is None
         assert dict(decision["likeliest"]) == close(expected.probabilities, "float32")
-
-
-def test_several_labels_are_a_decision_each(tmp_path):
-    task = Classify(ClassifySettings(max_length=16, multi_label=True), LABELS)
-    folder = save_model(tmp_path / "labels", task)
-    expected = Classifier.load(folder, engine="torch", precision="fp32")(TEXT).probabilities
-    found = {
-        decision["about"]: dict(decision["likeliest"])["yes"]
-        for decision in decisions_of(outcome_of(folder, TEXT))
-    }
-    assert found == close(expected, "float32")
 
 
 def test_several_labels_are_given_from_the_threshold_of_the_task_on(tmp_path):
@@ -144,12 +131,6 @@ def test_masks_are_filled_as_fill_mask_does(small_folder):
         assert decision["probability"] == close(blank[0].probability, "float32")
 
 
-def test_without_a_mask_every_token_is_a_decision(small_folder):
-    found = decisions_of(outcome_of(small_folder, TEXT))
-    tokens = ["the", "cat", "##s", "saw", "a", "hat", "."]
-    assert [decision["about"] for decision in found] == tokens
-
-
 def test_a_pair_is_judged_as_next_sentence_does(small_folder, tmp_path):
     save_kind(tmp_path / "next", BertForNextSentencePrediction)
     expected = NextSentence.load(small_folder, precision="fp32")(PAIR)
@@ -207,43 +188,12 @@ def test_a_change_is_that_of_what_was_said_before(small_folder):
     )
 
 
-def test_nothing_changes_between_equal_outcomes(small_folder):
-    outcome = outcome_of(small_folder, TEXT)
-    change = compare(outcome, outcome)
-    assert (change.probability, change.vector, change.tokens) == (0, 0, 0)
-
-
 def test_small_turns_are_told_exactly():
     first = Outcome(torch.tensor([[1.0, 0.0]], dtype=torch.float64))
     second = replace(first, tokens=torch.tensor([[1.0, 1e-7]], dtype=torch.float64))
     assert compare(first, second).vector == close(5e-15, within=5e-18)
     assert compare(first, second).tokens == close(1e-7, "float32", floor=0)
     assert compare(first, second).main == compare(first, second).vector
-
-
-def test_vectors_without_length_are_no_division_by_zero():
-    nothing = Outcome(torch.zeros(2, 3))
-    assert compare(nothing, nothing).vector == 0
-    assert compare(nothing, nothing).tokens == 0
-
-
-def test_numbers_change_by_their_difference():
-    before, after = (Outcome(torch.ones(1, 2), (), torch.tensor(value)) for value in (1.5, 0.25))
-    change = compare(before, after)
-    assert change.number == change.main == -1.25
-
-
-def test_an_outcome_is_data_for_json(small_folder):
-    data = to_json(outcome_of(small_folder, *PAIR))
-    assert json.loads(json.dumps(data, allow_nan=False)) == data
-    assert round_digits(0.123456789) == 0.123457
-
-
-def test_the_surprise_is_the_loss_of_what_was_said(small_folder):
-    outcome = outcome_of(small_folder, "the [MASK]", read_mask=True)
-    (decision,) = decisions_of(outcome)
-    probability = torch.tensor(decision["probability"])
-    assert_close(outcome.loss, -probability.log())
 
 
 def test_states_that_are_not_finite_are_refused(small_folder):

@@ -8,7 +8,7 @@ from tests.closeness import assert_close, close
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.interpret.attention_view import AttentionView
-from bertkit.interpret.head_steps import EXAMPLE, attend_text, attend_typed
+from bertkit.interpret.head_steps import attend_text, attend_typed
 from bertkit.interpret.settings import AttentionSettings, ViewSettings
 from bertkit.nn.attention import attend_spelled_out
 
@@ -147,7 +147,3 @@ def test_another_head_or_token_is_told(inspected):
         attend_text(inspected, TEXT, None, settle(layer=3))
     with pytest.raises(InputError, match="there is no token 'bird'; the tokens are cat mat it"):
         attend_typed(settle()).find("bird")
-
-
-def test_the_example_is_typed_like_any_other():
-    assert attend_typed(settle(**EXAMPLE.model_dump())).result.equal(attend_typed(settle()).result)

@@ -1,11 +1,10 @@
 """A model of any kind is loaded, reads a text, and is observed."""
 
 import pytest
-from tests.closeness import assert_close
 from tests.unit.inference.small import save_run, save_small
 from tests.unit.inference.small_task import save_answerer, save_classifier, save_tagger
 
-from bertkit.base.errors import InputError, MissingFileError
+from bertkit.base.errors import InputError
 from bertkit.interpret.inspected_model import InspectedModel
 
 
@@ -22,14 +21,6 @@ def test_models_of_each_kind_are_observed(tmp_path, save):
 def test_a_run_is_observed(tmp_path):
     save_run(tmp_path / "run")
     assert InspectedModel.load(tmp_path / "run").name == f"{tmp_path.name}/run"
-
-
-def test_hidden_states_and_attention_are_those_of_the_same_pass(inspected):
-    encoded = inspected.read("the cat", "a hat")
-    observed = inspected.observe(encoded)
-    assert_close(observed.states[-1], inspected.model.encoder(encoded.pack()))
-    heads = observed.layers[0]
-    assert_close(heads.weights @ heads.value, heads.context)
 
 
 def test_a_pair_has_segments_and_its_words_are_numbered_through(inspected):
@@ -62,8 +53,3 @@ def test_a_pair_is_refused_by_a_model_of_single_texts(tmp_path):
     save_small(tmp_path / "model", type_vocab_size=1)
     with pytest.raises(InputError, match="takes single texts"):
         InspectedModel.load(tmp_path / "model").read("cat", "hat")
-
-
-def test_no_model_is_an_error_of_ours(tmp_path):
-    with pytest.raises(MissingFileError):
-        InspectedModel.load(tmp_path / "nothing")

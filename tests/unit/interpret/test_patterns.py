@@ -42,17 +42,6 @@ def test_attention_without_a_pattern_is_mixed():
     assert pattern.entropy == 0.0
 
 
-def test_a_text_without_a_repeated_word_has_no_share_of_it():
-    weights = torch.full((2, 3, 3), 1 / 3)
-    first, second = find_patterns(weights, ["[CLS]", "cat", "[SEP]"])
-    assert first.shares["same word"] == second.shares["same word"] == 0.0
-
-
-def test_a_text_of_two_tokens_has_neighbors():
-    (pattern,) = find_patterns(torch.tensor([[[0.0, 1.0], [1.0, 0.0]]]), ["[CLS]", "[SEP]"])
-    assert pattern.shares["next"] == 1.0
-
-
 ALLOWED = CAUSAL.find_allowed(LENGTH, LENGTH)
 
 

@@ -71,11 +71,6 @@ def test_a_module_runs_once_and_after_those_that_it_imports():
     assert run(script) == "a\nb\n"
 
 
-def test_modules_are_strict():
-    script = join_modules({"start.js": "try { loose = 1; } catch (error) { console.log('no'); }"})
-    assert run(script) == "no\n"
-
-
 @pytest.mark.parametrize(
     "source",
     [
@@ -128,12 +123,6 @@ def test_line_ends_are_those_that_the_browser_hashes():
     script = join_modules({"start.js": "const a = 1;\r\nconst b = 2;\r"})
     assert "\r" not in script
     assert "const a = 1;\nconst b = 2;" in script
-
-
-def test_imports_are_found_whatever_ends_their_lines():
-    sources = {"start.js": START, "user.js": USER, "shared.js": SHARED}
-    other = {name: source.replace("\n", "\r\n") for name, source in sources.items()}
-    assert join_modules(other) == join_modules(sources)
 
 
 HOSTILE = "</script></style></title><img src=x onerror=alert(1)>\"'&amp;<!--\u2028\x00\ud800é"
@@ -215,13 +204,6 @@ def test_hostile_text_stays_data():
     shown = HOSTILE.replace("\u2028", "�").replace("\ud800", "�")
     assert json.loads(data["text"]) == {shown: [shown, {"deep": shown}]}
     assert not re.search("[<>&\u2028\x00]", data["text"])
-
-
-def test_the_title_is_legible_text():
-    page = Reader(build(title=HOSTILE).render())
-    assert [page.find(tag)[0]["text"] for tag in ("title", "h1")] == [
-        HOSTILE.replace("\x00", "␀").replace("\u2028", "�").replace("\ud800", "�")
-    ] * 2
 
 
 def test_numbers_that_are_none_are_refused():

@@ -13,11 +13,6 @@ from bertkit.reports.mistakes import (
 )
 
 
-def test_a_text_without_highlights_is_one_piece():
-    assert MarkedText("plain").pieces() == [Piece("plain", "", "")]
-    assert MarkedText("").pieces() == []
-
-
 def test_overlapping_highlights_are_cut_where_they_begin_and_end():
     passage = MarkedText(
         "Barack Obama left Berlin",
@@ -78,13 +73,6 @@ def test_an_excerpt_begins_and_ends_with_its_text():
     assert [len(piece.text) for piece in end] == [2, EXCERPT_CHARACTERS - 1, 1]
     assert not MarkedText(text[1:]).is_long
     assert MarkedText("short").excerpt() == [Piece("short", "", "")]
-
-
-def test_a_highlight_across_the_border_of_the_excerpt_is_marked_up_to_it():
-    text = "x" * 1000
-    [piece, after] = MarkedText(text, highlights=[Highlight(0, 900, "true", "A")]).excerpt()
-    assert piece == Piece("x" * EXCERPT_CHARACTERS, "true", "")
-    assert after.text == " …"
 
 
 def test_what_a_page_does_not_show_is_counted():

@@ -10,7 +10,6 @@ from bertkit.retrieval.search_index import Hit
 from bertkit.tasks.answer.scoring import Answer
 from bertkit.tasks.answer.scoring import AnswerCandidate as Span
 from bertkit.tasks.classify.decoding import Classification
-from bertkit.tasks.tag.decoding import NamedEntity, TaggedWord, Tagging
 
 
 @dataclass(frozen=True)
@@ -69,15 +68,6 @@ def test_one_result_shows_what_is_in_it():
     both = Classification("b", 0.7, {"a": 0.6, "b": 0.7, "c": 0.1}, ("a", "b"))
     assert "<td>b</td><td>70.0 %</td><td>yes</td></tr><tr><td>a</td>" in display(both)
     assert "<td>a, b</td><td>70.0 %</td>" in display(ResultList([both]))
-
-
-def test_a_tagging_shows_its_words():
-    tagged = Tagging(
-        (TaggedWord("Ada", "B-PER", 0.9), TaggedWord("left", "O", 0.8)),
-        (NamedEntity("PER", "Ada", 0, 1, 0.9),),
-    )
-    assert "<td>left</td><td>O</td><td>80.0 %</td>" in display(tagged)
-    assert "<td>Ada left</td><td>PER: Ada</td>" in display(ResultList([tagged]))
 
 
 def test_answers_show_the_others():

@@ -20,7 +20,6 @@ from bertkit.reports.report import (
     render_report,
     write_report,
 )
-from bertkit.reports.text import MetricCell
 
 HOSTILE = "</b></script></style></details></mark><img src=x onerror=alert(1)>{{ 7 * 7 }}&\"'"
 
@@ -114,14 +113,6 @@ def test_what_is_negative_or_not_defined_has_no_length(share):
     assert [bars.width_percent(bar) for bar in bars.bars] == [0.0, 100.0]
 
 
-def test_intervals_stand_right():
-    html = render_report(
-        Report("t", "s", [Table(["f1"], [[MetricCell(0.912, interval=(0.897, 0.926))]])])
-    )
-    assert '<td class="number">0.912 (0.897–0.926)</td>' in html
-    assert '<th scope="col" class="number">f1</th>' in html
-
-
 def test_every_picture_has_its_legend_and_its_table():
     chart = LineChart("Loss", "step", "nats", [Series("dev", [(1, 0.5)])])
     html = render_report(Report("t", "s", [Charts([chart])]))
@@ -164,12 +155,6 @@ def test_what_a_page_leaves_out_and_what_is_empty_is_said():
     assert "The last 7 characters aren’t shown." in html
     assert '<span class="note">(empty)</span>' in html
     assert "There is none." in render_report(Report("t", "s", [Mistakes([])]))
-
-
-def test_control_characters_are_shown_as_their_pictures():
-    html = render_report(Report("a\x00b", "s", [Table(["\x1b[2J"], [])]))
-    assert "<h1>a␀b</h1>" in html
-    assert "␛[2J" in html
 
 
 def test_the_page_is_written_whole_whatever_bytes_a_name_has(tmp_path):

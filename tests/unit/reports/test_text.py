@@ -11,7 +11,6 @@ from bertkit.reports.text import (
     format_cell,
     format_metric,
     format_percent,
-    is_numeric,
     make_legible,
     shorten,
     show,
@@ -125,9 +124,3 @@ def test_the_name_of_a_metric_says_whether_it_is_a_share(name, text):
 )
 def test_a_share_is_a_percentage_with_one_decimal(share, text):
     assert format_percent(share) == text
-
-
-def test_numbers_and_intervals_are_numeric_and_text_is_not():
-    assert [is_numeric(cell) for cell in (1, 1.0, MetricCell(1, interval=(0, 2)), "1")] == [
-        True
-    ] * 3 + [False]

@@ -22,7 +22,6 @@ from bertkit.nn.masks import BIDIRECTIONAL, CAUSAL
 READ, WRITTEN = "the cats saw a hat", "a dog lost ."
 READ_TOKENS = ["[CLS]", "the", "cat", "##s", "saw", "a", "hat", "[SEP]"]
 WRITTEN_TOKENS = ["[CLS]", "a", "dog", "lost", "."]
-HOSTILE = "the </script><img src=x onerror=alert(1)> \u202e [SEP]"
 
 
 @pytest.fixture(scope="module")
@@ -167,11 +166,6 @@ def test_what_is_for_berts_is_refused(inspected, choices, message):
         see(inspected, **choices)
 
 
-def test_views_that_suit_no_attention_are_refused(inspected):
-    with pytest.raises(SettingsError, match="doesn't support the view importance"):
-        _ = see(inspected, views="heads,importance").page
-
-
 def test_the_page_has_three_parts_with_the_views_that_suit_them(inspected):
     view = see(inspected, layer=3, head=2, token="dog")
     page = view.page
@@ -221,12 +215,6 @@ def test_a_page_has_room_for_so_many_weights_of_all_parts(inspected, monkeypatch
         _ = see(inspected).page
 
 
-def test_hostile_texts_stay_texts(inspected):
-    html = see(inspected, HOSTILE, HOSTILE).page.render()
-    assert "<img" not in html
-    assert html.count("</script>") == see(inspected).page.render().count("</script>")
-
-
 def test_an_alignment_is_the_mean_of_what_is_not_chosen(inspected):
     view = see(inspected)
     figure = view.alignment()
@@ -267,11 +255,3 @@ def test_numbers_are_of_the_attention_that_is_chosen(inspected):
     inner = gather_numbers(see(inspected, attention="encoder"))
     assert (inner["num_layers"], inner["others"]) == (2, None)
     json.dumps(numbers, allow_nan=False)
-
-
-def test_in_bf16_weights_are_nearly_the_same(folder, inspected):
-    rounded = AttentionView.of(folder, READ, WRITTEN, precision="bf16")
-    assert rounded.page.render()
-    exact = see(inspected).weights(1)
-    assert_close(rounded.weights(1), exact, within=0.02)
-    assert not torch.equal(rounded.weights(1), exact)

@@ -13,11 +13,10 @@ from tests.unit.inference.small_task import LABELS, save_classifier
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.decoders.attention_views import collect_next
 from bertkit.interpret.attention_view import AttentionView, gather_numbers
-from bertkit.interpret.head_predictions import find_outcome, to_json
+from bertkit.interpret.head_predictions import find_outcome
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.settings import ViewSettings
 from bertkit.interpret.views.attention import collect_attention
-from bertkit.interpret.views.measures import collect_importance
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 
 TEXT = "the cats saw the hat"
@@ -32,14 +31,6 @@ def inspected(causal_folder):
 @pytest.fixture(scope="module")
 def view(inspected):
     return AttentionView.of(inspected, TEXT)
-
-
-def test_no_token_looks_at_a_later_one(view):
-    assert view.tokens == TOKENS
-    for layer in (1, 2):
-        weights = view.weights(layer)
-        assert_close(weights.sum(dim=-1), torch.ones(2, 8))
-        assert torch.equal(weights, weights.tril())
 
 
 def test_the_page_has_the_views_that_suit(view):
@@ -102,35 +93,6 @@ def test_tokens_are_held_against_what_they_would_get_evenly(view):
     even = (even / even.sum(dim=1, keepdim=True)).sum(dim=0)
     expected = view.weights(1).sum(dim=1) / even
     assert_close(received[0], expected, within=6e-4)
-
-
-def test_it_decides_which_word_comes_next(inspected):
-    encoded = inspected.read(TEXT)
-    with torch.inference_mode():
-        outcome = find_outcome(inspected, encoded)
-    [prediction] = outcome.predictions
-    assert prediction.about == tuple(TOKENS[:-1])
-    expected = inspected.observe(encoded).predicted.log_probabilities
-    assert_close(prediction.log_probabilities, expected)
-    assert to_json(outcome)["judgments"][0]["question"] == "the word after each token"
-
-
-def test_heads_can_be_switched_off_and_matter(inspected):
-    settings = ViewSettings(without="1.1", importance=False)
-    view = AttentionView.of(inspected, TEXT, settings=settings)
-    assert (view.weights(2) - AttentionView.of(inspected, TEXT).weights(2)).abs().max() > 1e-3
-    data = collect_importance(view.inputs)
-    assert data["kind"] == "probability"
-    assert data["change"]["probability"] != 0
-    assert data["gradient"][0][0] == 0
-    assert min(data["gradient"][1]) > 0
-
-
-def test_words_can_not_be_hidden_from_it(inspected):
-    with pytest.raises(SettingsError, match="small has no masked-LM head"):
-        AttentionView.of(inspected, "the [MASK]", settings=ViewSettings(read_mask=True))
-    with pytest.raises(SettingsError, match="doesn't support the view words"):
-        _ = AttentionView.of(inspected, TEXT, settings=ViewSettings(views="words")).page
 
 
 def test_numbers_and_figures_have_no_later_tokens(view):

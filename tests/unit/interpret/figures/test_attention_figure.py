@@ -51,16 +51,6 @@ def test_each_link_that_counts_is_a_line_from_the_left_to_the_right():
     assert strengths == sorted(strengths)  # what is drawn last lies on top
 
 
-def test_the_tokens_stand_twice():
-    texts = [text.text for text in draw().iter("text")]
-    assert texts == [
-        "query",
-        "key",
-        *TOKENS,
-        *TOKENS,
-    ]
-
-
 def test_one_token_can_be_shown_alone_with_its_numbers():
     svg = draw(focus=1)
     assert find_lines(svg).keys() == {(middle(1), middle(0)), (middle(1), middle(2))}

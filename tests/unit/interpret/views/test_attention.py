@@ -8,7 +8,6 @@ import torch
 from tests.closeness import assert_close, close
 
 from bertkit.interpret.capture import AttentionHeads
-from bertkit.interpret.patterns import find_patterns
 from bertkit.interpret.views.attention import TOKENS
 from bertkit.interpret.views.view import ViewInputs
 
@@ -21,15 +20,6 @@ def test_received_is_what_all_tokens_give(inputs):
     for layer, found in zip(inputs.observation.layers, received, strict=True):
         assert_close(found, layer.weights.sum(dim=1), within=ROUNDING)
     assert received.sum(dim=-1).flatten().tolist() == close([9] * 4, within=9 * ROUNDING)
-
-
-def test_entropy_has_the_mean_that_patterns_tell(inputs):
-    entropy = torch.tensor(TOKENS.collect(inputs)["entropy"])
-    assert entropy.shape == (2, 2, 9)
-    for layer, found in zip(inputs.observation.layers, entropy, strict=True):
-        patterns = find_patterns(layer.weights, inputs.observation.encoded.tokens)
-        expected = [pattern.entropy for pattern in patterns]
-        assert found.mean(dim=-1).tolist() == close(expected, within=ROUNDING)
 
 
 def test_a_token_that_looks_at_one_or_at_all_has_the_least_or_most_entropy(inspected):

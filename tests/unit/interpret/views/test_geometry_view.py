@@ -46,13 +46,6 @@ def test_the_nearest_are_other_words_by_their_cosine(inspected):
             assert [cosine for _, cosine in found] == close(best.values.tolist(), within=1e-3)
 
 
-def test_a_single_word_has_a_place_and_no_neighbor(inspected):
-    data = GEOMETRY.collect(build_scene(inspected, "cat"))
-    assert data["wordPlanes"] == [{"points": [[0.0, 0.0]], "shares": [0.0, 0.0]}] * 3
-    assert [layer[1] for layer in data["nearest"]] == [[]] * 3
-    assert [[other for other, _ in layer[0]] for layer in data["nearest"]] == [[1]] * 3
-
-
 def test_contexts_are_quoted_and_numbered(inspected):
     contexts = compare_contexts(inspected, "cat", ["the cat saw a hat", "a Cat ."])
     inputs = replace(build_scene(inspected, "the cat"), contexts=contexts)
@@ -63,9 +56,3 @@ def test_contexts_are_quoted_and_numbered(inspected):
     assert [layer[0][1] for layer in found["cosines"]] == found["mean"]
     assert len(found["planes"]) == len(found["different"]) == 3
     json.dumps(found, allow_nan=False)
-
-
-def test_what_isnt_defined_is_none(inspected):
-    contexts = compare_contexts(inspected, "cat", ["cat", "cat cat"])
-    inputs = replace(build_scene(inspected, "cat"), contexts=contexts)
-    assert GEOMETRY.collect(inputs)["contexts"]["different"] == [None] * 3

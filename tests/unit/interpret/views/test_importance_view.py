@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 from tests.closeness import close
-from tests.unit.inference.small import save_kind, save_small
+from tests.unit.inference.small import save_kind
 from tests.unit.inference.small_task import save_classifier, save_model
 
 from bertkit.interpret.ablation import HeadName, ablate, gate_heads
@@ -71,13 +71,6 @@ def test_with_heads_off_it_tells_both_outcomes_and_their_distance(inspected):
     assert data["ablation"][0][1] != 0
 
 
-def test_a_pass_for_each_head_can_be_left_out(inspected, monkeypatch):
-    monkeypatch.delattr("bertkit.interpret.views.measures.importance_by_ablation")
-    data = collect_importance(look(inspected, ablates_heads=False))
-    assert data["ablation"] is None
-    assert data["gradient"] is not None
-
-
 def test_a_plain_encoder_is_measured_by_how_far_its_vector_turns(tmp_path):
     save_kind(tmp_path / "plain", BertModel)
     data = collect_importance(look(InspectedModel.load(tmp_path / "plain")))
@@ -94,10 +87,3 @@ def test_a_number_is_measured_by_its_change(tmp_path):
     whole, without = outcome_without(inspected).number, outcome_without(inspected, (2, 1)).number
     assert data["ablation"][1][0] == close(float(without - whole), "float32")
     assert data["gradient"][1][0] > 0
-
-
-def test_words_are_measured_by_their_mean_probability(tmp_path):
-    save_small(tmp_path / "words")
-    data = collect_importance(look(InspectedModel.load(tmp_path / "words")))
-    assert data["kind"] == "probability"
-    assert len(data["says"]["judgments"][0]["decisions"]) == 6

@@ -1,10 +1,8 @@
 """Views and files agree."""
 
-import re
 from importlib import resources
 
 from bertkit.interpret.views.table import VIEWS
-from bertkit.interpret.views.view import paragraphs
 from bertkit.reports.interactive import page_modules, read_modules
 
 FOLDER = resources.files("bertkit.interpret").joinpath("views")
@@ -17,24 +15,11 @@ def test_each_view_has_a_script_of_its_name():
         assert f'name: "{name}"' in FOLDER.joinpath(f"{name}.js").read_text()
 
 
-def test_titles_tell_views_apart():
-    assert len({view.title for view in VIEWS.values()}) == len(VIEWS)
-
-
 def test_legends_are_short_paragraphs():
     for view in VIEWS.values():
         assert view.legend
         assert all(0 < len(part) <= LONGEST_PARAGRAPH for part in view.legend), view.name
 
 
-def test_legends_begin_with_two_sentences():
-    for view in VIEWS.values():
-        assert len(re.findall(r"[.!?](?= |$)", view.legend[0])) == 2, view.legend[0]
-
-
 def test_no_script_of_a_view_replaces_one_of_the_page():
     assert not page_modules().keys() & read_modules(FOLDER).keys()
-
-
-def test_empty_lines_part_paragraphs():
-    assert paragraphs("\n  One\n  line.\n\n  Another.\n") == ("One line.", "Another.")

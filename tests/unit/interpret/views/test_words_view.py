@@ -4,15 +4,14 @@ import json
 
 import pytest
 import torch
-from tests.unit.inference.small import save_kind, save_small
+from tests.unit.inference.small import save_small
 
 from bertkit.base.errors import NonFiniteError
 from bertkit.interpret.ablation import HeadName
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.views import attention as view_module
-from bertkit.interpret.views.attention import WORDS, collect_words
+from bertkit.interpret.views.attention import collect_words
 from bertkit.interpret.views.view import ViewInputs
-from bertkit.models.bert.encoder import BertModel
 
 
 def look(inspected, text, *heads):
@@ -41,12 +40,6 @@ def test_heads_that_are_off_are_off_here_too(inspected):
     )
     assert whole["read"] != without["read"]
     assert whole["hidden"] != without["hidden"]
-
-
-def test_it_suits_models_with_a_head_for_words(inspected, tmp_path):
-    save_kind(tmp_path / "plain", BertModel)
-    assert WORDS.supports(look(inspected, "cat"))
-    assert not WORDS.supports(look(InspectedModel.load(tmp_path / "plain"), "cat"))
 
 
 def test_scores_that_are_not_finite_are_refused(tmp_path):

@@ -88,22 +88,6 @@ def test_all_is_within_the_drawing():
             assert float(box.get("y")) + float(box.get("height")) <= height
 
 
-def test_long_names_of_columns_are_slanted_and_short_ones_are_not():
-    turned = [text for text in draw(["a" * 30, "b"], diagonal(2)).iter("text") if is_slanted(text)]
-    assert [text.text for text in turned] == ["a" * 17 + "…", "b"]
-    assert not any(map(is_slanted, draw(["a", "b"], diagonal(2)).iter("text")))
-
-
-def is_slanted(text: ET.Element) -> bool:
-    return text.get("transform", "").startswith("rotate(-45 ")
-
-
-def test_the_description_says_what_is_right_and_what_is_confused_most():
-    description = ConfusionMatrix("Animals", NAMES, pairs(COUNTS)).describe()
-    assert "12 of 20 examples are on the diagonal" in description
-    assert "cat predicted as dog: 5 (50.0 %). dog predicted as cat: 2 (20.0 %)." in description
-
-
 def test_the_most_confused_pairs_come_first_and_ties_in_the_order_of_the_labels():
     assert most_confused(pairs(COUNTS), NAMES, 2) == [
         Confusion("cat", "dog", 5, 0.5),
@@ -155,18 +139,6 @@ def test_no_label_one_label_and_no_example_are_drawn_too():
 def test_counts_that_are_no_confusion_matrix_are_refused(names, counts, words):
     with pytest.raises(InputError, match=words):
         ConfusionMatrix("t", names, counts)
-
-
-def test_names_are_text_and_as_short_as_their_place():
-    hostile = ["</script><img src=x>", "\x00\ud800\u202e" + "z" * 100_000]
-    matrix = ConfusionMatrix(hostile[0], hostile, pairs([[1, 2], [3, 4]]))
-    drawing = matrix.draw()
-    assert "<img" not in drawing
-    assert len(drawing) < 10_000
-    svg = ET.fromstring(drawing)
-    assert svg.find("title").text == hostile[0]
-    assert "␀\ufffd\ufffd" + "z" * 14 + "…" in words(svg)
-    assert all(len(cell) <= 80 for cell in matrix.tabulate()[0])
 
 
 def test_counts_are_four_characters_at_most():

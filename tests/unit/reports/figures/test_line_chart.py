@@ -56,13 +56,6 @@ def test_no_data_is_said(points):
     assert words(draw(Series("a", points))) == ["no data yet"]
 
 
-def test_one_point_and_constant_values_are_drawn():
-    for points in ([(3, 7.0)], [(1, 0.0), (2, 0.0)], [(1, -4.0), (2, -4.0)]):
-        svg = draw(Series("a", points))
-        assert all(math.isfinite(place) for line in polylines(svg) for xy in line for place in xy)
-        assert len(list(svg.iter("circle"))) == len(points)
-
-
 @pytest.mark.parametrize(
     "values",
     [
@@ -114,11 +107,6 @@ def test_percentages_are_shown_as_such():
     svg = draw(Series("a", [(0, 0.0), (1, 1.0)]), is_percent=True)
     assert {"0 %", "20 %", "100 %"} <= set(words(svg))
     assert "from 0.0 % at 0 to 100.0 % at 1" in svg.find("desc").text
-
-
-def test_the_axis_begins_at_zero_where_asked():
-    assert "0" in words(draw(Series("a", [(5, 100.0), (6, 101.0)]), starts_at_zero=True))
-    assert "0" not in words(draw(Series("a", [(5, 100.0), (6, 101.0)])))
 
 
 def test_a_band_is_a_polygon_around_its_line_and_widens_the_axis():

@@ -13,7 +13,6 @@ from bertkit.reports.figures.svg import (
     LIGHT,
     MAX_LOGARITHMIC_TICKS,
     NUM_STYLES,
-    Axis,
     drawing_style,
     format_tick,
     logarithmic_ticks,
@@ -104,15 +103,3 @@ def test_logarithmic_ticks_stay_few_however_far_the_data_reach(low, high):
     assert ticks[-2] < high <= ticks[-1]
     ratios = [math.log10(later / earlier) for earlier, later in pairwise(ticks)]
     assert max(ratios) == close(min(ratios))
-
-
-def test_values_fall_between_the_ends():
-    axis = Axis((0, 1, 2), 100, 0)
-    assert [axis.place(value) for value in (0, 0.5, 2)] == [100, 75, 0]
-    axis = Axis((1, 100), 0, 50, is_logarithmic=True)
-    assert [axis.place(value) for value in (1, 10, 100)] == [0, 25, 50]
-
-
-def test_shares_are_shown_as_percentages():
-    assert Axis((0, 1), 0, 1, is_percent=True).show(0.125) == "12.5 %"
-    assert Axis((0, 1), 0, 1).show(0.125) == "0.125"

@@ -1,4 +1,5 @@
 import pytest
+from tests.wings import needs
 
 from bertkit.cli.main import main
 from bertkit.cli.usage import COMMANDS_OF_OTHERS, find_near, measure_distance
@@ -43,7 +44,7 @@ def test_an_option_is_suggested_only_if_it_is_near(capsys, words, said):
     [
         (["rerank", "a"], "no command `bertkit rerank`; `bertkit finetune regress` on pairs"),
         (["train"], "`bertkit finetune` trains a model for a task"),
-        (["serv", "model/"], "did you mean `bertkit serve`?"),
+        pytest.param(["serv"], "did you mean `bertkit serve`?", marks=needs("serving")),
         (["frobnicate"], "no command `bertkit frobnicate` (see `bertkit --help`)"),
         (["finetune", "clasify"], "did you mean `bertkit finetune classify`?"),
         (["finetune", "ner"], f"no command `bertkit finetune ner`; there are {', '.join(TASKS)}, "),

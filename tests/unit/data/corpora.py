@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import io
 from pathlib import Path
 
 import pyarrow as pa
@@ -31,6 +32,10 @@ def write(path: Path, content: bytes | str) -> Path:
     return path
 
 
+def pack_parquet(**columns: list[object]) -> bytes:
+    pq.write_table(pa.table(columns), buffer := io.BytesIO())
+    return buffer.getvalue()
+
+
 def write_parquet(path: Path, **columns: list[object]) -> Path:
-    pq.write_table(pa.table(columns), path)
-    return path
+    return write(path, pack_parquet(**columns))

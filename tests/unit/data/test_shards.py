@@ -7,7 +7,7 @@ import pytest
 
 from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
 from bertkit.base.checksums import CHUNK_BYTES, HEAD_BYTES
-from bertkit.base.errors import DamagedFileError, MissingFileError, StorageError
+from bertkit.base.errors import DamagedFileError, MissingFileError
 from bertkit.data.shards import (
     MANIFEST,
     PARTS,
@@ -99,17 +99,6 @@ def test_what_was_written_is_read(folder):
     assert not shard.tokens(0, 5).flags.writeable
 
 
-@pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("position", [0, 200, -1])
-def test_a_flipped_bit_is_found_before_use(folder, part, position):
-    path = shard_path(folder, "train-00001-000", part)
-    flip(path, position)
-    with pytest.raises(DamagedFileError, match=f"{path.name} is damaged between bytes"):
-        touch(ShardSet.open(folder))
-    with pytest.raises(DamagedFileError, match=f"{path.name} is damaged between bytes"):
-        ShardSet.open(folder, verify="all")
-
-
 def test_only_what_is_touched_is_verified(folder):
     flip(shard_path(folder, "train-00001-000", "tokens"), CHUNK_BYTES + 5)
     shard = ShardSet.open(folder).train[1]
@@ -129,27 +118,10 @@ def test_opening_reads_the_first_4_kib_and_no_more(folder, part):
     shards = ShardSet.open(folder)
     with pytest.raises(DamagedFileError, match=r"damaged between bytes 0 and 1,048,576"):
         touch(shards)
+    with pytest.raises(DamagedFileError, match=f"{path.name} is damaged between bytes"):
+        ShardSet.open(folder, verify="all")
     flip(path, HEAD_BYTES - 1)
     with pytest.raises(DamagedFileError, match=r"damaged between bytes 0 and 4,096"):
-        ShardSet.open(folder)
-
-
-def test_missing_short_long_and_swapped_files_are_named(folder):
-    path = shard_path(folder, "train-00000-000", "sentences")
-    content = path.read_bytes()
-    for changed in (content[:-8], content + b"x"):
-        path.write_bytes(changed)
-        with pytest.raises(DamagedFileError, match=r"train-00000-000\.sentences\.npy has"):
-            ShardSet.open(folder)
-    path.unlink()
-    with pytest.raises(MissingFileError, match=r"train-00000-000\.sentences\.npy"):
-        ShardSet.open(folder)
-    path.write_bytes(content)
-    first, second = (shard_path(folder, f"train-0000{n}-000", "tokens") for n in (0, 1))
-    swapped = first.read_bytes()
-    first.write_bytes(second.read_bytes())
-    second.write_bytes(swapped)
-    with pytest.raises(DamagedFileError, match=r"train-00000-000\.tokens\.npy is damaged"):
         ShardSet.open(folder)
 
 
@@ -160,20 +132,6 @@ def test_an_altered_copy_of_the_tokenizer_is_not_used(folder):
     for verify in ("touched", "all"):
         with pytest.raises(DamagedFileError, match=r"tokenizer_config\.json is damaged"):
             ShardSet.open(folder, verify=verify).load_tokenizer()
-
-
-def test_the_copy_of_another_tokenizer_is_not_used(folder):
-    path = folder / TOKENIZER_FOLDER
-    vocabulary = [*SPECIAL_TOKENS, *(f"y{number}" for number in range(29_995))]
-    Tokenizer(vocabulary).save(path)
-    with pytest.raises(DamagedFileError, match="isn't the tokenizer that these shards were made"):
-        ShardSet.open(folder).load_tokenizer()
-
-
-def test_a_copy_that_lost_its_manifest_is_not_used(folder):
-    (folder / TOKENIZER_FOLDER / "tokenizer_manifest.json").unlink()
-    with pytest.raises(MissingFileError, match=r"tokenizer_manifest\.json is missing"):
-        ShardSet.open(folder).load_tokenizer()
 
 
 def test_a_file_of_another_kind_is_refused(folder):
@@ -224,11 +182,6 @@ def test_totals_that_arent_those_of_the_shards_are_refused(folder, split, part):
     write_checksummed_json(folder / MANIFEST, manifest)
     with pytest.raises(DamagedFileError, match=f"{split.replace('_', '-')} should hold"):
         ShardSet.open(folder)
-
-
-def test_a_path_that_the_system_refuses_is_an_error(folder):
-    with pytest.raises(StorageError, match="File name too long"):
-        ShardSet.open(folder / ("a" * 300))
 
 
 def test_few_files_are_mapped_at_a_time(folder):

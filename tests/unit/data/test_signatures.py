@@ -5,11 +5,9 @@ import gzip
 import io
 import zipfile
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import zstandard
-from tests.unit.data.corpora import read
+from tests.unit.data.corpora import pack_parquet, read
 
 from bertkit.base.errors import InputError
 from bertkit.data.signatures import find_content
@@ -26,17 +24,12 @@ def pack_zip() -> bytes:
     return stream.getvalue()
 
 
-def pack_parquet() -> bytes:
-    stream = io.BytesIO()
-    pq.write_table(pa.table({"text": ["a", "b"]}), stream)
-    return stream.getvalue()
-
-
+PARQUET = pack_parquet(text=["a", "b"])
 OTHERS = {
     "gzip; give it a name that ends with .gz": gzip.compress(TABLE),
     "bzip2; give it a name that ends with .bz2": bz2.compress(TABLE),
     "Zstandard; give it a name that ends with .zst": zstandard.compress(TABLE),
-    "Parquet; name its format with --format parquet": pack_parquet(),
+    "Parquet; name its format with --format parquet": PARQUET,
     "a workbook or another ZIP archive; save it as CSV, or unpack it first": pack_zip(),
 }
 
@@ -59,7 +52,11 @@ def test_what_is_no_text_is_named(tmp_path, name, what):
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
 @pytest.mark.parametrize(
     ("content", "what"),
-    [(TABLE, "text"), (pack_parquet(), "Parquet"), (bytes(range(200, 256)) * 9, "something else")],
+    [
+        (TABLE, "text"),
+        (PARQUET, "Parquet"),
+        (bytes(range(200, 256)) * 9, "something else"),
+    ],
 )
 def test_what_is_not_compressed_as_its_name_says_is_named(tmp_path, suffix, content, what):
     path = tmp_path / f"a.txt{suffix}"

@@ -17,7 +17,6 @@ from bertkit.base.errors import (
     MissingExtraError,
     MissingFileError,
     ResumeError,
-    SettingsError,
 )
 from bertkit.base.extras import describe_install
 from bertkit.base.output import open_output
@@ -108,19 +107,9 @@ def refuse(source: Path, output: Path, kind: type[BertkitError], message: str) -
     assert sorted(source.parent.iterdir()) == before
 
 
-def test_a_folder_that_holds_something_is_left_alone(source, output):
-    output.mkdir()
-    (output / "thesis.txt").write_text("all of it")
-    refuse(source, output, SettingsError, r"output isn't empty \(thesis\.txt is there\)")
-
-
 def test_two_do_not_export_into_one_folder(source, output):
     with open_output(output, "exporting into"):
         refuse(source, output, ResumeError, "exporting into")
-
-
-def test_a_model_that_is_not_there_is_named(tmp_path, output):
-    refuse(tmp_path / "nothing", output, MissingFileError, "nothing")
 
 
 def test_weights_that_are_not_finite_are_refused(source, output):
@@ -139,19 +128,3 @@ def test_weights_that_are_not_finite_are_refused(source, output):
 def test_without_the_extra_nothing_is_written(source, output, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     refuse(source, output, MissingExtraError, re.escape(describe_install("onnx")))
-
-
-def test_something_that_comes_meanwhile_is_not_lost(source, output, monkeypatch):
-    from bertkit.jobs import export as module
-
-    write = module.write_companions
-
-    def write_and_meet(*words):
-        output.mkdir()
-        (output / "thesis.txt").write_text("all of it")
-        return write(*words)
-
-    monkeypatch.setattr(module, "write_companions", write_and_meet)
-    with pytest.raises(SettingsError, match="isn't empty"):
-        export(source, output)
-    assert [path.name for path in output.iterdir()] == ["thesis.txt"]

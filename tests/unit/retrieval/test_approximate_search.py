@@ -1,14 +1,11 @@
 """What is found approximately has exact scores, and little is missed."""
 
-import re
-import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from bertkit.base.errors import DamagedFileError, MissingExtraError, SettingsError
-from bertkit.base.extras import describe_install
+from bertkit.base.errors import DamagedFileError
 from bertkit.retrieval import approximate_search
 from bertkit.retrieval.approximate_search import ApproximateSearch
 from bertkit.retrieval.vector_index import VectorIndex
@@ -103,14 +100,3 @@ def test_cells_that_do_not_fit_reach_no_foreign_program(vectors, index, change):
     cells = replace(index.cells, **change(index.cells))
     with pytest.raises(DamagedFileError, match="doesn't fit 2,000 vectors of 16 features"):
         ApproximateSearch(cells, vectors, "cosine")
-
-
-def test_manhattan_has_no_cells(vectors):
-    with pytest.raises(SettingsError, match="doesn't support manhattan"):
-        VectorIndex(vectors, "manhattan").approximate()
-
-
-def test_without_faiss_the_extra_is_named(vectors, monkeypatch):
-    monkeypatch.setitem(sys.modules, "faiss", None)
-    with pytest.raises(MissingExtraError, match=re.escape(describe_install("search"))):
-        VectorIndex(vectors).approximate()

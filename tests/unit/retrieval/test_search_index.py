@@ -109,6 +109,9 @@ def test_texts_are_found_in_order(model, corpus, made, capsys):
     assert_close(np.array(index.vectors.vectors), expected)
     assert index.record.counts["texts"] == 5
     assert index.record.counts["empty"] == 0
+    found = index.search(["the cat saw a dog .", "a hat"], top_k=1)
+    assert [[hit.row for hit in hits] for hits in found] == [[0], [2]]
+    assert index.search([]) == []
     assert len(made) == 1
 
 
@@ -172,13 +175,6 @@ def test_an_index_of_an_older_version_is_made_again(model, corpus, made, capsys)
     assert len(made) == 2
 
 
-def test_several_queries_are_one_list_each(model, corpus):
-    index = open_index(model, corpus)
-    found = index.search(["the cat saw a dog .", "a hat"], top_k=1)
-    assert [[hit.row for hit in hits] for hits in found] == [[0], [2]]
-    assert index.search([]) == []
-
-
 def test_the_index_is_used_again_until_the_corpus_changes(model, corpus, made, capsys):
     first = open_index(model, corpus)
     second = open_index(model, corpus)
@@ -193,13 +189,6 @@ def test_the_index_is_used_again_until_the_corpus_changes(model, corpus, made, c
     third = open_index(model, corpus)
     assert third.search("a cat", top_k=1)[0].text == "a cat"
     assert f"{corpus} changed since it was embedded" in capsys.readouterr().err
-    assert len(made) == 2
-
-
-def test_another_column_is_another_corpus(model, corpus, made):
-    corpus.write_text('{"a": "a hat", "b": "a dog"}\n')
-    assert open_index(model, corpus, text_column="a").texts[0] == "a hat"
-    assert open_index(model, corpus, text_column="b").texts[0] == "a dog"
     assert len(made) == 2
 
 
@@ -294,11 +283,6 @@ def test_prompts_and_measure_are_the_model_s_own(other_model, corpus):
         open_index(other_model, corpus, prompt_name="ask")
 
 
-def test_a_prompt_of_queries_is_none_of_passages(model, corpus):
-    index = open_index(model, corpus, prompt="the ")
-    assert index.record.embedding["prompt"] == ""
-
-
 def test_an_approximate_index_is_kept_and_used(model, corpus, made, monkeypatch):
     pytest.importorskip("faiss")
     corpus.write_text(
@@ -388,16 +372,6 @@ def test_what_was_sealed_by_somebody_else_ends_in_a_message(model, corpus, name,
         open_index(model, corpus).search("a hat", 6)
 
 
-@pytest.mark.parametrize("name", [VECTORS_FILE, TEXTS_FILE, "text_ends.npy"])
-def test_a_record_that_lacks_a_file_is_refused(model, corpus, name):
-    index = open_index(model, corpus)
-    folder = corpus.with_name("passages.jsonl.bertkit")
-    files = {key: file for key, file in index.record.files.items() if key != name}
-    index.record.model_copy(update={"files": files}).save(folder / RECORD_FILE)
-    with pytest.raises(DamagedFileError, match=r"isn't the record of an index: files: .*must list"):
-        open_index(model, corpus)
-
-
 def test_a_process_killed_among_cells_harms_no_vectors(model, corpus, made, monkeypatch):
     pytest.importorskip("faiss")
     expected = open_index(model, corpus, index="approximate").search("a hat", 2)
@@ -455,21 +429,27 @@ def test_an_altered_record_is_noticed(model, corpus, old, new):
     assert open_index(model, corpus, rebuild=True).search("a hat", 1)[0].row == 2
 
 
-def test_a_record_of_something_else_is_refused(model, corpus):
-    from bertkit.base.checksummed_json import write_checksummed_json
-
-    folder = corpus.with_name("passages.jsonl.bertkit")
-    folder.mkdir()
-    write_checksummed_json(folder / RECORD_FILE, {"form": 9})
-    with pytest.raises(DamagedFileError, match=r"isn't the record of an index: corpus: "):
-        open_index(model, corpus)
-
-
-def test_vectors_of_another_shape_are_refused(model, corpus):
-    index = open_index(model, corpus)
-    folder = corpus.with_name("passages.jsonl.bertkit")
-    index.record.model_copy(update={"num_rows": 4}).save(folder / RECORD_FILE)
-    with pytest.raises(DamagedFileError, match=r"has the shape \(5, 8\), and must have"):
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda record: {"num_rows": 4}, r"has the shape \(5, 8\), and must have"),
+        (lambda record: {"corpus": None}, r"isn't the record of an index: corpus: "),
+        *(
+            (
+                lambda record, name=name: {
+                    "files": {key: file for key, file in record.files.items() if key != name}
+                },
+                r"isn't the record of an index: files: .*must list",
+            )
+            for name in (VECTORS_FILE, TEXTS_FILE, "text_ends.npy")
+        ),
+    ],
+)
+def test_a_record_that_does_not_fit_is_refused(model, corpus, change, message):
+    record = open_index(model, corpus).record
+    path = corpus.with_name("passages.jsonl.bertkit") / RECORD_FILE
+    record.model_copy(update=change(record)).save(path)
+    with pytest.raises(DamagedFileError, match=message):
         open_index(model, corpus)
 
 

@@ -15,21 +15,6 @@ def draw(num_rows, num_features=16, seed=0):
     return random.standard_normal((num_rows, num_features)).astype(np.float32)
 
 
-def expect(similarity, vectors, query, top_k):
-    """The best rows by all scores in float64; of equal ones the lower row."""
-    scores = compare(similarity, vectors, query)
-    rows = np.lexsort((np.arange(len(scores)), -scores))[:top_k]
-    return scores[rows].astype(np.float32), rows
-
-
-def check(index, vectors, queries, top_k):
-    scores, rows = index.search(queries, top_k)
-    for number, query in enumerate(queries):
-        best = expect(index.similarity, vectors, query, top_k)
-        np.testing.assert_array_equal(rows[number], best[1])
-        np.testing.assert_array_equal(scores[number], best[0])
-
-
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Many blocks of few rows."""
@@ -38,44 +23,43 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(approximate_search, "NUM_ROWS_AT_ONCE", 300)
 
 
-@pytest.mark.parametrize("similarity", SIMILARITIES)
-@pytest.mark.parametrize("num_rows", [1, 7, 32, 33, 1000])
-def test_the_best_rows_are_found(small_blocks, similarity, num_rows):
-    vectors, queries = draw(num_rows), draw(70, seed=1)
-    check(VectorIndex(vectors, similarity), vectors, queries, 5)
-
-
-@pytest.mark.parametrize("similarity", SIMILARITIES)
-def test_of_equal_rows_the_lower_comes_first(small_blocks, similarity):
+def repeat_rows():
     vectors = np.tile(draw(40), (20, 1))  # each row twenty times
     vectors[5] = 0
-    check(VectorIndex(vectors, similarity), vectors, vectors[:6], 50)
+    return vectors
 
 
-@pytest.mark.parametrize("similarity", SIMILARITIES)
-def test_rows_that_float32_cannot_tell_apart_are_in_order(small_blocks, similarity):
-    vectors = np.repeat(draw(1, 64), 600, axis=0)
+def shift_slightly():
+    """Rows that float32 can't tell apart."""
+    vectors = np.repeat(draw(1), 600, axis=0)
     order = np.random.default_rng(3).permutation(600)
     vectors[:, 0] += np.linspace(0, 3e-5, 600, dtype=np.float32)[order]
-    check(VectorIndex(vectors, similarity), vectors, draw(3, 64, seed=1), 20)
+    return vectors
+
+
+def stretch():
+    lengths = 10.0 ** np.random.default_rng(2).uniform(-17, 17, (500, 1))
+    return (draw(500) * lengths).astype(np.float32)
 
 
 @pytest.mark.parametrize("similarity", SIMILARITIES)
-def test_vectors_of_all_lengths_are_compared(small_blocks, similarity):
-    lengths = 10.0 ** np.random.default_rng(2).uniform(-17, 17, (500, 1))
-    vectors = (draw(500) * lengths).astype(np.float32)
-    check(VectorIndex(vectors, similarity), vectors, vectors[:20], 10)
-
-
-def test_a_query_gets_the_same_alone_and_among_others():
-    vectors, queries = draw(5000), draw(130, seed=1)
-    index = VectorIndex(vectors)
-    scores, rows = index.search(queries, 10)
-    for number in (0, 63, 64, 129):
-        alone = index.search(queries[number], 10)
-        assert alone[1].shape == (10,)
-        np.testing.assert_array_equal(alone[0], scores[number])
-        np.testing.assert_array_equal(alone[1], rows[number])
+@pytest.mark.parametrize(
+    "vectors",
+    [*map(draw, (1, 7, 32, 33, 1000)), repeat_rows(), shift_slightly(), stretch()],
+    ids=["1", "7", "32", "33", "1000", "equal", "nearly equal", "of all lengths"],
+)
+def test_the_best_rows_are_found(small_blocks, similarity, vectors):
+    queries = np.concatenate([draw(66, seed=1), vectors[:6]])
+    index = VectorIndex(vectors, similarity)
+    scores, rows = index.search(queries, 50)
+    for number, query in enumerate(queries):
+        expected = compare(similarity, vectors, query)
+        best = np.lexsort((np.arange(len(expected)), -expected))[:50]
+        np.testing.assert_array_equal(rows[number], best)
+        np.testing.assert_array_equal(scores[number], expected[best].astype(np.float32))
+    alone = index.search(queries[64], 50)
+    assert alone[1].tolist() == rows[64].tolist()
+    assert alone[0].tolist() == scores[64].tolist()
 
 
 def test_more_than_there_is_gives_all():
@@ -102,11 +86,6 @@ def test_a_mapped_file_is_searched_where_it_lies(tmp_path):
     index = VectorIndex(vectors)
     assert np.shares_memory(index.vectors, vectors)
     assert index.search(vectors[7], 1)[1].tolist() == [7]
-
-
-def test_other_types_are_taken():
-    index = VectorIndex([[1, 0], [0, 1]], "dot")
-    assert index.search(np.array([0.0, 2.0]), 1)[0].tolist() == [2.0]
 
 
 @pytest.mark.parametrize(

@@ -12,21 +12,20 @@ from bertkit.data.tables.settings import TableSettings
 from bertkit.data.tables.texts import WholeText, read_documents
 
 
-def test_a_text_file_is_one_document(tmp_path):
+def test_a_text_file_is_one_document(tmp_path, monkeypatch):
     path = tmp_path / "a.txt"
     path.write_text("\ufeffOne.\n\nTwo.\n", encoding="utf-8")
     assert list(read_documents(path)) == [WholeText(str(path), None, "One.\n\nTwo.\n", False)]
     path.write_bytes(b"")
     assert [document.text for document in read_documents(path)] == [""]
-
-
-def test_a_compressed_one_too_and_standard_input(tmp_path, monkeypatch):
-    path = tmp_path / "a.txt.gz"
-    path.write_bytes(gzip.compress("Zwei Hunde. Öl.".encode()))
-    assert [document.text for document in read_documents(path)] == ["Zwei Hunde. Öl."]
+    path.write_bytes("Öl und Wasser. ".encode() * 9 + b"\xff.")
+    (found,) = read_documents(path)
+    assert (found.is_undecodable, found.text[-2:]) == (True, "\ufffd.")
+    packed = tmp_path / "a.txt.gz"
+    packed.write_bytes(gzip.compress("Zwei Hunde. Öl.".encode()))
+    assert [document.text for document in read_documents(packed)] == ["Zwei Hunde. Öl."]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"One.\nTwo.")))
-    (found,) = read_documents("-")
-    assert (found.name, found.row, found.text) == ("standard input", None, "One.\nTwo.")
+    assert list(read_documents("-")) == [WholeText("standard input", None, "One.\nTwo.", False)]
 
 
 def test_rows_are_documents(tmp_path):
@@ -38,14 +37,6 @@ def test_rows_are_documents(tmp_path):
         (1, "\ufffd b", True),
         (2, "", False),
     ]
-
-
-def test_what_is_not_utf8_is_replaced_and_told(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_bytes("Öl und Wasser. ".encode() * 9 + b"\xff.")
-    (found,) = read_documents(path)
-    assert found.is_undecodable
-    assert found.text.endswith("\ufffd.")
 
 
 def test_what_is_no_text_is_refused(tmp_path, monkeypatch):

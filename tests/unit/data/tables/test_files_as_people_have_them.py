@@ -1,7 +1,6 @@
 """Files of spreadsheets, of other countries and of other programs are read, or told apart."""
 
 import gzip
-import io
 import json
 import math
 
@@ -176,9 +175,8 @@ def test_a_row_of_json_that_is_no_object_is_broken(tmp_path):
 
 def write_nested(folder, name):
     if name.endswith("parquet"):
-        out = io.BytesIO()
-        pq.write_table(pa.Table.from_pylist(NESTED), out)
-        return write(folder, name, out.getvalue())
+        pq.write_table(pa.Table.from_pylist(NESTED), folder / name)
+        return folder / name
     content = json.dumps(NESTED) if name == "a.json" else "\n".join(map(json.dumps, NESTED))
     return write(folder, name, content)
 

@@ -9,7 +9,7 @@ import sys
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.unit.data.corpora import COMPRESS
+from tests.unit.data.corpora import COMPRESS, pack_parquet
 from tests.unit.data.tables.labeled import read, read_values, refuse, write
 
 from bertkit.base.errors import InputError, MissingFileError
@@ -31,12 +31,6 @@ ROWS = [("so, so", "bad"), ('ein "Wort"', "good"), ("", "bad"), (" ü\u2028\0 ",
 COLUMNS = ("text", "label")
 DICTS = [dict(zip(COLUMNS, cells, strict=True)) for cells in ROWS]
 LINES = [",".join('"{}"'.format(cell.replace('"', '""')) for cell in cells) for cells in ROWS]
-
-
-def pack_parquet(**columns: list[object]) -> bytes:
-    buffer = io.BytesIO()
-    pq.write_table(pa.table(columns), buffer)
-    return buffer.getvalue()
 
 
 FILES = {

@@ -103,57 +103,22 @@ def put(*path_and_value):
 
 
 QUESTION = ("data", 0, "paragraphs", 0, "qas", 0)
+PLACE = "data[0].paragraphs[0].qas[0]"
 
 
 @pytest.mark.parametrize(
     ("change", "place", "match", "num_broken"),
     [
         (put("data", 0, 3), "data[0]", "must be an object", 1),
-        (
-            put("data", 0, "paragraphs", {}),
-            "data[0]",
-            "paragraphs: Input should be a valid list",
-            1,
-        ),
         (put("data", 0, "paragraphs", None), "data[0]", "paragraphs: Field required", 1),
         (put("data", 0, "paragraphs", 0, "x"), "data[0].paragraphs[0]", "must be an object", 1),
-        (put(*QUESTION[:4], "context", None), "data[0].paragraphs[0]", "context: Field requi", 3),
         (put(*QUESTION[:4], "context", 3), "data[0].paragraphs[0]", "a valid string (got 3)", 3),
-        (
-            put(*QUESTION[:4], "qas", 3),
-            "data[0].paragraphs[0]",
-            "qas: Input should be a valid l",
-            1,
-        ),
-        (put(*QUESTION, []), "data[0].paragraphs[0].qas[0]", "must be an object", 1),
-        (put(*QUESTION, "id", None), "data[0].paragraphs[0].qas[0]", "id: Field required", 1),
-        (
-            put(*QUESTION, "id", [1]),
-            "data[0].paragraphs[0].qas[0]",
-            "isn't in SQuAD's format: id",
-            1,
-        ),
-        (put(*QUESTION, "question", None), "data[0].paragraphs[0].qas[0]", "question: Field", 1),
-        (put(*QUESTION, "answers", 1), "data[0].paragraphs[0].qas[0]", "answers: Input should", 1),
-        (
-            put(*QUESTION, "answers", 0, "text", 1),
-            "data[0].paragraphs[0].qas[0]",
-            "answers.0.te",
-            1,
-        ),
-        (
-            put(*QUESTION, "answers", 0, "answer_start", "0"),
-            "data[0].paragraphs[0].qas[0]",
-            "answers.0.answer_start: Input should be a valid integer (got '0')",
-            1,
-        ),
-        (
-            put(*QUESTION, "answers", 1, "answer_start", True),
-            "data[0].paragraphs[0].qas[0]",
-            "answers.1.answer_start: Input should be a valid integer",
-            1,
-        ),
-        (put(*QUESTION, "is_impossible", 0), "data[0].paragraphs[0].qas[0]", "is_impossible: I", 1),
+        (put(*QUESTION[:4], "qas", 3), "data[0].paragraphs[0]", "qas: Input should be a v", 1),
+        (put(*QUESTION, []), PLACE, "must be an object", 1),
+        (put(*QUESTION, "id", [1]), PLACE, "isn't in SQuAD's format: id", 1),
+        (put(*QUESTION, "question", None), PLACE, "question: Field", 1),
+        (put(*QUESTION, "answers", 0, "answer_start", "0"), PLACE, "integer (got '0')", 1),
+        (put(*QUESTION, "answers", 1, "answer_start", True), PLACE, "answers.1.answer_start: I", 1),
     ],
 )
 def test_a_fault_is_told_with_its_path(tmp_path, change, place, match, num_broken):
@@ -193,15 +158,6 @@ def test_a_file_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch):
     )
 
 
-def test_halves_of_characters_and_wrong_bytes_are_replaced(tmp_path, monkeypatch):
-    monkeypatch.setattr(encodings, "LEAST_INVALID", 99)
-    content = json.dumps(FILE).replace("One two", "\\ud800ne two").replace("Which", "Whi\xff")
-    found, report = read(write(tmp_path, "a.json", content.encode("latin-1")))
-    assert found[0].values["context"] == "\ufffdne two three."
-    assert found[0].values["question"] == "Whi\ufffd?"
-    assert report.num_undecodable == 3  # questions about the context
-
-
 def test_each_question_with_what_isnt_unicode_is_counted(tmp_path, monkeypatch):
     monkeypatch.setattr(encodings, "LEAST_INVALID", 99)
     articles = [
@@ -223,3 +179,5 @@ def test_each_question_with_what_isnt_unicode_is_counted(tmp_path, monkeypatch):
     path = write(tmp_path, "a.json", content.replace(b"Wh?t", b"Wh\xfft"))
     found, report = read(path)
     assert (len(found), report.num_undecodable) == (6, 5)
+    assert [found[n].values["question"] for n in (3, 5)] == ["Wh\ufffdt", "\ufffd"]
+    assert found[0].values["context"].startswith("B\ufffdd. ")

@@ -49,8 +49,10 @@ def test_points_arrive_where_motion_is_welcome(open_page, path):
     expect(marks(moving).nth(4)).to_have_attribute("transform", expected)
 
 
-def test_special_tokens_are_shown_when_asked_for(open_page, path):
+def test_special_tokens_are_shown_when_asked_for_and_places_are_joined(open_page, path):
     page = open_page(path, **STILL)
+    assert page.locator(".plane-main line.pieces").count() == 1
+    assert page.locator(".plane-main line.same").count() == 3  # the, cat, a
     assert not marks(page).first.is_visible()
     page.get_by_label("with [CLS] and [SEP]").check()
     assert marks(page).first.is_visible()
@@ -105,12 +107,6 @@ def test_keys_go_from_token_to_token(open_page, path):
     assert marks(page).nth(2).get_attribute("aria-pressed") == "true"
     page.keyboard.press("Escape")
     assert marks(page).nth(2).get_attribute("aria-pressed") == "false"
-
-
-def test_pieces_and_places_of_a_token_are_joined(open_page, path):
-    page = open_page(path, **STILL)
-    assert page.locator(".plane-main line.pieces").count() == 1
-    assert page.locator(".plane-main line.same").count() == 3  # the, cat, a
 
 
 def test_contexts_are_compared_with_the_chosen_place(open_page, path):

@@ -56,36 +56,31 @@ def painted(page):
     )
 
 
-def test_moving_over_a_token_shows_where_it_looks(page, inputs):
-    token(page, "from", 2).hover()
-    page.locator(".shares").wait_for()
-    weights = inputs.observation.layers[0].weights.mean(dim=0)[2].tolist()
-    assert [row[0] for row in table(page)[:3]] == ranked(inputs.observation.encoded.tokens, weights)
-    assert page.locator(".shares caption").inner_text() == (
-        "cat (token 3) attends to, layer 1, 2 heads:"
+def test_numbers_of_a_token_are_those_of_the_model(page, inputs):
+    mean, tokens = (
+        inputs.observation.layers[0].weights.mean(dim=0),
+        inputs.observation.encoded.tokens,
     )
-    best = weights.index(max(weights))
-    assert token(page, "to", best).locator(".token-share").inner_text().endswith(" %")
-
-
-def test_moving_over_a_token_on_the_right_shows_who_looks_at_it(page, inputs):
+    caption = page.locator(".shares caption")
+    token(page, "from", 2).hover()
+    page.get_by_text("cat (token 3) attends to, layer 1, 2 heads:").wait_for()
+    assert [row[0] for row in table(page)[:3]] == ranked(tokens, mean[2].tolist())
+    heard = page.locator("[aria-live=polite].for-ears").text_content()
+    assert heard.startswith(f"cat attends to {tokens[int(mean[2].argmax())]} {table(page)[0][1]}")
+    best = token(page, "to", int(mean[2].argmax()))
+    assert best.locator(".token-share").inner_text().endswith(" %")
     token(page, "to", 2).hover()
-    page.locator(".shares").wait_for()
-    weights = inputs.observation.layers[0].weights.mean(dim=0)[:, 2].tolist()
-    assert [row[0] for row in table(page)[:3]] == ranked(inputs.observation.encoded.tokens, weights)
-    assert "is attended to by" in page.locator(".shares caption").inner_text()
-
-
-def test_numbers_of_one_head_are_those_of_the_model(page, inputs):
+    page.get_by_text("cat (token 3) is attended to by").wait_for()
+    assert [row[0] for row in table(page)[:3]] == ranked(tokens, mean[:, 2].tolist())
     page.get_by_role("button", name="2", exact=True).first.click()  # the layer
     page.get_by_role("button", name="head 2").dblclick()
     token(page, "from", 5).click()
     page.locator(".shares").wait_for()
     weights = inputs.observation.layers[1].weights[1, 5].tolist()
     rows = table(page)
-    assert [row[0] for row in rows[:3]] == ranked(inputs.observation.encoded.tokens, weights)
+    assert [row[0] for row in rows[:3]] == ranked(tokens, weights)
     assert rows[0][1] == in_words(max(weights))
-    assert "layer 2, head 2" in page.locator(".shares caption").inner_text()
+    assert "layer 2, head 2" in caption.inner_text()
 
 
 def test_fewer_lines_for_one_token_and_none_painted_outside(page):

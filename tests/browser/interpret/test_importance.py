@@ -47,7 +47,7 @@ def details(page):
     return page.locator(".importance-details").inner_text()
 
 
-def test_a_cell_is_read_by_pointing_and_leads_to_the_head(open_page, write, labels):
+def test_a_cell_is_read_by_pointing_and_by_keys_and_leads_to_the_head(open_page, write, labels):
     page = open_page(write(labels))
     assert cells(page).count() == 4
     cells(page).nth(2).hover()
@@ -56,10 +56,6 @@ def test_a_cell_is_read_by_pointing_and_leads_to_the_head(open_page, write, labe
     assert page.get_by_role("tab", name="Heads").get_attribute("aria-selected") == "true"
     page.get_by_role("tab", name="Importance").click()
     assert "is-chosen" in cells(page).nth(2).get_attribute("class")
-
-
-def test_keys_move_in_the_map_and_open_a_head(open_page, write, labels):
-    page = open_page(write(labels))
     cells(page).first.focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowRight")
@@ -68,8 +64,11 @@ def test_keys_move_in_the_map_and_open_a_head(open_page, write, labels):
     assert page.get_by_role("tab", name="Heads").get_attribute("aria-selected") == "true"
 
 
-def test_the_gradient_is_another_map(open_page, write, labels):
+def test_the_strongest_heads_come_first_and_the_gradient_is_another_map(open_page, write, labels):
     page = open_page(write(labels))
+    texts = page.locator(".importance-ranking li").all_inner_texts()
+    changes = [float(re.search(r"\(([−+])([\d.e-]+)\)", text)[2]) for text in texts]
+    assert changes == sorted(changes, reverse=True)
     names = "els => els.map(e => e.getAttribute('aria-label'))"
     before = cells(page).evaluate_all(names)
     page.get_by_role("button", name="gradient").click()
@@ -77,15 +76,6 @@ def test_the_gradient_is_another_map(open_page, write, labels):
     assert all("without it" in name for name in before)
     assert all("the loss reacts by" in name for name in after)
     assert page.locator(".importance-ranking li").count() == 4
-
-
-def test_the_strongest_heads_come_first(open_page, write, labels):
-    page = open_page(write(labels))
-    texts = page.locator(".importance-ranking li").all_inner_texts()
-    changes = [float(re.search(r"\(([−+])([\d.e-]+)\)", text)[2]) for text in texts]
-    assert changes == sorted(changes, reverse=True)
-    page.locator(".importance-ranking button").first.click()
-    assert page.get_by_role("tab", name="Heads").get_attribute("aria-selected") == "true"
 
 
 def test_with_heads_off_both_outcomes_stand_side_by_side(open_page, write, labels):

@@ -62,22 +62,19 @@ def test_many_heads_have_pictures_of_one_size_and_whole_names(open_page, tmp_pat
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_pictures_show_the_weights(page):
+def test_pictures_show_the_weights_as_squares_or_lines(page):
     page.get_by_role("button", name="light / dark").click()
     before = first_pixels(page)
     page.get_by_role("button", name="light / dark").click()
     assert first_pixels(page) != before, "they are drawn again in the other colors"
     assert len(set(first_pixels(page))) > 1
-
-
-def test_pictures_as_lines(page):
     page.get_by_role("button", name="lines", exact=True).click()
     expect(page.locator(".model-cell canvas").first).to_have_attribute("width", "160")
     page.get_by_role("button", name="squares").click()
     expect(page.locator(".model-cell canvas").first).to_have_attribute("width", "8")
 
 
-def test_a_click_enlarges_and_leads_to_the_lines(page):
+def test_a_click_or_keys_enlarge_and_lead_to_the_lines(page):
     cell(page, 2, 1).click()
     dialog = page.get_by_role("dialog", name="Head 2.1")
     assert dialog.is_visible()
@@ -86,9 +83,7 @@ def test_a_click_enlarges_and_leads_to_the_lines(page):
     assert page.get_by_role("tab", selected=True).inner_text() == "Heads"
     chosen = page.locator(".controls [aria-pressed=true]").all_inner_texts()
     assert chosen == ["2", "1"]
-
-
-def test_keys_enlarge_and_lead_to_the_lines(page):
+    page.get_by_role("tab", name="All heads").click()
     cell(page, 1, 1).focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowRight")

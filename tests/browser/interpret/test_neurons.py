@@ -75,17 +75,13 @@ def is_overview(page):
     return block(page, "scores of all pairs").is_visible()
 
 
-def test_all_queries_and_scores_are_seen_before_a_token_is_chosen(start, path, inputs):
+def test_before_a_token_is_chosen_a_pair_tells_its_score_and_attention(start, path, inputs):
     page = start(path)
     assert tokens(page).all_inner_texts() == inputs.observation.encoded.tokens
     assert is_overview(page)
     assert block(page, "queries").is_visible()
     assert not block(page, "keys").is_visible()
     assert "Choose a token" in page.locator("#view-neurons").inner_text()
-
-
-def test_a_pair_tells_its_score_and_attention(start, path, inputs):
-    page = start(path)
     pairs = block(page, "scores of all pairs")
     size = pairs.bounding_box()
     cell = size["width"] / 9, size["height"] / 9
@@ -117,7 +113,7 @@ def test_a_click_shows_how_the_attention_of_a_token_is_made(start, path, inputs)
     assert is_overview(page)
 
 
-def test_a_number_that_is_pointed_at_is_read_out(start, path, inputs):
+def test_a_number_that_is_pointed_at_is_read_out_and_values_are_shown(start, path, inputs):
     page = start(path)
     tokens(page).nth(SAW).click()
     product = block(page, "products of query and keys")
@@ -135,11 +131,6 @@ def test_a_number_that_is_pointed_at_is_read_out(start, path, inputs):
         assert mark.is_visible()
         left = mark.bounding_box()["x"] - block(page, name).bounding_box()["x"]
         assert left == close(column * size["width"] / 4, within=1)
-
-
-def test_values_are_shown_when_asked_for(start, path, inputs):
-    page = start(path)
-    tokens(page).nth(SAW).click()
     assert not block(page, "values").is_visible()
     page.get_by_label("show the values").check()
     values = block(page, "values")

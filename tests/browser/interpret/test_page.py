@@ -63,7 +63,7 @@ def test_every_view_shows_what_the_model_computed(open_page, tmp_path, inspected
     assert marks.count() == len(tokens) - 2
 
 
-def test_the_page_tells_what_it_shows(open_page, tmp_path, inspected):
+def test_the_page_tells_what_it_shows_and_which_head_is_off(open_page, tmp_path, inspected):
     path = write_scene(tmp_path / "off.html", observe(inspected, TEXT, without=(HeadName(2, 1),)))
     page = open_page(path)
     assert page.title() == "Attention of small"
@@ -72,11 +72,6 @@ def test_the_page_tells_what_it_shows(open_page, tmp_path, inspected):
     assert TEXT in header
     assert "2 layers of 2 heads, 8 tokens; heads that are switched off: 2.1" in header
     assert page.get_by_role("group", name="Texts").count() == 0
-
-
-def test_a_head_that_is_switched_off_is_marked_in_its_layer(open_page, tmp_path, inspected):
-    path = write_scene(tmp_path / "off.html", observe(inspected, TEXT, without=(HeadName(2, 1),)))
-    page = open_page(path)
     off = chip(page, "Heads", "head 1, switched off")
     assert off.count() == 0
     chip(page, "Layer", "2").click()
@@ -84,7 +79,7 @@ def test_a_head_that_is_switched_off_is_marked_in_its_layer(open_page, tmp_path,
     assert chip(page, "Heads", "head 2").count() == 1
 
 
-def test_tabs_by_mouse_and_by_keys(open_page, pair_page):
+def test_tabs_layers_and_heads_by_mouse_and_by_keys(open_page, pair_page):
     page = open_page(pair_page)
     assert page.get_by_role("tab", selected=True).inner_text() == "Heads"
     assert "Point at a token" in page.locator(".legend-text").inner_text()
@@ -96,10 +91,6 @@ def test_tabs_by_mouse_and_by_keys(open_page, pair_page):
     page.keyboard.press("Enter")
     assert page.get_by_role("tab", selected=True).inner_text() == "Heads"
     assert page.locator("#view-heads").is_visible()
-
-
-def test_layer_and_heads_by_mouse(open_page, pair_page):
-    page = open_page(pair_page)
     assert (pressed(page, "Layer"), pressed(page, "Heads")) == (["1"], ["1", "2"])
     chip(page, "Layer", "2").click()
     chip(page, "Heads", "head 1").click()
@@ -143,7 +134,7 @@ def test_the_policy_forbids_requests_and_other_scripts(open_page, pair_page):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_colors_follow_the_reader_and_the_button(open_page, pair_page, scheme):
+def test_colors_follow_the_reader_and_the_button_and_paper_is_light(open_page, pair_page, scheme):
     page = open_page(pair_page, color_scheme=scheme)
     grounds = {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 24, 28)"}
     other = "dark" if scheme == "light" else "light"
@@ -157,25 +148,18 @@ def test_colors_follow_the_reader_and_the_button(open_page, pair_page, scheme):
     page.get_by_role("button", name="light / dark").click()
     page.emulate_media(color_scheme=other)
     wait_for(other)
-
-
-def test_the_page_prints_light(open_page, pair_page):
-    page = open_page(pair_page, color_scheme="dark")
     page.evaluate(
         "addEventListener('beforeprint',"
         " () => { window.printed = document.documentElement.dataset.theme; })"
     )
     assert page.pdf()[:5] == b"%PDF-"
     assert page.evaluate("window.printed") == "light"
-    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert page.evaluate("document.documentElement.dataset.theme") == other
 
 
-def test_without_scripts_the_page_says_so(open_page, pair_page):
+def test_a_browser_without_scripts_or_an_old_one_is_told(open_page, pair_page):
     page = open_page(pair_page, java_script_enabled=False)
     assert "Nothing is shown without them" in re.sub(r"\s+", " ", page.inner_text("noscript"))
-
-
-def test_an_old_browser_is_told(open_page, pair_page):
     page = open_page(pair_page, script="delete window.DecompressionStream;")
     assert "too old" in page.get_by_role("alert").inner_text()
     assert page.get_by_role("tab").count() == 0
@@ -194,15 +178,9 @@ start([
         for name in ("broken", "whole")
     ]
     chosen = {"layer": 1, "heads": [1], "head": 1, "token": None, "side": "from", "pairs": "all"}
-    data = {
-        "model": {"name": "none", "layers": 1, "heads": 1, "features": 1},
-        "texts": ["", None],
-        "tokens": [],
-        "patterns": [],
-        "without": [],
-        "start": chosen,
-        "views": views,
-    }
+    model = {"name": "none", "layers": 1, "heads": 1, "features": 1}
+    data = {"model": model, "texts": ["", None], "start": chosen, "views": views}
+    data |= {name: [] for name in ("tokens", "patterns", "without")}
     page = InteractivePage("Title", {**page_modules(), "start.js": start}, [], data, {})
     write_page(tmp_path / "page.html", page)
     opened = open_page(tmp_path / "page.html")

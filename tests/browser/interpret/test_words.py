@@ -29,7 +29,7 @@ def token(page, row):
     return rows(page).nth(row).get_by_role("button")
 
 
-def test_each_token_has_its_words_with_probabilities(open_page, write):
+def test_each_token_has_its_words_with_probabilities_but_a_mask_has_no_own(open_page, write):
     page = open_page(write(TEXT))
     assert rows(page).count() == 6
     assert token(page, 1).inner_text() == "cat"
@@ -37,16 +37,8 @@ def test_each_token_has_its_words_with_probabilities(open_page, write):
     shares = rows(page).nth(1).locator(".words-share").all_inner_texts()
     assert all(share.endswith(" %") for share in shares)
     assert "rank" in rows(page).nth(1).locator(".words-own").inner_text()
-
-
-def test_a_mask_is_marked_and_has_nothing_of_its_own(open_page, write):
-    page = open_page(write(TEXT))
     assert page.locator(".words-table .is-mask").count() == 1
     assert "masked" in rows(page).nth(2).inner_text()
-
-
-def test_hidden_and_as_read_are_two_things_but_not_at_a_mask(open_page, write):
-    page = open_page(write(TEXT))
     bars = "els => els.map(e => e.style.inlineSize)"
     hidden = [rows(page).nth(row).locator(".words-bar").evaluate_all(bars) for row in (1, 2)]
     page.get_by_role("button", name="as read").click()

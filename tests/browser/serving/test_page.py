@@ -114,54 +114,52 @@ def test_the_answer_is_marked_in_its_passage(page, client):
     ]
 
 
-def test_endings_have_bars(page, client):
-    choose(page, "chooser", "Choose")
-    result = ask(page, beginning="the cat", endings="saw a dog\nlost the hat")
-    path, body = asked(result)
-    found = client.post(f"/{path}", body).json["results"]["probabilities"]
-    assert rows(result) == [
-        ["saw a dog", percent(found[0])],
-        ["lost the hat", percent(found[1])],
-    ]
+def list_follows(body, answer):
+    share = answer["results"][0]
+    return [["follows", percent(share)], ["doesn't follow", percent(1 - share)]]
 
 
-def test_texts_are_ordered_by_a_query(page, client):
-    choose(page, "reranker", "Order by a query")
-    result = ask(page, query="the cat", texts="a dog\n\nthe cat saw a hat\nlost")
-    path, body = asked(result)
+def list_endings(body, answer):
+    shares = answer["results"]["probabilities"]
+    return [[ending, percent(share)] for ending, share in zip(ENDINGS, shares, strict=True)]
+
+
+def list_ordered(body, answer):
     assert body["documents"] == ["a dog", "the cat saw a hat", "lost"]
-    found = client.post(f"/{path}", body).json["results"]
-    assert rows(result) == [
-        [body["documents"][one["index"]], percent(one["relevance_score"])] for one in found
-    ]
+    found = answer["results"]
+    return [[body["documents"][one["index"]], percent(one["relevance_score"])] for one in found]
 
 
-def test_neighbors_of_the_first_line(page, client):
-    choose(page, "encoder", "Find neighbors")
-    result = ask(page, texts="A cat sat.\nIt rains.\nThe cat was sitting.")
-    path, body = asked(result)
-    first, *others = [one["embedding"] for one in client.post(f"/{path}", body).json["data"]]
+def list_neighbors(body, answer):
+    first, *others = [one["embedding"] for one in answer["data"]]
     cosines = [f"{sum(map(mul, first, other)):.3f}" for other in others]
-    assert rows(result) == [["The cat was sitting.", cosines[1]], ["It rains.", cosines[0]]]
+    return [["The cat was sitting.", cosines[1]], ["It rains.", cosines[0]]]
 
 
-def test_texts_of_the_corpus_are_found(page, client):
-    choose(page, "encoder", "Search")
-    result = ask(page, query="the weather")
+def list_hits(body, answer):
+    assert answer["results"][0]["text"] == "It rains."
+    return [[hit["text"], f"{hit['score']:.3f}"] for hit in answer["results"]]
+
+
+ENDINGS, DOCUMENTS = ["saw a dog", "lost the hat"], "a dog\n\nthe cat saw a hat\nlost"
+NEIGHBORS = "A cat sat.\nIt rains.\nThe cat was sitting."
+
+
+@pytest.mark.parametrize(
+    ("model", "task", "texts", "list_expected"),
+    [
+        ("words", "Does it follow?", {"text": "the cat saw", "second": "a dog"}, list_follows),
+        ("chooser", "Choose", {"beginning": "cat", "endings": "\n".join(ENDINGS)}, list_endings),
+        ("reranker", "Order by a query", {"query": "cat", "texts": DOCUMENTS}, list_ordered),
+        ("encoder", "Find neighbors", {"texts": NEIGHBORS}, list_neighbors),
+        ("encoder", "Search", {"query": "the weather"}, list_hits),
+    ],
+)
+def test_bars_are_those_of_the_answer(page, client, model, task, texts, list_expected):
+    choose(page, model, task)
+    result = ask(page, **texts)
     path, body = asked(result)
-    assert body == {"inputs": "the weather"}
-    hits = client.post(f"/{path}", body).json["results"]
-    assert rows(result) == [[hit["text"], f"{hit['score']:.3f}"] for hit in hits]
-    assert rows(result)[0][0] == "It rains."
-
-
-def test_whether_a_text_follows_is_told_in_two_bars(page, client):
-    choose(page, "words", "Does it follow?")
-    result = ask(page, text="the cat saw", second="a dog lost")
-    path, body = asked(result)
-    (share,) = client.post(f"/{path}", body).json["results"]
-    expected = [["follows", percent(share)], ["doesn't follow", percent(1 - share)]]
-    assert rows(result) == expected
+    assert rows(result) == list_expected(body, client.post(f"/{path}", body).json)
 
 
 def test_probabilities_and_numbers(page, client):

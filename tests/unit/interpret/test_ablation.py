@@ -29,21 +29,17 @@ BATCH = PackedBatch.from_single([[2, 5, 7, 3], [2, 6, 3]])
 
 
 @torch.inference_mode()
-def test_a_head_without_weights_in_the_mixing_matrix_is_as_good_as_off(model):
+def test_gates_scale_what_a_head_gathers_and_off_is_as_good_as_without_weights(model):
+    with gate_heads(model.encoder, torch.tensor([[1.0, 0.5], [1.0, 1.0]])):
+        gated = model.encoder(BATCH)
+    model.encoder.layers[0].attention.output.weight[:, 4:] *= 0.5
+    assert_close(model.encoder(BATCH), gated)
     with ablate(model, [(2, 1)]):
         off = model.encoder(BATCH)
     whole = model.encoder(BATCH)
     assert off != close(whole)
     model.encoder.layers[1].attention.output.weight[:, :4] = 0.0
     assert_close(model.encoder(BATCH), off)
-
-
-@torch.inference_mode()
-def test_gates_scale_what_a_head_gathers(model):
-    with gate_heads(model.encoder, torch.tensor([[1.0, 0.5], [1.0, 1.0]])):
-        gated = model.encoder(BATCH)
-    model.encoder.layers[0].attention.output.weight[:, 4:] *= 0.5
-    assert_close(model.encoder(BATCH), gated)
 
 
 def test_a_predictor_answers_without_a_head(tmp_path):

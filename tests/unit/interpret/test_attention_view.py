@@ -34,13 +34,18 @@ class Tags(HTMLParser):
         self.found.append((tag, dict(attrs)))
 
 
-def test_weights_are_those_of_the_models_pass(inspected):
+def test_weights_are_those_of_the_models_pass_also_in_figures(inspected):
     view = see(inspected)
     assert view.tokens == TOKENS
     observed = inspected.observe(inspected.read(TEXT))
     for layer in (1, 2):
         assert_close(view.weights(layer), observed.layers[layer - 1].weights)
     assert_close(view.weights(2).sum(dim=-1), torch.ones(2, 8))
+    figure = view.figure(2, 1)
+    assert figure.title == "small, layer 2, head 1"
+    assert (figure.tokens, figure.focus) == (TOKENS, None)
+    assert_close(torch.tensor(figure.weights), view.weights(2)[0])
+    assert view.figure(2, 1, token="hat").focus == 6
 
 
 def test_heads_that_are_switched_off_change_what_comes_after_them(inspected):
@@ -48,15 +53,6 @@ def test_heads_that_are_switched_off_change_what_comes_after_them(inspected):
     assert [str(name) for name in without.inputs.observation.without] == ["1.1", "1.2"]
     assert_close(without.weights(1), whole.weights(1))
     assert (without.weights(2) - whole.weights(2)).abs().max() > 0.01
-
-
-def test_a_figure_shows_the_weights_of_its_head(inspected):
-    view = see(inspected)
-    figure = view.figure(2, 1)
-    assert figure.title == "small, layer 2, head 1"
-    assert (figure.tokens, figure.focus) == (TOKENS, None)
-    assert_close(torch.tensor(figure.weights), view.weights(2)[0])
-    assert view.figure(2, 1, token="hat").focus == 6
 
 
 def test_a_page_begins_with_what_is_left_open_at_its_most_telling(inspected):
@@ -90,9 +86,6 @@ def test_a_notebook_shows_the_page_in_a_frame_that_reaches_nothing(inspected):
     assert frame["sandbox"] == "allow-scripts"
     assert frame["srcdoc"] == view.page.render()
     assert frame["title"] == view.page.title
-
-
-def test_a_notebook_can_keep_a_page_of_a_model_with_a_broken_name(inspected):
     broken = InspectedModel("broken\udcff\0", inspected.model, inspected.tokenizer)
     shown = see(broken, "cat", views="heads")._repr_html_()
     assert 'title="Attention of broken\ufffd␀"' in shown
@@ -182,9 +175,6 @@ def test_numbers_are_of_what_was_chosen(inspected):
     assert all(one.keys() == {"layer", "head", "pattern", "entropy"} for one in everything["heads"])
     of_layer = gather_numbers(see(inspected, layer=2))["heads"]
     assert of_layer == everything["heads"][2:]
-
-
-def test_weights_are_told_of_one_head_or_one_token(inspected):
     view = see(inspected, layer=2, head=1)
     [head] = gather_numbers(view)["heads"]
     assert_close(torch.tensor(head["weights"]), view.weights(2)[0])

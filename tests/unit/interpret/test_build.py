@@ -114,14 +114,6 @@ def observe(inspected, text="the cat saw the hat .", pair=None):
     return ViewInputs(inspected, inspected.observe(inspected.read(text, pair)))
 
 
-def test_a_head_of_zeros_has_vectors_of_zeros(inspected):
-    layer = observe(inspected).observation.layers[0]
-    zeros = AttentionHeads(layer.query * 0, layer.key, layer.value, None)
-    arrays, scales = pack_vectors([zeros])
-    assert scales[0][0] == [1.0, 1.0]
-    assert set(arrays["vectors-1"][: layer.query.numel()]) == {0}
-
-
 def test_shared_data_say_what_was_read(inspected):
     page = build_page(observe(inspected, "the 𝒜 cat", "a hat"), SHARED)
     tokens = page.data["tokens"]
@@ -142,21 +134,20 @@ def test_shared_data_say_what_was_read(inspected):
     assert [len(row) for row in page.data["patterns"]] == [2, 2]
 
 
-def test_a_page_without_a_view_is_refused(inspected):
-    for names in (["alignment"], []):
-        with pytest.raises(SettingsError, match="small supports none of these views"):
-            build_page(observe(inspected), names)
-
-
-def test_long_texts_have_vectors_only_where_asked(inspected):
+def test_vectors_are_left_out_of_long_texts_and_zeros_stay_zeros(inspected):
     inputs = observe(inspected, "cat " * 127)
     assert "vectors-1" not in build_page(inputs, SHARED).arrays
     assert build_page(inputs, SHARED).data["scales"] == []
     assert "vectors-1" in build_page(inputs, SHARED, all_vectors=True).arrays
     assert "vectors-1" in build_page(observe(inspected, "cat " * 126), SHARED).arrays
+    layer = observe(inspected).observation.layers[0]
+    zeros = AttentionHeads(layer.query * 0, layer.key, layer.value, None)
+    arrays, scales = pack_vectors([zeros])
+    assert scales[0][0] == [1.0, 1.0]
+    assert set(arrays["vectors-1"][: layer.query.numel()]) == {0}
 
 
-def test_a_page_begins_where_it_is_told(inspected):
+def test_a_page_begins_where_it_is_told_and_needs_a_view(inspected):
     inputs = observe(inspected)
     assert build_page(inputs, SHARED, start=Start()).data["start"] == {
         "layer": 1,
@@ -170,6 +161,9 @@ def test_a_page_begins_where_it_is_told(inspected):
     assert (start["layer"], start["heads"], start["head"], start["token"]) == (2, [2], 2, 3)
     with pytest.raises(SettingsError, match=r"no head 2\.3"):
         build_page(inputs, SHARED, start=Start(2, 3))
+    for names in (["alignment"], []):
+        with pytest.raises(SettingsError, match="small supports none of these views"):
+            build_page(observe(inspected), names)
 
 
 def test_the_page_holds_its_data_and_is_the_same_each_time(inspected):

@@ -34,15 +34,12 @@ def test_each_place_of_the_word_is_found_and_none_of_another_word(inspected):
     assert found.occurrences[2].span[1] == len(TEXTS[1])
 
 
-def test_pieces_are_averaged(inspected):
+def test_cosines_are_those_of_the_vectors_and_pieces_are_averaged(inspected):
     found = compare_contexts(inspected, "cats", ["the cats", "a cats"])
     assert [place.tokens for place in found.occurrences] == [range(2, 4)] * 2
     states = inspected.observe(inspected.read("the cats")).states
     for layer, state in enumerate(states):
         assert_close(found.vectors[layer, 0], state[2:4].mean(dim=0))
-
-
-def test_cosines_are_those_of_the_vectors(inspected):
     found = compare_contexts(inspected, "cat", TEXTS)
     assert found.vectors.shape == (3, 3, 8)
     expected = torch.nn.functional.cosine_similarity(

@@ -13,15 +13,11 @@ def read_tabs(view):
     return {tab["name"]: tab for tab in view.page.data["views"]}
 
 
-def test_each_tab_has_a_heading_of_its_own(inspected):
+def test_headings_of_attention_are_those_of_the_page(inspected):
     view = AttentionView.of(inspected, TEXT)
     tabs = read_tabs(view)
     assert tabs["heads"]["heading"] == view.finding.title
     assert len({tab["heading"] for tab in tabs.values()}) == len(tabs)
-
-
-def test_the_score_is_that_of_the_page(inspected):
-    view = AttentionView.of(inspected, TEXT)
     heading = read_tabs(view)["neurons"]["heading"]
     found = re.fullmatch(r"Query “(.+)” and key “.+” score (.+) in head (.+); softmax .+", heading)
     assert found[1] == view.tokens[view.start.token]
@@ -29,32 +25,12 @@ def test_the_score_is_that_of_the_page(inspected):
     scores = view.inputs.observation.layers[view.start.layer - 1].scores
     row = scores[view.start.head - 1, view.start.token].tolist()
     assert any(f"{score:.2f}" == found[2] for score in row)
-
-
-def test_all_heads_are_counted(inspected):
-    heading = read_tabs(AttentionView.of(inspected, TEXT))["model"]["heading"]
-    assert sum(map(int, re.findall(r"[ ](\d+) \S", heading.split(":")[1]))) == 4
-
-
-def test_the_head_that_matters_most_is_named(inspected):
-    tab = read_tabs(AttentionView.of(inspected, TEXT))["importance"]
-    layer, head = map(int, re.search(r"head (\d+)\.(\d+)", tab["heading"]).groups())
-    rows = tab["data"]["ablation"]
-    assert abs(rows[layer - 1][head - 1]) == max(abs(value) for row in rows for value in row)
-
-
-def test_the_word_that_receives_most_attention_is_named(inspected):
-    view = AttentionView.of(inspected, TEXT)
     heading = read_tabs(view)["tokens"]["heading"]
     found = re.fullmatch(r"Of all words “(.+)” receives most attention: (.+) times an .+", heading)
     given = torch.stack([heads.weights for heads in view.inputs.observation.layers])
     received = given.sum(dim=-2).mean(dim=(0, 1))[1:-1]  # without [CLS] and [SEP]
     assert found[1] == view.tokens[1 + int(received.argmax())]
     assert found[2] == f"{float(received.max()):.1f}"
-
-
-def test_the_token_nearest_to_the_one_of_the_page_is_named(inspected):
-    view = AttentionView.of(inspected, TEXT)
     heading = read_tabs(view)["geometry"]["heading"]
     found = re.fullmatch(r"After .+ layer “(.+)” is nearest to “(.+)”, with cosine (.+)", heading)
     state = view.inputs.observation.states[-1]
@@ -63,6 +39,15 @@ def test_the_token_nearest_to_the_one_of_the_page_is_named(inspected):
     assert found[1] == view.tokens[view.start.token]
     assert found[2] == view.tokens[1 + int(cosines.argmax())]
     assert found[3] == f"{float(cosines.max()):.2f}"
+
+
+def test_all_heads_are_counted_and_that_which_matters_most_is_named(inspected):
+    heading = read_tabs(AttentionView.of(inspected, TEXT))["model"]["heading"]
+    assert sum(map(int, re.findall(r"[ ](\d+) \S", heading.split(":")[1]))) == 4
+    tab = read_tabs(AttentionView.of(inspected, TEXT))["importance"]
+    layer, head = map(int, re.search(r"head (\d+)\.(\d+)", tab["heading"]).groups())
+    rows = tab["data"]["ablation"]
+    assert abs(rows[layer - 1][head - 1]) == max(abs(value) for row in rows for value in row)
 
 
 def test_a_text_without_a_finding_names_the_model(inspected):

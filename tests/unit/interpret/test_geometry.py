@@ -58,6 +58,8 @@ def test_what_are_no_rows_of_numbers_is_refused(shape):
 def test_what_has_no_place_is_refused(value):
     with pytest.raises(NonFiniteError, match="no place"):
         project(torch.tensor([[0.0, 1.0], [value, 2.0]]))
+    with pytest.raises(InputError, match="expected 9 points, got 4"):
+        project_layers([random_vectors(), random_vectors(4)])
 
 
 def test_layers_keep_points_on_their_sides():
@@ -69,21 +71,13 @@ def test_layers_keep_points_on_their_sides():
         assert plane.shares == (1.0, 0.0)
 
 
-def test_layers_of_different_points_are_refused():
-    with pytest.raises(InputError, match="expected 9 points, got 4"):
-        project_layers([random_vectors(), random_vectors(4)])
-
-
-def test_neighbors_are_those_of_each_layer(inspected, small_folder):
+def test_neighbors_are_those_of_each_layer_or_of_named_ones(inspected, small_folder):
     found = nearest_by_layer(inspected, "cat", top_k=3)
     assert [neighborhood.layer for neighborhood in found] == [0, 1, 2]
     for neighborhood in found:
         alone = WordVectors.load(small_folder, layer=neighborhood.layer, engine="torch")
         assert neighborhood == alone.nearest("cat", top_k=3)
     assert len({neighborhood.neighbors for neighborhood in found}) == 3
-
-
-def test_layers_can_be_named(inspected):
     assert [found.layer for found in nearest_by_layer(inspected, "cat", [-1, 0])] == [2, 0]
     with pytest.raises(SettingsError, match="no layer 3"):
         nearest_by_layer(inspected, "cat", [3])

@@ -150,6 +150,13 @@ def test_what_tells_most_comes_first(small_folder):
     assert questions == [["whether", "the"], ["the", "whether"]]
 
 
+def test_a_long_text_is_read_whole(tmp_path):
+    folder = save_classifier(tmp_path / "labels", max_length=8)
+    short, long = outcome_of(folder, "the cat saw a hat . ."), outcome_of(folder, "the cat " * 10)
+    assert len(short.tokens) == 9
+    assert len(long.tokens) == 22
+
+
 def test_a_plain_encoder_says_nothing_but_has_vectors(tmp_path):
     save_kind(tmp_path / "plain", BertModel)
     outcome = outcome_of(tmp_path / "plain", TEXT)
@@ -157,13 +164,6 @@ def test_a_plain_encoder_says_nothing_but_has_vectors(tmp_path):
     assert outcome.loss is None
     assert outcome.tokens.shape == (9, 8)
     assert_close(outcome.vector, outcome.tokens.mean(dim=0))
-
-
-def test_a_long_text_is_read_whole(tmp_path):
-    folder = save_classifier(tmp_path / "labels", max_length=8)
-    short, long = outcome_of(folder, "the cat saw a hat . ."), outcome_of(folder, "the cat " * 10)
-    assert len(short.tokens) == 9
-    assert len(long.tokens) == 22
 
 
 @torch.inference_mode()

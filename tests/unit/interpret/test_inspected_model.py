@@ -23,11 +23,14 @@ def test_a_run_is_observed(tmp_path):
     assert InspectedModel.load(tmp_path / "run").name == f"{tmp_path.name}/run"
 
 
-def test_a_pair_has_segments_and_its_words_are_numbered_through(inspected):
+def test_a_pair_is_numbered_through_but_refused_by_a_model_of_single_texts(inspected, tmp_path):
     encoded = inspected.read("the cats", "a hat .")
     assert encoded.tokens == ["[CLS]", "the", "cat", "##s", "[SEP]", "a", "hat", ".", "[SEP]"]
     assert encoded.encoding.token_type_ids == [0] * 5 + [1] * 4
     assert encoded.words == (-1, 0, 1, 1, -1, 2, 3, 4, -1)
+    save_small(tmp_path / "model", type_vocab_size=1)
+    with pytest.raises(InputError, match="takes single texts"):
+        InspectedModel.load(tmp_path / "model").read("cat", "hat")
 
 
 def test_brackets_are_text_and_a_mask_only_where_it_is_read(inspected):
@@ -47,9 +50,3 @@ def test_brackets_are_text_and_a_mask_only_where_it_is_read(inspected):
 def test_texts_without_words_or_too_long_are_refused(inspected, texts, message):
     with pytest.raises(InputError, match=message):
         inspected.read(*texts)
-
-
-def test_a_pair_is_refused_by_a_model_of_single_texts(tmp_path):
-    save_small(tmp_path / "model", type_vocab_size=1)
-    with pytest.raises(InputError, match="takes single texts"):
-        InspectedModel.load(tmp_path / "model").read("cat", "hat")

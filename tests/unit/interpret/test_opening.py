@@ -89,13 +89,10 @@ def test_a_token_without_words_to_attend_to_opens_as_before(observed):
     assert state_finding(inputs, Start(1, 1, 1)) is None
 
 
-def test_left_to_right_a_word_is_compared_with_what_those_after_it_give(observed):
+def test_left_to_right_words_are_compared_with_what_those_after_them_give(observed):
     inputs = weigh(observed, (2, 1, 6, 2, 0.5), mask=CAUSAL)
     assert choose_start(inputs) == Start(2, 1, 6)
     assert not find_candidates(inputs)[6, 7]
-
-
-def test_left_to_right_a_word_that_all_tokens_after_it_attend_to_tells_nothing(observed):
     sink = [(1, 1, token, 4, 0.95) for token in range(5, len(TOKENS))]
     inputs = weigh(observed, *sink, (2, 2, 6, 2, 0.4), mask=CAUSAL)
     assert choose_start(inputs) == Start(2, 2, 6)

@@ -28,13 +28,10 @@ def test_a_planted_pattern_is_named(name):
     assert max(share for other, share in pattern.shares.items() if other != name) < 0.5
 
 
-def test_even_attention_is_broad_and_its_entropy_that_of_the_length():
+def test_attention_without_a_pattern_is_broad_or_mixed():
     (pattern,) = find_patterns(torch.full((1, LENGTH, LENGTH), 1 / LENGTH), TOKENS)
     assert pattern.name == "broad"
     assert pattern.entropy == close(math.log(LENGTH), "float32")
-
-
-def test_attention_without_a_pattern_is_mixed():
     weights = torch.zeros(1, LENGTH, LENGTH)
     weights[:, :, 2] = 1.0
     (pattern,) = find_patterns(weights, TOKENS)

@@ -97,19 +97,13 @@ def test_what_would_end_the_script_is_refused(text):
         join_modules({"start.js": f'const text = "{text}";'})
 
 
-def test_a_module_that_is_not_there_is_named():
+def test_what_is_not_there_or_not_exported_is_told():
     with pytest.raises(ValueError, match=r"start.js needs the module gone.js"):
         join_modules({"start.js": 'import { a } from "./gone.js";'})
     with pytest.raises(ValueError, match=r"a page needs the module start.js"):
         join_modules({"shared.js": SHARED})
-
-
-def test_a_name_that_a_module_does_not_export_is_told():
     with pytest.raises(ValueError, match=r"start.js imports unseen, and shared.js doesn't export"):
         join_modules({"start.js": 'import { unseen } from "./shared.js";', "shared.js": SHARED})
-
-
-def test_modules_that_import_each_other_are_refused():
     sources = {
         "start.js": 'import { a } from "./a.js";',
         "a.js": 'import { b } from "./b.js";',
@@ -123,6 +117,7 @@ def test_line_ends_are_those_that_the_browser_hashes():
     script = join_modules({"start.js": "const a = 1;\r\nconst b = 2;\r"})
     assert "\r" not in script
     assert "const a = 1;\nconst b = 2;" in script
+    assert build(styles=["a {\r\n}\r"]).render() == build(styles=["a {\n}\n"]).render()
 
 
 HOSTILE = "</script></style></title><img src=x onerror=alert(1)>\"'&amp;<!--\u2028\x00\ud800é"
@@ -189,10 +184,6 @@ def test_the_policy_names_the_hashes_of_the_script_and_the_style_and_forbids_the
     assert ".own { color: red; }" in style["text"]
 
 
-def test_a_style_has_the_line_ends_that_the_browser_hashes():
-    assert build(styles=["a {\r\n}\r"]).render() == build(styles=["a {\n}\n"]).render()
-
-
 def test_hostile_text_stays_data():
     plain, hostile = (
         Reader(build(title=text, data={text: [text, {"deep": text}]}).render())
@@ -206,9 +197,11 @@ def test_hostile_text_stays_data():
     assert not re.search("[<>&\u2028\x00]", data["text"])
 
 
-def test_numbers_that_are_none_are_refused():
+def test_numbers_that_are_none_and_ends_of_styles_are_refused():
     with pytest.raises(ValueError, match="not JSON compliant"):
         build(data={"loss": float("nan")}).render()
+    with pytest.raises(ValueError, match="</style"):
+        build(styles=["a { } </STYLE><script>"]).render()
 
 
 def test_arrays_are_packed_and_found_by_name():
@@ -223,11 +216,6 @@ def test_arrays_are_packed_and_found_by_name():
 def test_a_name_of_an_array_that_could_be_markup_is_refused(name):
     with pytest.raises(ValueError, match="small letters, digits and -"):
         build(arrays={name: b""}).render()
-
-
-def test_a_style_that_would_end_its_element_is_refused():
-    with pytest.raises(ValueError, match="</style"):
-        build(styles=["a { } </STYLE><script>"]).render()
 
 
 def test_the_page_is_written_whole_or_not_at_all(tmp_path):

@@ -73,9 +73,6 @@ def test_an_excerpt_begins_and_ends_with_its_text():
     assert [len(piece.text) for piece in end] == [2, EXCERPT_CHARACTERS - 1, 1]
     assert not MarkedText(text[1:]).is_long
     assert MarkedText("short").excerpt() == [Piece("short", "", "")]
-
-
-def test_what_a_page_does_not_show_is_counted():
     passage = MarkedText("x" * (MAX_CHARACTERS + 5))
     assert passage.num_left_out == 5
     assert [len(piece.text) for piece in passage.pieces()] == [MAX_CHARACTERS]

@@ -64,27 +64,22 @@ def open_tab(page, name):
     page.get_by_role("tab", name=name, exact=True).click()
 
 
-def test_the_alignment_is_the_mean_of_all_heads(page, view):
+def test_the_alignment_is_the_mean_of_all_heads_or_of_those_chosen(page, view):
     expected = torch.tensor(view.alignment().weights)
     assert_close(shares(page), expected, within=0.005 + ROUNDING)
     columns = page.locator(".alignment thead th").all_inner_texts()
     assert columns == READ_TOKENS
-    assert page.locator(".alignment tbody th").all_inner_texts() == NEXT_TOKENS
-
-
-def test_a_layer_and_a_head_can_be_seen_alone(page, view):
+    rows = page.locator(".alignment tbody th")
+    assert rows.all_inner_texts() == NEXT_TOKENS
+    choose(page, "last word")
+    expect(rows.first).to_have_text("[CLS]")
+    assert rows.all_inner_texts() == WRITTEN_TOKENS
     choose(page, "3", "all")
     mean = view.weights(3).mean(dim=0)
     assert_close(shares(page), mean, within=0.005 + ROUNDING)
     page.get_by_role("button", name="head 2").dblclick()
     expect(page.get_by_role("button", name="head 1")).to_have_attribute("aria-pressed", "false")
     assert_close(shares(page), view.weights(3)[1], within=0.005 + ROUNDING)
-
-
-def test_rows_are_named_by_what_comes_or_by_what_was_written(page):
-    choose(page, "last word")
-    expect(page.locator(".alignment tbody th").first).to_have_text("[CLS]")
-    assert page.locator(".alignment tbody th").all_inner_texts() == WRITTEN_TOKENS
 
 
 def test_what_is_left_out_is_shared_out_anew(page, view):
@@ -151,7 +146,7 @@ def test_lines_go_from_what_is_written_to_what_is_read(page, view):
     assert first.locator("td").nth(1).inner_text() == in_words(column.max())
 
 
-def test_the_arrow_keys_go_through_columns_of_different_lengths(page):
+def test_keys_go_through_columns_of_different_lengths_and_what_is_read_has_no_query(page):
     open_tab(page, "Heads")
     focused = "() => document.activeElement.innerText.split('\\n')[0]"
     page.locator(".tokens-from .token").nth(4).focus()
@@ -163,10 +158,6 @@ def test_the_arrow_keys_go_through_columns_of_different_lengths(page):
         assert page.evaluate(focused) == name
     page.keyboard.press("ArrowLeft")
     assert page.evaluate(focused) == "."
-
-
-def test_a_token_that_is_read_has_no_query(page):
-    open_tab(page, "Heads")
     page.locator(".tokens-to .token").nth(7).click()  # there is no such token that is written
     open_tab(page, "Neurons")
     expect(page.get_by_text("Choose a token on the left to see")).to_be_visible()

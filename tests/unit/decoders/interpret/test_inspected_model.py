@@ -12,8 +12,7 @@ from bertkit.decoders.decoding.settings import DecodingSettings
 from bertkit.decoders.detokenization import Spacing
 from bertkit.decoders.generation.settings import Seq2SeqSettingsFile, write_seq2seq_file
 from bertkit.decoders.inspected_model import InspectedEncoderDecoder
-from bertkit.interpret import build
-from bertkit.interpret.attention_view import AttentionView, gather_numbers
+from bertkit.interpret.attention_view import AttentionView
 from bertkit.interpret.inspected_model import InspectedModel, load_inspected_model
 from bertkit.interpret.quantization import pack_weights
 from bertkit.interpret.settings import ViewSettings
@@ -209,12 +208,6 @@ def test_legends_say_whose_attention_it_is(inspected):
         assert "next token" not in legend, view["name"]  # a pattern that there can't be
 
 
-def test_a_page_has_room_for_so_many_weights_of_all_parts(inspected, monkeypatch):
-    monkeypatch.setattr(build, "MAX_WEIGHTS", 3 * 2 * 5 * 8 + 2 * 2 * 8 * 8 + 3 * 2 * 5 * 5 - 1)
-    with pytest.raises(InputError, match="would have 646 attention weights"):
-        _ = see(inspected).page
-
-
 def test_an_alignment_is_the_mean_of_what_is_not_chosen(inspected):
     view = see(inspected)
     figure = view.alignment()
@@ -242,16 +235,3 @@ def test_a_figure_can_show_one_token(inspected):
     assert figure.title.endswith("layer 3, head 1, after “dog”, predicting “lost”")
     assert see(inspected, attention="decoder").figure(3, 1, token="dog").title.endswith("head 1")
     assert see(inspected, attention="encoder").figure(2, 1).attended_tokens is None
-
-
-def test_numbers_are_of_the_attention_that_is_chosen(inspected):
-    numbers = gather_numbers(see(inspected, layer=3, head=2))
-    assert numbers["attention"] == "cross"
-    assert numbers["texts"] == [READ, WRITTEN]
-    assert (numbers["tokens"], numbers["others"]) == (WRITTEN_TOKENS, READ_TOKENS)
-    [head] = numbers["heads"]
-    expected = see(inspected).weights(3)[1]
-    assert_close(torch.tensor(head["weights"]), expected)
-    inner = gather_numbers(see(inspected, attention="encoder"))
-    assert (inner["num_layers"], inner["others"]) == (2, None)
-    json.dumps(numbers, allow_nan=False)

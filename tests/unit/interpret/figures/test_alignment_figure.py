@@ -26,7 +26,7 @@ def find_squares(svg: ET.Element, style: str) -> list[ET.Element]:
     return [box for box in svg.iter("rect") if box.get("class") == style]
 
 
-def test_each_pair_is_a_square_as_strong_as_its_weight():
+def test_each_pair_is_a_square_named_and_as_strong_as_its_weight():
     shades = find_squares(draw(), "right")
     places = [(float(box.get("x")), float(box.get("y"))) for box in shades]
     left, top = places[0]
@@ -38,9 +38,6 @@ def test_each_pair_is_a_square_as_strong_as_its_weight():
     expected = [weight**0.75 for row in WEIGHTS for weight in row]
     found = [float(box.get("fill-opacity")) for box in shades]
     assert found == close(expected, within=1e-3)
-
-
-def test_squares_say_what_they_are_and_large_shares_are_written():
     svg = draw()
     titles = [box.find("title").text for box in find_squares(svg, "frame")]
     assert titles[1] == "a → Ein: 90.0 %"

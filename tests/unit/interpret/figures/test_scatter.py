@@ -23,7 +23,7 @@ def find_dots(scatter):
     return [(float(dot.get("cx")), float(dot.get("cy"))) for dot in svg.iter("circle")]
 
 
-def test_distances_are_true_and_y_goes_up():
+def test_distances_are_true_and_axes_say_how_much_they_show():
     first, second, third = find_dots(build())
     assert second[0] - first[0] > 0
     assert first[1] == second[1] < third[1]
@@ -31,19 +31,16 @@ def test_distances_are_true_and_y_goes_up():
     for x, y in (first, second, third):
         assert 0 < x < WIDTH
         assert 0 < y < HEIGHT
-
-
-@pytest.mark.parametrize("points", [[(0.0, 0.0)], [(2.0, 5.0)] * 3, [(0.0, 1e-40), (0.0, 0.0)]])
-def test_what_lies_in_one_place_is_in_the_middle(points):
-    assert set(find_dots(build(points))) == {(WIDTH / 2, HEIGHT / 2)}
-
-
-def test_the_axes_say_how_much_they_show():
     scatter = build()
     texts = [text.text for text in ET.fromstring(scatter.draw()).iter("text")]
     assert texts[:2] == ["50.0 % of the variance", "25.0 % of the variance"]
     assert scatter.unit == "75.0 % of the variance"
     assert "75.0 % of the variance" in render_svg(scatter)
+
+
+@pytest.mark.parametrize("points", [[(0.0, 0.0)], [(2.0, 5.0)] * 3, [(0.0, 1e-40), (0.0, 0.0)]])
+def test_what_lies_in_one_place_is_in_the_middle(points):
+    assert set(find_dots(build(points))) == {(WIDTH / 2, HEIGHT / 2)}
 
 
 def test_names_lie_on_no_name_and_no_point():

@@ -63,6 +63,10 @@ def test_swapped_words_change_nothing_without_positions(inspected):
     for _, with_positions, without_positions in swap["rows"]:
         assert with_positions < 0.9999
         assert without_positions == close(1.0, "float32")
+    assert collect_inputs(observe(inspected, "the the dog"))["swap"] is None
+    collect_inputs(observe(inspected))
+    weight = inspected.model.encoder.embeddings.word.weight
+    assert not torch.is_inference(weight)
 
 
 def test_the_swap_is_summarized_in_lines(inspected):
@@ -80,10 +84,6 @@ def test_the_swap_is_summarized_in_lines(inspected):
     assert AttentionView.of(inspected, TEXT).summarize()[0] == view.finding.title
 
 
-def test_a_text_without_two_words_that_occur_once_has_no_swap(inspected):
-    assert collect_inputs(observe(inspected, "the the dog"))["swap"] is None
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -95,9 +95,3 @@ def test_a_text_without_two_words_that_occur_once_has_no_swap(inspected):
 def test_words_after_the_same_word_are_swapped(inspected, text, words):
     encoded = inspected.read(text)
     assert [encoded.tokens[place] for place in find_swap(encoded)] == words
-
-
-def test_a_pass_in_inference_mode_leaves_the_model_as_it_was(inspected):
-    collect_inputs(observe(inspected))
-    weight = inspected.model.encoder.embeddings.word.weight
-    assert not torch.is_inference(weight)

@@ -19,16 +19,13 @@ def look(inspected, text, *heads):
     return ViewInputs(inspected, inspected.observe(inspected.read(text, read_mask=True), names))
 
 
-def test_masks_of_the_text_are_told_once_for_both(inspected):
+def test_masks_are_told_once_for_both_and_a_long_text_is_only_read(inspected, monkeypatch):
     data = collect_words(look(inspected, "the [MASK] saw a hat"))
     assert data["masks"] == [2]
     assert [place["token"] for place in data["hidden"]] == [1, 2, 3, 4, 5]
     assert data["hidden"][1] == data["read"][1]
     assert data["hidden"][0] != data["read"][0]
     assert json.loads(json.dumps(data, allow_nan=False)) == data
-
-
-def test_a_long_text_is_only_read(inspected, monkeypatch):
     monkeypatch.setattr(view_module, "MAX_GUESSED_TOKENS", 4)
     assert collect_words(look(inspected, "the cat"))["hidden"] is not None
     assert collect_words(look(inspected, "the cat saw"))["hidden"] is None

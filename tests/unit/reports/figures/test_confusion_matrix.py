@@ -68,15 +68,9 @@ def test_every_count_of_few_labels_is_written_with_its_share():
         f"{share} %"
         for share in (80, 20, 0, 50, 40, 10)  # nothing is a share of no example
     ]
-
-
-def test_of_many_labels_only_counts_that_are_not_zero_are_written():
-    names = [f"label {index}" for index in range(MAX_LABELS)]
-    counts = diagonal(MAX_LABELS)
-    counts[3][4] = 12_345
-    svg = draw(names, counts)
-    assert [word for word in words(svg) if word[0].isdigit()] == ["7"] * 4 + ["12k"] + ["7"] * 26
-    assert all(word in words(svg) for word in names)
+    assert words(draw([], [])) == ["no data yet"]
+    assert words(draw(["only"], [[3]])) == ["predicted", "true", "only", "only", "3", "100 %"]
+    assert shades(draw(["a", "b"], [[0, 0], [0, 0]])) == []
 
 
 def test_all_is_within_the_drawing():
@@ -111,20 +105,11 @@ def test_few_labels_are_tabulated_whole_and_many_by_pairs():
     many = ConfusionMatrix("Many", names, pairs(counts))
     assert many.draw() is None
     assert many.tabulate()[1] == [["label 0", "label 1", 1, "12.5 %"]]
-
-
-def test_fifty_thousand_labels_give_a_short_table():
     counts = {(7, label): label % 97 for label in range(50_000)}
     matrix = ConfusionMatrix("Many", [f"label {index}" for index in range(50_000)], counts)
     columns, rows = matrix.tabulate()
     assert (len(columns), len(rows)) == (4, MAX_PAIRS)
     assert rows[0][:3] == ["label 7", "label 96", 96]
-
-
-def test_no_label_one_label_and_no_example_are_drawn_too():
-    assert words(draw([], [])) == ["no data yet"]
-    assert words(draw(["only"], [[3]])) == ["predicted", "true", "only", "only", "3", "100 %"]
-    assert shades(draw(["a", "b"], [[0, 0], [0, 0]])) == []
 
 
 @pytest.mark.parametrize(

@@ -61,9 +61,6 @@ def test_the_end_of_the_name_says_the_form(tmp_path):
     record = write_picture(png, FIGURE)
     assert png.read_bytes()[:8] == SIGNATURE
     assert record.size_bytes == png.stat().st_size
-
-
-def test_another_end_is_refused(tmp_path):
     with pytest.raises(SettingsError, match=r"figure\.pdf must end with \.svg or \.png"):
         write_picture(tmp_path / "figure.pdf", FIGURE)
 
@@ -77,13 +74,10 @@ def test_a_png_has_300_dots_an_inch_and_its_text():
     assert render_png(other) != drawn
 
 
-def test_a_missing_package_is_told(monkeypatch):
+def test_a_missing_package_or_font_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "resvg_py", None)
     with pytest.raises(MissingExtraError, match=re.escape(describe_install("plots"))):
         render_png(FIGURE)
-
-
-def test_a_system_without_a_font_is_told(monkeypatch):
     blank = SimpleNamespace(svg_to_bytes=lambda **_: SIGNATURE)
     monkeypatch.setitem(sys.modules, "resvg_py", blank)
     with pytest.raises(MissingExtraError, match="no font is installed"):

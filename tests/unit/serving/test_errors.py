@@ -15,6 +15,7 @@ import pytest
         ("/v1/embeddings/other", {"error"}),
         ("/v1", {"error"}),
         ("/embed_sparse", {"error", "error_type"}),
+        ("/embed/", {"error", "error_type"}),
         ("/v3/embed", {"error", "error_type"}),
     ],
 )
@@ -24,7 +25,18 @@ def test_an_unknown_path_is_refused_in_the_form_of_its_clients(client, path, key
     assert answer.json.keys() == keys
 
 
-def test_another_method_is_refused_in_the_form_of_its_route(client):
-    for path, keys in (("/v2/rerank", {"message", "detail"}), ("/v1/embeddings", {"error"})):
-        answer = client.get(path)
-        assert (answer.status, answer.json.keys()) == (405, keys)
+@pytest.mark.parametrize(
+    ("method", "path", "allowed", "keys"),
+    [
+        ("GET", "/embed", "POST", {"error", "error_type"}),
+        ("GET", "/v2/rerank", "POST", {"message", "detail"}),
+        ("GET", "/v1/embeddings", "POST", {"error"}),
+        ("GET", "/v1/models/some/tag", "POST", {"error"}),
+        ("POST", "/v1/models/org/some/info", "GET, HEAD", {"error"}),
+    ],
+)
+def test_another_method_is_refused_in_the_form_of_its_route(client, method, path, allowed, keys):
+    answer = client.ask(method, path, None, {})
+    assert (answer.status, answer.headers["allow"]) == (405, allowed)
+    assert answer.json.keys() == keys
+    assert f"the route doesn't take {method}; it takes {allowed}" in answer.content.decode()

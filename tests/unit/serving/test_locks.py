@@ -224,23 +224,6 @@ def test_lists_are_checked_up_to_their_first_error(body):
     assert not list_lists(body.__pydantic_core_schema__)
 
 
-def test_unknown_paths_and_methods_are_answered_as_json(locked):
-    answer = locked.get("/none")
-    assert (answer.status, answer.json["error_type"]) == (404, "UnknownRoute")
-    answer = locked.get("/v1/none")
-    assert (answer.status, answer.json["error"]["code"]) == (404, "UnknownRoute")
-    answer = locked.get("/embed")
-    assert (answer.status, answer.headers["allow"]) == (405, "POST")
-    assert answer.json["error"] == "the route doesn't take GET; it takes POST"
-    assert locked.ask("POST", "/embed/", b"{}", {}).status == 404
-    for path, method, allowed in (
-        ("org/some/info", "POST", "GET, HEAD"),
-        ("some/tag", "GET", "POST"),
-    ):
-        answer = locked.ask(method, f"/v1/models/{path}", None, {})
-        assert (answer.status, answer.headers["allow"]) == (405, allowed)
-
-
 @pytest.mark.parametrize("given", ["a\tb", "x" * 81, "é", ""])
 def test_a_request_has_the_name_that_its_client_gave_if_it_is_plain(client, given):
     assert client.get("/health", x_request_id="mine-1").headers["x-request-id"] == "mine-1"

@@ -14,12 +14,11 @@ from tests.unit.inference.small import save_small
 from tests.unit.inference.small_task import save_classifier
 from tests.unit.serving.running import running
 
-from bertkit.base.errors import BertkitError, SettingsError
+from bertkit.base.errors import BertkitError
 from bertkit.base.wings import has_wing
 from bertkit.inference.predictor import Predictor
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.serving import service
-from bertkit.serving.keys import ADMIN_VARIABLE, Keys
 from bertkit.serving.models import MAX_OPTION_CHARS, MAX_VARIANTS, ServedModel
 from bertkit.serving.settings import ServeSettings
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -76,12 +75,6 @@ def test_reloading_needs_a_key_of_its_own(client, server):
     assert server.post("/v1/reload", {}, **KEY).json == {"loaded": ["sentiment", "words"]}
     assert server.post("/v1/models/none/reload", {}, **KEY).status == 404
     assert classify(server)
-
-
-def test_the_key_must_be_one(monkeypatch):
-    monkeypatch.setenv("BERTKIT_ADMIN_KEY", "two words")
-    with pytest.raises(SettingsError, match="BERTKIT_ADMIN_KEY isn't a key"):
-        Keys.read(ADMIN_VARIABLE)
 
 
 def test_a_model_is_replaced_while_it_is_asked(server, folder):

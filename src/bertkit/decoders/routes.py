@@ -243,8 +243,7 @@ async def complete(call: RequestContext, body: CompletionsBody) -> Completions |
     ]
     choices = [replace(one, index=index) for index, one in enumerate(choices)]
     num_written = sum(answer.num_tokens for one in found for answer in one.answers)
-    num_read = call.request.num_tokens if call.request else 0
-    usage = CompletionUsage(num_read, num_read + num_written, num_written)
+    usage = CompletionUsage(call.num_tokens, call.num_tokens + num_written, num_written)
     return Completions(call.identity, "text_completion", created, call.model, choices, usage)
 
 

@@ -20,22 +20,16 @@ NUM_BYTES = len(rb"\ud83d")
 
 def check_content(headers: Mapping[str, str]) -> None:
     """Raise `ServingError` if the headers of a body don't say that it is JSON in UTF-8."""
-    kind, charset = read_content_type(headers.get("content-type", ""))
-    is_json = kind == "application/json" or kind.endswith("+json")
-    if not is_json or charset not in {"", "utf-8", "utf8"}:
+    kind, *parameters = headers.get("content-type", "").lower().split(";")
+    is_json = kind.strip() == "application/json" or kind.strip().endswith("+json")
+    named = (name.strip().partition("=") for name in parameters)
+    charset = next((value for name, _, value in named if name.strip() == "charset"), "")
+    if not is_json or charset.strip("\"' \t") not in {"", "utf-8", "utf8"}:
         raise Reason.NOT_JSON.error(
             "the body must be JSON in UTF-8, with Content-Type: application/json"
         )
     if headers.get("content-encoding", "identity").strip().lower() not in {"identity", ""}:
         raise Reason.NOT_JSON.error("the body is compressed; send it as it is")
-
-
-def read_content_type(header: str) -> tuple[str, str]:
-    """Return the media type, and the character set, empty if none is named, in lower case."""
-    kind, *parameters = header.lower().split(";")
-    named = (name.strip().partition("=") for name in parameters)
-    charset = next((value for name, _, value in named if name.strip() == "charset"), "")
-    return kind.strip(), charset.strip("\"' \t")
 
 
 def parse_body(kind: type[AnyKind], content: bytes) -> AnyKind:

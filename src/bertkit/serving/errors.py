@@ -67,8 +67,11 @@ class ServingError(BertkitError):
             self.headers["retry-after"] = str(max(1, round(retry_after)))
 
 
-def describe_refusal(error: BertkitError) -> ServingError:
-    """Return the answer to an error of a pipeline: what the client sent, or what the model did."""
+def describe_refusal(error: BaseException | None = None) -> ServingError:
+    """Return the answer to an error of a pipeline: what the client sent, or what the model did.
+
+    It holds nothing of what the error holds.
+    """
     if isinstance(error, ServingError):
         return error
     if isinstance(error, InputError | SettingsError):

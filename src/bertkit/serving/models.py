@@ -22,7 +22,6 @@ from bertkit.serving.errors import Reason
 from bertkit.serving.searcher import Searcher
 from bertkit.serving.settings import ServeSettings
 from bertkit.serving.sharing.worker import Worker
-from bertkit.tokenization.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -72,11 +71,6 @@ class ReadyModel:
         """Tokens that are computed at once."""
         return USUAL_BATCH_TOKENS if self.engine is None else self.engine.tokens_per_batch
 
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """Its tokenizer."""
-        return self.opened.tokenizer
-
     def find_prompt(self, name: str) -> str:
         """Return a prompt of an embedder; `SettingsError` if it has none of this name."""
         embedder = self.pipelines.get("embed")
@@ -87,11 +81,6 @@ class ReadyModel:
     def usual(self) -> tuple[str, Any]:
         """The task that it is for, and the pipeline."""
         return next(iter(self.pipelines.items()))
-
-    def limit_batches(self, num_tokens: int | None) -> None:
-        """Let the engine compute at most so many tokens at once."""
-        if num_tokens is not None and self.engine is not None:
-            self.engine.tokens_per_batch = num_tokens
 
     def choose(self, task: str, options: Mapping[str, Any]) -> Any:
         """Return a pipeline with the options of a request; equal options give the same object."""
@@ -145,21 +134,21 @@ class ServedModel:
         """Load the model and compute something with it, so that the first request is fast."""
         with copied_files():  # whoever replaces a model may write over the files of this one
             opened = OpenModel.open(self._path, revision=self._settings.revision)
-            pipelines = self._load_pipelines(opened)
+            if self._corpus is None:
+                pipelines = load_pipelines(opened, select(EmbedderSettings, self._settings))
+            else:
+                loading = select(SearchSettings, self._settings)
+                search = Searcher.build(opened, loading, self._corpus)
+                pipelines = {"embed": search.text_embedder, "search": search}
             with storage_errors(opened.folder, "read"):
                 changed = int(opened.folder.stat().st_mtime)
         whole: Precision = "bf16" if self._settings.precision == "bf16" else "fp32"
         loaded = ReadyModel(opened, pipelines, changed, whole)
-        loaded.limit_batches(self._settings.max_batch_tokens)
+        if loaded.engine is not None and self._settings.max_batch_tokens is not None:
+            loaded.engine.tokens_per_batch = self._settings.max_batch_tokens
         for pipeline in loaded.pipelines.values():
             pipeline.warm_up()
         return loaded
-
-    def _load_pipelines(self, opened: OpenModel) -> Pipelines:
-        if self._corpus is None:
-            return load_pipelines(opened, select(EmbedderSettings, self._settings))
-        search = Searcher.build(opened, select(SearchSettings, self._settings), self._corpus)
-        return {"embed": search.text_embedder, "search": search}
 
     def start(self, loaded: ReadyModel, note: Callable[[int, int], None]) -> None:
         """Serve what was loaded; what waits for an earlier one is computed by that."""

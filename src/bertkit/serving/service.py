@@ -240,6 +240,11 @@ class RequestContext:
                 f"the answer took longer than {settings.timeout:g} s; send fewer texts"
             ) from None
 
+    @property
+    def num_tokens(self) -> int:
+        """The tokens that the model read."""
+        return self.request.num_tokens if self.request else 0
+
     def count_bytes(self, num_bytes: int) -> None:
         """Count bytes of its body, or of its answer until that is sent."""
         self.num_bytes += num_bytes
@@ -257,19 +262,15 @@ class RequestContext:
             "x-queue-time": f"{1000 * (request.begun - request.queued):.0f}",
             "x-inference-time": f"{1000 * (request.ended - request.begun):.0f}",
             "x-compute-characters": str(sum(map(len, find_texts(request.inputs)))),
-            "x-compute-tokens": str(request.num_tokens),
+            "x-compute-tokens": str(self.num_tokens),
         }
 
     def note_end(self, status: int) -> None:
         """Count the request, and log it if the settings say so."""
-        seconds, request, metrics = (
-            time.monotonic() - self.begun,
-            self.request,
-            self.service.metrics,
-        )
+        seconds, metrics = time.monotonic() - self.begun, self.service.metrics
         metrics.note_request(self.model, self.route, self.failure)
-        if request is not None and not self.failure:
-            metrics.note_answer(self.model, request, seconds)
+        if self.request is not None and not self.failure:
+            metrics.note_answer(self.model, self.request, seconds)
         if not self.service.settings.log_requests:
             return
         line = {
@@ -278,7 +279,7 @@ class RequestContext:
             "model": self.model,
             "status": status,
             "milliseconds": round(1000 * seconds, 1),
-            "tokens": 0 if request is None else request.num_tokens,
+            "tokens": self.num_tokens,
             "client": self.client,
             "failure": self.failure,
         }
@@ -295,13 +296,11 @@ def check_size(pipeline: Pipeline[Any, Any], inputs: Sequence[Any]) -> None:
         )
     if isinstance(pipeline, FillMask):
         num_masks = sum(text.count(MASK) for text in inputs)
-        check_results(options.top_k * num_masks, MAX_CANDIDATES, "words")
-    if isinstance(pipeline, Searcher):
-        check_results(options.top_k * len(inputs), MAX_FOUND, "texts")
-
-
-def check_results(num: int, most: int, what: str) -> None:
-    """Refuse a request for more results than a limit."""
+        num, most, what = options.top_k * num_masks, MAX_CANDIDATES, "words"
+    elif isinstance(pipeline, Searcher):
+        num, most, what = options.top_k * len(inputs), MAX_FOUND, "texts"
+    else:
+        return
     if num > most:
         raise Reason.UNREADABLE.error(
             f"the request asks for {num:,} {what} in all, and {most:,} is the limit; lower top_k or"

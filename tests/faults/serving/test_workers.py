@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from threading import Timer
@@ -108,22 +107,26 @@ def test_all_workers_end_when_the_running_requests_are_answered(words, number, t
         assert server.wait() == 0
 
 
-def find_blocked(pid):
-    """The signals that a process blocks."""
-    (mask,) = re.findall(r"SigBlk:\s(\w+)", Path(f"/proc/{pid}/status").read_text())
-    return {one for one in signal.valid_signals() if int(mask, 16) >> (one - 1) & 1}
-
-
-@contextmanager
-def running(*words):
-    """A server of two workers that was started as from a shell."""
-    command = [sys.executable, "-m", "bertkit", "serve", *words, "--port", "0", "--workers", "2"]
+@pytest.mark.exhaustive
+def test_workers_started_from_a_shell_hear_signals_and_requests_through_their_parent(words):
+    command = [sys.executable, "-m", "bertkit", "serve", words, "--port", "0", "--workers", "2"]
     keys = {**os.environ, "BERTKIT_ADMIN_KEY": "key"}
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=keys) as process:
+    with subprocess.Popen(
+        [*command, "--log-requests"], stderr=subprocess.PIPE, text=True, env=keys
+    ) as process:
         timer = Timer(TIMEOUT_SECONDS, process.kill)  # lines that don't come are waited for
         timer.start()
         try:
-            yield process
+            line = next(line for line in process.stderr if BOTH.search(line))
+            blocked = list(map(find_blocked, find_workers(process.pid)))
+            assert blocked == [{signal.SIGINT, signal.SIGHUP}] * 2
+            connection = http.client.HTTPConnection("127.0.0.1", READY.search(line)[1])
+            key = {"authorization": "Bearer key"}
+            connection.request("POST", "/v1/models/words/reload", b"", key)
+            assert json.loads(connection.getresponse().read()) == {"loaded": ["words"]}
+            connection.close()
+            lines = (line for line in process.stderr if "words was loaded again" in line)
+            assert len(list(islice(lines, 2))) == 2
             process.send_signal(signal.SIGINT)
             assert process.wait(TIMEOUT_SECONDS) == 0
         finally:
@@ -131,24 +134,10 @@ def running(*words):
             process.kill()
 
 
-@pytest.mark.exhaustive
-def test_signals_of_a_terminal_reach_workers_through_their_parent_only(words):
-    with running(words) as process:
-        assert any(BOTH.search(line) for line in process.stderr)
-        blocked = list(map(find_blocked, find_workers(process.pid)))
-        assert blocked == [{signal.SIGINT, signal.SIGHUP}] * 2
-
-
-@pytest.mark.exhaustive
-def test_a_request_to_load_models_again_reaches_all(words):
-    with running(words, "--log-requests") as process:
-        line = next(line for line in process.stderr if BOTH.search(line))
-        connection = http.client.HTTPConnection("127.0.0.1", READY.search(line)[1])
-        connection.request("POST", "/v1/models/words/reload", b"", {"authorization": "Bearer key"})
-        assert json.loads(connection.getresponse().read()) == {"loaded": ["words"]}
-        connection.close()
-        lines = (line for line in process.stderr if "words was loaded again" in line)
-        assert len(list(islice(lines, 2))) == 2
+def find_blocked(pid):
+    """The signals that a process blocks."""
+    (mask,) = re.findall(r"SigBlk:\s(\w+)", Path(f"/proc/{pid}/status").read_text())
+    return {one for one in signal.valid_signals() if int(mask, 16) >> (one - 1) & 1}
 
 
 def test_sigusr1_to_the_parent_lets_all_workers_load_their_models_again(tmp_path):

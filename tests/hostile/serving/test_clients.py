@@ -140,28 +140,13 @@ def test_changed_requests_are_answered_or_refused(client, num_mutations):
     assert {400} <= found <= REFUSALS
 
 
-STRANGE = [
-    "",
-    None,
-    True,
-    -1,
-    10**30,
-    1e308,
-    "\0",
-    "\ud83d",
-    [],
-    {},
-    [[]],
-    "a" * 3000,
-    "\u202e",
-    [1],
-]
+ODD = ["", None, True, -1, 10**30, 1e308, "\0", "\ud83d", [], {}, [[]], "a" * 3000, "\u202e", [1]]
 
 
 def alter(value, draw):
     """JSON with one value in it replaced, left out or added."""
     if draw.random() < 0.3 or not isinstance(value, dict | list) or not value:
-        return draw.choice(STRANGE)
+        return draw.choice(ODD)
     if isinstance(value, list):
         place = draw.randrange(len(value))
         changed = [alter(value[place], draw)] * draw.randrange(3)

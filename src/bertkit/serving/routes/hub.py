@@ -34,6 +34,7 @@ from bertkit.serving.service import RequestContext
 from bertkit.tasks.answer.scoring import Answer
 from bertkit.tasks.tag.decoding import Tagging
 
+AnswerForm = Callable[[RequestContext, str, Mapping[str, Any]], Awaitable[Any]]
 INVOCATIONS = "/invocations"  # a route that text-embeddings-inference has for SageMaker
 # Keys of text-embeddings-inference; who sends one expects its answer.
 OF_PREDICT = PredictBody.model_fields.keys() - {"inputs"}
@@ -168,7 +169,7 @@ def shape_answer(answer: Answer, parameters: Any) -> Any:
     return best[: parameters.top_k] if parameters.top_k > 1 else best[0]
 
 
-FORMS: dict[str, Callable[[RequestContext, str, Mapping[str, Any]], Awaitable[Any]]] = {
+FORMS: dict[str, AnswerForm] = {
     "fill-mask": HubForm(OptionsRequest, shape_blanks, lambda given: given).answer,
     "tag": HubForm(TagRequest, shape_tags).answer,
     "answer": HubForm(AnswerRequest, shape_answer).answer,
@@ -176,9 +177,7 @@ FORMS: dict[str, Callable[[RequestContext, str, Mapping[str, Any]], Awaitable[An
 
 
 @cache
-def load_forms() -> Mapping[
-    str, Callable[[RequestContext, str, Mapping[str, Any]], Awaitable[Any]]
-]:
+def load_forms() -> Mapping[str, AnswerForm]:
     """Return how requests of each task are answered, those of other wings included."""
     others = map(load_object, list_installed(SERVER_HUB_FORMS).values())
     return dict(ChainMap(FORMS, *others))

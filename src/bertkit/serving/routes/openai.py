@@ -86,7 +86,8 @@ async def create_embeddings(call: RequestContext, body: EmbeddingsBody) -> Embed
         EmbeddedText("embedding", index, pack(one) if is_packed else one)
         for index, one in enumerate(vectors)
     ]
-    return EmbeddedTexts("list", data, call.model, count_usage(call))
+    usage = Usage(call.num_tokens, call.num_tokens)
+    return EmbeddedTexts("list", data, call.model, usage)
 
 
 async def list_models(call: RequestContext, _: None) -> ListedModels:
@@ -111,7 +112,8 @@ async def rerank_documents(call: RequestContext, body: RerankingBody) -> RankedD
         if body.return_documents:
             results[-1]["document"] = {"text": texts[index]}
     meta = {"api_version": {"version": "2"}, "billed_units": {"search_units": 1}}
-    return RankedDocuments(call.identity, call.model, results, count_usage(call), meta)
+    usage = Usage(call.num_tokens, call.num_tokens)
+    return RankedDocuments(call.identity, call.model, results, usage, meta)
 
 
 def list_inputs(given: str | Sequence[Any]) -> list[Any]:
@@ -171,12 +173,6 @@ async def rank(
 def pack(vector: Vector) -> str:
     """Return a vector as base64 of its float32 numbers, the lowest byte first."""
     return base64.b64encode(np.ascontiguousarray(vector, dtype="<f4").tobytes()).decode()
-
-
-def count_usage(call: RequestContext) -> Usage:
-    """Return the tokens that the model read."""
-    num_tokens = call.request.num_tokens if call.request else 0
-    return Usage(num_tokens, num_tokens)
 
 
 def describe(call: RequestContext, name: str) -> ListedModel:

@@ -43,8 +43,7 @@ TASKS: Mapping[str, tuple[type[TaskBody[Any]], str]] = {
 
 async def compute_task(call: RequestContext, body: TaskBody[Any]) -> TaskResults:
     """Return the results of a model's pipeline."""
-    task = call.route.rpartition("/")[2]
-    inputs = body.list_inputs()
+    task, inputs = call.route.rpartition("/")[2], body.list_inputs()
     found = await call.compute(task, inputs, body.options, truncate=body.truncate)
     return answer(call, body, found)
 
@@ -52,8 +51,7 @@ async def compute_task(call: RequestContext, body: TaskBody[Any]) -> TaskResults
 def answer(call: RequestContext, body: InputsBody[Any], found: Sequence[Any]) -> TaskResults:
     """Return the results in the form of the request, with the model and its tokens."""
     rows = [one.to_json() if hasattr(one, "to_json") else one for one in found]
-    usage = {"total_tokens": call.request.num_tokens if call.request else 0}
-    return TaskResults(call.model, body.shape(rows), usage)
+    return TaskResults(call.model, body.shape(rows), {"total_tokens": call.num_tokens})
 
 
 async def show_page(call: RequestContext, _: None) -> Response:

@@ -184,7 +184,9 @@ async def tokenize(call: RequestContext, body: TokenizeBody) -> list[list[Listed
     loaded = call.find()
     prompt = "" if body.prompt_name is None else loaded.find_prompt(body.prompt_name)
     return await call.run(
-        lambda text: list_tokens(loaded.tokenizer, prompt + text, special=body.add_special_tokens),
+        lambda text: list_tokens(
+            loaded.opened.tokenizer, prompt + text, special=body.add_special_tokens
+        ),
         list_inputs(body.inputs),
     )
 
@@ -194,7 +196,7 @@ async def decode(call: RequestContext, body: DecodeBody) -> list[str]:
     lists = list_inputs(body.ids)
     if not all(lists):
         raise Reason.EMPTY.error("there are no ids; give at least one")
-    tokenizer = call.find().tokenizer
+    tokenizer = call.find().opened.tokenizer
     skip = body.skip_special_tokens
     return await call.run(partial(tokenizer.decode, skip_special_tokens=skip), lists)
 

@@ -44,6 +44,7 @@ class FairQueue:
 
     Attributes:
         kind: of what computes the pieces.
+        costs: of what waits, by client.
     """
 
     def __init__(self, clock: FairClock, kind: type = object) -> None:
@@ -52,7 +53,7 @@ class FairQueue:
         self.waiting: dict[str, list[tuple[float, int, RequestPiece]]] = {}
         self._turns: list[tuple[float, int, str]] = []
         self._count = 0
-        self._costs = Counter[str]()  # of what waits, by client
+        self.costs = Counter[str]()
 
     def __bool__(self) -> bool:
         return bool(self.waiting)
@@ -67,15 +68,11 @@ class FairQueue:
             self.waiting[client] = []
             heappush(self._turns, (time, self._count, client))
         heappush(self.waiting[client], (time + piece.cost_so_far, self._count, piece))
-        self._costs[client] += piece.cost
-
-    def find_cost(self, client: str) -> int:
-        """Return the cost of what a client waits for."""
-        return self._costs[client]
+        self.costs[client] += piece.cost
 
     def estimate(self, own: int) -> int:
         """Return about what is served before a client that waits for so much in all."""
-        return sum(min(cost, own) for cost in self._costs.values())
+        return sum(min(cost, own) for cost in self.costs.values())
 
     def find_time(self) -> float:
         """Return the time of the client that comes first; there must be one."""
@@ -90,7 +87,7 @@ class FairQueue:
         client = heappop(self._turns)[2]
         _, _, piece = heappop(self.waiting[client])
         self.clock.serve(client, time, piece.cost)
-        self._costs[client] -= piece.cost
+        self.costs[client] -= piece.cost
         if self.waiting[client]:
             self._count += 1
             turn = time + piece.cost  # which the clock may have forgotten
@@ -109,7 +106,7 @@ class FairQueue:
         if left:
             heapify(left)
             self.waiting[client] = left
-            self._costs[client] = sum(piece.cost for _, _, piece in left)
+            self.costs[client] = sum(piece.cost for _, _, piece in left)
         elif client in self.waiting:
             self._turns = [one for one in self._turns if one[2] != client]
             heapify(self._turns)
@@ -117,5 +114,5 @@ class FairQueue:
         return bool(self)
 
     def _forget(self, client: str) -> None:
-        del self.waiting[client], self._costs[client]
+        del self.waiting[client], self.costs[client]
         self.clock.num_waiting -= 1

@@ -9,13 +9,13 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from bertkit.base.errors import BertkitError, InputError, SettingsError, locate_failure
+from bertkit.base.errors import InputError, SettingsError, locate_failure
 from bertkit.inference.pipeline import Pipeline
-from bertkit.serving.errors import Reason, ServingError
+from bertkit.serving.errors import Reason, ServingError, describe_refusal
 from bertkit.serving.settings import LimitSettings
 from bertkit.serving.sharing.fair_queue import FairClock, FairQueue
 from bertkit.serving.sharing.request import MOST_TOKENS, ModelRequest, RequestPiece
@@ -100,9 +100,7 @@ class Worker:
             return await request.future
         finally:
             self._requests.discard(request)
-            if (
-                request.num_left
-            ):  # it failed, or its client has left: what waits costs nobody anything
+            if request.num_left:  # it failed, or its client left: what waits costs nobody anything
                 with self._changed:
                     if key in self.queues and not self.queues[key].remove(request):
                         del self.queues[key]
@@ -122,7 +120,7 @@ class Worker:
         The rest of the batch that is computed counts too; a kind that never was as nothing.
         """
         with self._changed:
-            own = cost + sum(queue.find_cost(client) for queue in self.queues.values())
+            own = cost + sum(queue.costs[client] for queue in self.queues.values())
             return max(0.0, self._ends_at - time.monotonic()) + sum(
                 queue.estimate(own) / self.tokens_per_second.get(queue.kind, math.inf)
                 for queue in self.queues.values()
@@ -165,29 +163,18 @@ class Worker:
                 self.num_failures += 1
                 with self._changed:
                     self.queues, self._clock = {}, FairClock()
-                with suppress(RuntimeError):  # as in _answer
-                    self.loop.call_soon_threadsafe(self._refuse_all)
-
-    def _refuse_all(self) -> None:
-        for request in self._requests:
-            request.refuse(Reason.FAILED.error("the model failed; the server's log has the cause"))
+                for request in list(self._requests):
+                    with suppress(RuntimeError):  # as in _answer
+                        self.loop.call_soon_threadsafe(request.refuse, describe_refusal())
 
     def _serve(self) -> None:
-        while pieces := self._take_batch():
+        """Wait for requests, and answer as many as are computed at once."""
+        with self._changed:
+            while not self.queues and not self._is_closed:
+                self._changed.wait()
+            pieces = self._pop_pieces() if self.queues else []
+        if pieces:
             self._answer(pieces)
-            del pieces  # else a thread that waits keeps a model that was replaced in memory
-
-    def _take_batch(self) -> list[RequestPiece]:
-        """Wait for requests, and take as much as is computed at once; nothing when all is done."""
-        while True:
-            with self._changed:
-                while not self.queues and not self._is_closed:
-                    self._changed.wait()
-                if not self.queues:
-                    return []
-                pieces = self._pop_pieces()
-            if pieces:
-                return pieces
 
     def _pop_pieces(self) -> list[RequestPiece]:
         """Take pieces of one queue for which somebody still waits."""
@@ -248,7 +235,7 @@ def compute_or_divide(pieces: Sequence[RequestPiece]) -> None:
     try:
         compute_pieces(pieces)
     except BaseException as error:  # noqa: BLE001 - a library may raise anything; others go on
-        cause, problem = locate_failure(error), find_problem(error)
+        cause, problem = locate_failure(error), describe_refusal(error)
     else:
         return
     if len(pieces) > 1:  # only here, the error no longer holds the memory of the batch
@@ -259,13 +246,6 @@ def compute_or_divide(pieces: Sequence[RequestPiece]) -> None:
     pieces[0].results = problem
     if has_failed(problem):
         logger.warning("request %s failed: %s", pieces[0].request.identity, cause)
-
-
-def find_problem(error: BaseException) -> BertkitError:
-    """Return what a caller is told, without what the error holds: its input's fault, or not."""
-    if isinstance(error, InputError | SettingsError):
-        return InputError(str(error))
-    return Reason.FAILED.error("the model failed on this request; the server's log has the cause")
 
 
 def has_failed(results: object) -> bool:
@@ -284,16 +264,16 @@ def compute_pieces(pieces: Sequence[RequestPiece]) -> None:
         try:
             encoded[piece] = encode(compute, piece)
         except (InputError, SettingsError) as error:
-            piece.results = find_problem(error)
-    results = iter(compute_windows(compute, list(encoded.values())) if encoded else ())
+            piece.results = describe_refusal(error)
+    if not encoded:
+        return
+    results = (
+        one
+        for part in compute.divide(compute.join_windows(list(encoded.values())))
+        for one in compute.decode_window(part, compute.compute_window(part))
+    )
     for piece in encoded:
         piece.results = [next(results) for _ in piece.inputs]
-
-
-def compute_windows(pipeline: Pipeline[Any, Any], windows: Sequence[Any]) -> Iterable[Any]:
-    """Yield the results of several encoded windows that are computed as one."""
-    for part in pipeline.divide(pipeline.join_windows(windows)):
-        yield from pipeline.decode_window(part, pipeline.compute_window(part))
 
 
 def encode(pipeline: Pipeline[Any, Any], piece: RequestPiece) -> Any:

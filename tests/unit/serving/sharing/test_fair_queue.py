@@ -96,7 +96,7 @@ def test_what_is_served_before_a_client_is_no_more_of_anothers_than_of_its_own()
     queue = FairQueue(FairClock())
     push_long(queue, "a", 8)
     push_long(queue, "b", 1, cost=50)
-    assert [queue.find_cost(name) for name in ("a", "b", "c")] == [800, 50, 0]
+    assert [queue.costs[name] for name in ("a", "b", "c")] == [800, 50, 0]
     assert queue.estimate(10) == 20
     assert queue.estimate(60) == 110
     assert queue.estimate(1000) == 850
@@ -110,7 +110,7 @@ def test_what_is_removed_costs_its_client_nothing():
     assert pop(queue) == "stays"
     assert queue.remove(gone)
     push(queue, "a", "later")
-    assert queue.find_cost("a") == 10
+    assert queue.costs["a"] == 10
     assert take_all(queue) == ["b1", "later", "b2"]
     only = push_long(queue, "c", 3)
     assert not queue.remove(only)

@@ -129,9 +129,9 @@ async def test_what_is_refused_refuses_nobody_else(worker):
     long = ask(worker, upper, ["x" * 5001], truncates=False)
     good = ask(worker, upper, ["good"])
     await upper.release()
-    with pytest.raises(InputError, match="text 2 is bad"):
+    with pytest.raises(ServingError, match="text 2 is bad"):
         await bad
-    with pytest.raises(InputError, match="truncate: true"):
+    with pytest.raises(ServingError, match="truncate: true"):
         await long
     assert await asyncio.gather(first, good) == [["FIRST"], ["GOOD"]]
 
@@ -314,7 +314,7 @@ async def test_failures_in_a_row_are_counted(worker):
         with pytest.raises(ServingError):
             await ask(worker, upper, ["poison"])
         assert worker.num_failures == number
-    with pytest.raises(InputError):  # says nothing of the model
+    with pytest.raises(ServingError):  # says nothing of the model
         await ask(worker, upper, ["bad"])
     assert worker.num_failures == 3
     await ask(worker, upper, ["good"])
@@ -398,7 +398,7 @@ async def test_with_deterministic_each_input_is_computed_alone(worker):
 async def test_speed_is_that_of_a_kind_of_pipeline_and_not_of_small_or_refused_batches(worker):
     """Small ones take as long as larger ones, and what is refused could never show that."""
     upper = Upper.open()
-    with pytest.raises(InputError):
+    with pytest.raises(ServingError):
         await ask(worker, upper, ["bad"])
     for _ in range(3):
         await ask(worker, upper, ["a"])

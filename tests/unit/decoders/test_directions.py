@@ -11,14 +11,18 @@ import torch
 from tests.closeness import assert_close, close
 
 import bertkit
-from bertkit.base.errors import CheckpointError
+from bertkit.base import wings
+from bertkit.base.errors import CheckpointError, MissingExtraError
 from bertkit.decoders.config import EncoderDecoderConfig
 from bertkit.decoders.model import EncoderDecoderModel
 from bertkit.jobs.convert import convert
 from bertkit.jobs.export import export
 from bertkit.jobs.inspect import describe
 from bertkit.models.bert.heads import BertLMHeadModel
+from bertkit.models.open_model import OpenModel
 from bertkit.nn.packing import PackedBatch
+from bertkit.recipes.pretrain.job import find_objective
+from bertkit.tasks.objectives.table import OBJECTIVES
 from bertkit.tokenization.tokenizer import Tokenizer
 
 BOTH_WAYS = {
@@ -34,6 +38,8 @@ OTHERS = {
     **BOTH_WAYS,
     "predict": bertkit.Predictor.load,
     "BertLMHeadModel": BertLMHeadModel.from_pretrained,
+    "generate": bertkit.Generator.load,
+    "score": bertkit.TextScorer.load,
     "BertForSequenceClassification": bertkit.BertForSequenceClassification.from_pretrained,
 }
 
@@ -54,6 +60,17 @@ def test_what_reads_both_ways_refuses_a_left_to_right_model(causal_folder, door)
     with pytest.raises(CheckpointError, match=r"reads left to right \(is_decoder\)") as error:
         BOTH_WAYS[door](causal_folder)
     assert "\n" not in str(error.value)
+
+
+def test_without_its_wing_no_other_objective_is_taken_for_that_of_a_model(
+    causal_folder, monkeypatch
+):
+    opened = OpenModel.open(causal_folder)
+    assert find_objective(opened) == "causal"
+    monkeypatch.delitem(OBJECTIVES, "causal")
+    monkeypatch.setattr(wings, "has_wing", lambda _: False)
+    with pytest.raises(MissingExtraError, match=r"needs bertkit\.decoders, which isn't installed"):
+        find_objective(opened)
 
 
 @pytest.mark.parametrize("door", OTHERS)

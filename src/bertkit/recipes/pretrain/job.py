@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from bertkit.base import wings
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import InputError, pluralize
 from bertkit.base.files import read_json
@@ -111,11 +112,18 @@ def open_source(name: str, settings: PretrainSettings, tokenizer: Tokenizer) -> 
 
 
 def find_objective(opened: OpenModel) -> ObjectiveName:
-    """Return the objective that a model was pre-trained with, by its direction and its heads."""
+    """Return the objective that a model was pre-trained with, by its direction and its heads.
+
+    It is a `MissingExtraError` if that objective is of a wing that isn't installed.
+    """
     kind: type[WordScoringBert] = opened.word_model
     if kind is BertForMaskedLM and "next_sentence" in opened.heads:
         kind = BertForPreTraining
-    return next((name for name, one in OBJECTIVES.items() if one.model_kind is kind), "mlm")
+    found = [name for name, one in OBJECTIVES.items() if one.model_kind is kind]
+    if not found:
+        for added in wings.OBJECTIVES.values():
+            wings.load_object(added.objective)  # the one that isn't installed is named
+    return found[0]
 
 
 def check_tokenizer(opened: OpenModel, tokenizer: Tokenizer, settings: PretrainSettings) -> None:

@@ -72,11 +72,6 @@ def test_files_and_pipes_become_json(causal, tmp_path, capsys, monkeypatch):
     assert run(capsys, *words, "-")[0] == out
 
 
-def test_an_empty_prompt_begins(causal, capsys):
-    out, _ = run(capsys, "generate", causal, "", "--min-tokens", 3)
-    assert len(out.split()) >= 2
-
-
 def test_a_model_that_reads_both_ways_is_refused(tmp_path, capsys):
     save_small(tmp_path)
     _, err = run(capsys, "generate", tmp_path, "the", code=2)

@@ -105,8 +105,3 @@ def test_without_a_model_the_bundled_one_extracts(article, capsys):
 def test_a_missing_file_is_told_before_anything_is_read(tmp_path, article, capsys):
     out, err = run(capsys, tmp_path, article, "none.txt", code=2)
     assert (out, err) == ("", "bertkit: none.txt doesn't exist\n")
-
-
-def test_a_model_that_is_none(tmp_path, article, capsys):
-    _, err = run(capsys, tmp_path, article, code=2)
-    assert "bertkit: " in err

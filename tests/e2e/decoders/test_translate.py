@@ -101,14 +101,6 @@ def test_references_may_be_another_column_of_the_same_file(workshop, tmp_path, c
     assert "--reference-column" in capsys.readouterr().err
 
 
-def test_bytes_that_are_no_text_are_counted(workshop, tmp_path, capsys):
-    (tmp_path / "latin.txt").write_bytes(b"one two\none \xe9\n")
-    assert main(["translate", f"{workshop}/model", "--file", str(tmp_path / "latin.txt")]) == 0
-    captured = capsys.readouterr()
-    assert captured.out.startswith("eins zwei\n")
-    assert "1 with bytes that aren't UTF-8, read as \ufffd" in captured.err
-
-
 def test_a_missing_extra_is_told_before_texts_are_written(workshop, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "sacrebleu.metrics", None)
     monkeypatch.setattr(
@@ -138,14 +130,6 @@ def test_standard_input_may_be_closed(capsys, monkeypatch):
     assert "there is no standard input; name a file of texts" in capsys.readouterr().err
     assert main(["translate", "model"]) == 2
     assert "there is no text" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("rest", "message"), [("a --num-answers 9", "num_answers"), ("a --seed 7", "it needs sample")]
-)
-def test_a_wrong_call_says_what_to_do(workshop, capsys, rest, message):
-    assert main(["translate", f"{workshop}/model", *rest.split()]) == 2
-    assert message in capsys.readouterr().err
 
 
 def test_wrong_data_and_models_say_what_to_do(workshop, tmp_path, capsys):

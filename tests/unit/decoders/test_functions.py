@@ -33,6 +33,7 @@ def test_translate_and_summarize_write(tmp_path):
     summary = bertkit.summarize(LINES, model=news, num_answers=2, beams=2)
     assert not isinstance(summary, ExtractiveSummary)
     assert len(summary.others) == 1
+    assert summary._repr_html_().count("<tr>") == 3
 
 
 def test_summarize_takes_a_plain_text_file_as_one_text(small_folder, tmp_path):

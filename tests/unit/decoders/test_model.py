@@ -4,16 +4,13 @@ import json
 
 import pytest
 import torch
-from safetensors.torch import save_file
-from tests.closeness import assert_close, close
+from tests.closeness import assert_close
 from tests.unit.inference.small import build_config
 
 from bertkit.base.errors import CheckpointError, InputError, SettingsError
-from bertkit.checkpoints.safetensors_file import read_safetensors
 from bertkit.decoders.config import EncoderDecoderConfig
 from bertkit.decoders.key_value_cache import KVCache
 from bertkit.decoders.model import EncoderDecoderModel
-from bertkit.models.bert.encoder import BertModel
 from bertkit.models.bert.heads import BertForPreTraining, BertLMHeadModel
 from bertkit.nn.packing import PackedBatch
 
@@ -66,20 +63,6 @@ def test_a_token_at_a_time_gives_what_the_whole_gives(joined):
     assert_close(torch.stack(steps, dim=1), torch.stack(expected))
 
 
-def test_rows_are_chosen_and_memory_with_them():
-    model = build()
-    memory = model.read(PackedBatch.from_single(SOURCES))
-    growing = KVCache(PackedBatch.from_single([[2]] * 3))
-    model.next_scores(growing, memory)
-    growing.select(torch.tensor([2, 2, 1, 1]))
-    memory.select(torch.tensor([2, 1]))
-    growing.extend(torch.tensor([14, 15, 16, 17]))
-    found = model.next_scores(growing, memory)
-    for row, (source, word) in enumerate([(2, 14), (2, 15), (1, 16), (1, 17)]):
-        expected = model(torch.tensor([SOURCES[source]]), torch.tensor([[2, word]]))[0, -1]
-        assert_close(found[row], expected)
-
-
 def test_prompts_of_several_lengths_grow_beyond_their_first_room():
     model = build_causal()
     prompts = [[2, 7], [2, 8, 9, 10, 11], [2]]
@@ -97,14 +80,6 @@ def test_prompts_of_several_lengths_grow_beyond_their_first_room():
         for row, scores in zip(rows, found, strict=True):
             expected = model.next_scores(PackedBatch.from_single([row]))[-1]
             assert_close(scores, expected)
-
-
-def test_left_to_right_a_token_sees_nothing_behind_it():
-    model = build_causal()
-    one, other = PackedBatch.from_single([[2, 7, 8, 9]]), PackedBatch.from_single([[2, 7, 8, 4]])
-    found, expected = model.next_scores(one), model.next_scores(other)
-    assert_close(found[:3], expected[:3])
-    assert found[3] != close(expected[3])
 
 
 @pytest.mark.parametrize("mode", ["training", "no gradient", "inference"])
@@ -148,15 +123,6 @@ def test_a_saved_model_comes_back(joined, tmp_path):
     assert shares == bool(joined.get("shares_embeddings"))
     is_fixed = not again.decoder.embeddings.position.weight.requires_grad
     assert is_fixed == (joined.get("positions") == "sinusoidal")
-
-
-def test_weights_of_a_model_in_data_parallel_are_read(tmp_path):
-    model = build()
-    model.save_pretrained(tmp_path)
-    path = tmp_path / "model.safetensors"
-    save_file({f"module.{name}": each for name, each in read_safetensors(path).items()}, path)
-    again = EncoderDecoderModel.from_pretrained(tmp_path).state_dict()
-    assert all(torch.equal(again[name], each.float()) for name, each in model.state_dict().items())
 
 
 def test_the_old_name_of_dtype_is_not_written_again(tmp_path):
@@ -222,13 +188,6 @@ def test_a_warm_start_leaves_positions_that_are_not_learned(tmp_path):
     again = EncoderDecoderModel.from_pretrained(tmp_path)
     source, target = torch.tensor([SOURCES[0]]), torch.tensor([TARGETS[0]])
     assert_close(again(source, target), model(source, target))
-
-
-def test_a_left_to_right_folder_is_no_model_that_reads_both_ways(tmp_path):
-    build_causal().save_pretrained(tmp_path)
-    assert BertLMHeadModel.from_pretrained(tmp_path).config.is_decoder
-    with pytest.raises(CheckpointError, match="left to right"):
-        BertModel.from_pretrained(tmp_path)
 
 
 def test_a_left_to_right_model_needs_its_direction():

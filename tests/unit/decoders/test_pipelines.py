@@ -3,8 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from tests.closeness import close
 from tests.unit.decoders.small_rewriter import save_rewriter
 from tests.unit.inference.small_causal import save_causal
+from tests.unit.inference.test_pickling import copy_pickled
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.decoders.generation.extractive import CentralSummarizer
@@ -89,6 +91,14 @@ def test_one_input_gives_a_result_and_several_a_list(kind, small_folder):
             pipeline.stream(wrong)
     with pytest.raises(SettingsError, match="has no setting top; it has"):
         pipeline(TEXTS, top=3)
+
+
+def test_a_left_to_right_model_can_be_copied_after_use(causal_folder):
+    scorer, generator = TextScorer.load(causal_folder), Generator.load(causal_folder)
+    expected = scorer("the cat").log_probability, generator("the cat").text
+    scorer, generator = copy_pickled((scorer, generator))
+    assert scorer("the cat").log_probability == close(expected[0], "float32")
+    assert generator("the cat").text == expected[1]
 
 
 def test_options_of_a_call_are_for_this_call(tmp_path):

@@ -8,15 +8,11 @@ from tests.closeness import close
 from tests.unit.inference.small_causal import save_causal
 from tests.unit.inference.test_text_scorer import log_shares
 
-from bertkit.base.errors import CheckpointError, NonFiniteError
-from bertkit.decoders.config import EncoderDecoderConfig
+from bertkit.base.errors import NonFiniteError
 from bertkit.decoders.generation.generator import Generator
-from bertkit.decoders.model import EncoderDecoderModel
 from bertkit.decoders.text_scorer import LeftToRightScorer, ask_left_to_right
 from bertkit.inference.pipeline import NamedInput
 from bertkit.inference.text_scorer import TextScorer
-from bertkit.tokenization.engine import SPECIAL_TOKENS
-from bertkit.tokenization.tokenizer import Tokenizer
 
 TEXTS = ["the cat", "a dog saw the hat .", "the", "a cat saw the dogs lost the hats .", "zebra"]
 LONG = "the cat saw a dog . " * 4  # 24 pieces, and the model has 24 positions
@@ -113,11 +109,3 @@ def test_a_model_without_numbers_scores_nothing(causal_folder):
         scorer.loaded.model.masked_lm.bias[5] = -math.inf
     with pytest.raises(NonFiniteError, match="the model's scores aren't finite"):
         scorer("the cat")
-
-
-def test_other_models_are_refused(tmp_path, masked):
-    config = EncoderDecoderConfig.of(masked.loaded.model.config, start_id=2, end_id=3)
-    EncoderDecoderModel(config).save_pretrained(tmp_path)
-    Tokenizer(SPECIAL_TOKENS).save(tmp_path)
-    with pytest.raises(CheckpointError, match="encoder-decoder"):
-        TextScorer.load(tmp_path)

@@ -9,7 +9,7 @@ from tests.closeness import close
 from tests.unit.inference.small import WORDS, build_model, save_small, start
 
 from bertkit.base.errors import InputError, SettingsError
-from bertkit.inference import fill_mask, stream
+from bertkit.inference import stream
 from bertkit.inference.engines import engine
 from bertkit.inference.engines.engine import TorchEngine
 from bertkit.inference.fill_mask import FillMask
@@ -95,16 +95,6 @@ def test_words_are_ordered_by_their_scores_where_all_probabilities_are_zero():
     ]
 
 
-def test_how_many_blanks_are_scored_at_a_time_changes_nothing(loaded, monkeypatch):
-    texts = [TEXT, "a [MASK]", "[MASK] [MASK] [MASK]"]
-    whole = start(FillMask, loaded)(texts)
-    monkeypatch.setattr(fill_mask, "BLANKS_AT_A_TIME", 1)
-    for one, other in zip(whole, start(FillMask, loaded)(texts), strict=True):
-        assert [[c.token for c in b] for b in one.blanks] == [
-            [c.token for c in b] for b in other.blanks
-        ]
-
-
 @pytest.mark.usefixtures("small_windows")
 def test_a_stream_has_no_end_and_keeps_its_order(loaded):
     read = []
@@ -119,15 +109,6 @@ def test_a_stream_has_no_end_and_keeps_its_order(loaded):
     assert len(read) <= 8  # three windows, and one that is encoded ahead
 
 
-@pytest.mark.usefixtures("small_windows")
-def test_what_was_before_a_wrong_text_is_given(loaded):
-    texts = ["a [MASK]", "the [MASK]", NamedInput("line 7", "a [MASK]"), NamedInput("line 9", "a")]
-    filled = start(FillMask, loaded).stream(texts)
-    assert [next(filled).text for _ in range(3)] == ["a [MASK]", "the [MASK]", "a [MASK]"]
-    with pytest.raises(InputError, match=r"line 9 \('a'\) has no \[MASK\]"):
-        next(filled)
-
-
 def test_another_engine_fills_the_same(loaded, tmp_path):
     pytest.importorskip("onnxruntime")
     save_small(tmp_path)
@@ -137,10 +118,6 @@ def test_another_engine_fills_the_same(loaded, tmp_path):
     for one, other in zip(fill(TEXT).blanks, exact(TEXT).blanks, strict=True):
         assert [c.token for c in one] == [c.token for c in other]
         assert [c.probability for c in one] == close([c.probability for c in other], "float32")
-
-
-def test_no_texts_have_no_results(loaded):
-    assert start(FillMask, loaded)([]) == []
 
 
 def test_a_text_longer_than_the_model_is_refused(loaded):
@@ -206,16 +183,6 @@ def test_a_pair_is_judged_as_the_padded_door_judges_it(loaded):
     logits = loaded.model(*map(torch.from_numpy, arrays)).seq_relationship_logits
     expected = logits.softmax(dim=-1)[:, 0].tolist()
     assert start(NextSentence, loaded, "torch", "fp32")(PAIRS) == close(expected, "float32")
-
-
-@pytest.mark.parametrize(
-    ("engine", "precision", "most"), [("auto", "fp32", 1e-6), ("torch", "bf16", 0.02)]
-)
-def test_a_pair_has_its_probability_in_each_precision(loaded, engine, precision, most):
-    expected = start(NextSentence, loaded, "torch", "fp32")(PAIRS)
-    found = start(NextSentence, loaded, engine, precision)(PAIRS)
-    assert found == close(expected, within=most)
-    assert (found != expected) or precision == "fp32"
 
 
 @pytest.mark.parametrize(

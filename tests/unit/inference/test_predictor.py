@@ -1,8 +1,6 @@
 """Answers of fine-tuned models: one or many, in order, counted, and refused in plain words."""
 
-import json
 import shutil
-from itertools import count, islice
 
 import numpy as np
 import pytest
@@ -80,27 +78,6 @@ def test_one_input_has_one_answer_and_many_have_a_list(classify):
     assert [each.label for each in classify(np.array(TEXTS[:2]))] == [
         each.label for each in many[:2]
     ]
-
-
-def test_a_stream_is_read_a_window_at_a_time(classify, monkeypatch):
-    monkeypatch.setattr(stream, "WINDOW_TEXTS", 2)
-    read = []
-
-    def endless():
-        for number in count():
-            read.append(number)
-            yield TEXTS[number % len(TEXTS)]
-
-    found = list(islice(classify.stream(endless()), 7))
-    assert [each.label for each in found] == [each.label for each in classify(TEXTS[:7])]
-    assert len(read) <= 12
-
-
-def test_large_examples_make_small_windows(classify, monkeypatch):
-    monkeypatch.setattr(stream, "WINDOW_CHARS", 10)
-    examples = make_examples(classify, [("the cat", "the hat"), "a", "dog", "a hat"])
-    sizes = [len(window.encoded) for window in classify.stream_windows(examples)]
-    assert sizes == [1, 3]
 
 
 def test_odd_inputs_are_counted(folder, monkeypatch):
@@ -218,13 +195,6 @@ def test_what_is_no_fine_tuned_model_is_refused(folder, tmp_path):
         Predictor.load(f"{folder}-whole")
     with pytest.raises(MissingFileError):
         Predictor.load(tmp_path / "none")
-
-
-def test_the_answers_are_json(classify):
-    for answer in classify(TEXTS[:3]):
-        shown = json.loads(json.dumps(answer.to_json()))
-        assert shown["label"] == answer.label
-        assert shown["probabilities"][answer.label] == shown["probability"]
 
 
 def test_the_config_is_believed_about_labels(folder, tmp_path):

@@ -102,12 +102,6 @@ def test_lower_case_is_made_before_the_tokenizer_where_the_folder_says_so():
     assert TextEncoder(cased, max_length=5, lowercase=True)(["A"]).ids == [[CLS, 5, SEP]]
 
 
-def test_counts_add_up():
-    total = TextCounts(texts=1, tokens=2, empty=3)
-    total.add(TextCounts(texts=10, with_nul=1, undecodable=4))
-    assert total == TextCounts(texts=11, tokens=2, empty=3, with_nul=1, undecodable=4)
-
-
 def test_a_window_ends_at_its_number_of_texts(monkeypatch):
     monkeypatch.setattr(stream, "WINDOW_TEXTS", 3)
     assert list(cut_windows("abcdefg")) == [["a", "b", "c"], ["d", "e", "f"], ["g"]]
@@ -126,17 +120,6 @@ def test_windows_from_a_windows_beginning_are_the_same(monkeypatch):
     windows = list(cut_windows(texts))
     done = len(windows[0])
     assert list(cut_windows(texts[done:])) == windows[1:]
-
-
-def test_texts_before_one_that_cannot_be_read_are_a_window():
-    def broken():
-        yield from ("first", "second")
-        raise InputError("row 3 is no text")
-
-    windows = cut_windows(broken())
-    assert next(windows) == ["first", "second"]
-    with pytest.raises(InputError, match="row 3"):
-        next(windows)
 
 
 def test_a_window_ends_early_before_a_text_at_fault_alone():
@@ -174,18 +157,6 @@ def test_encoding_happens_in_another_thread_and_its_error_arrives():
     with pytest.raises(ValueError, match="no such word"):
         list(encode_ahead(iter([["good"], ["bad"]]), encode))
     assert threading.current_thread() not in threads
-
-
-def test_what_was_read_before_a_bad_window_is_given_first():
-    def broken():
-        yield ["first"]
-        yield ["second"]
-        raise InputError("row 3 is no text")
-
-    results = encode_ahead(broken(), lambda window: window[0])
-    assert [next(results), next(results)] == ["first", "second"]
-    with pytest.raises(InputError, match="row 3"):
-        next(results)
 
 
 def test_token_ids_are_taken_as_they_are_and_cut_and_prompted_as_texts():

@@ -1,16 +1,15 @@
 """Drawing: shares, what is left out, and rows of their own."""
 
 import math
-from itertools import pairwise
 
 import numpy as np
 import pytest
 import torch
-from tests.closeness import assert_close, close
+from tests.closeness import close
 from tests.unit.decoders.decoding.tables import END, TableSequences
 
 from bertkit.base.errors import InputError, NonFiniteError, SettingsError
-from bertkit.decoders.decoding.search import decode, draw_tokens, sharpen, stream
+from bertkit.decoders.decoding.search import decode, draw_tokens, stream
 from bertkit.decoders.decoding.sequences import DecodingLimits, DecodingSource
 from bertkit.decoders.decoding.settings import DecodingSettings
 
@@ -40,24 +39,6 @@ def test_tokens_come_as_often_as_they_are_likely(settings, expected):
     assert all((share == 0) == (count == 0) for share, count in zip(expected, counts, strict=True))
 
 
-def test_a_row_is_drawn_by_its_own_generator():
-    assert draw(9)[:3].tolist() == draw(3).tolist()
-
-
-def test_what_is_barred_is_never_drawn():
-    scores = torch.zeros(500, 4)
-    scores[:, [0, 3]] = -math.inf
-    generators = [np.random.default_rng(row) for row in range(500)]
-    found = draw_tokens(scores, DecodingSettings(sample=True), generators)
-    assert set(found.tolist()) == {1, 2}
-
-
-def test_more_than_the_vocabulary_leaves_all():
-    scores = torch.randn(3, 4)
-    settings = DecodingSettings(sample=True, top_k=9, top_p=1.0)
-    assert_close(sharpen(scores, settings), scores)
-
-
 SOURCES = [3, 14, 15, 92]
 
 
@@ -65,19 +46,6 @@ def search(sources=SOURCES, num_words=5, *, limits=None, bonus=0.0, known=None, 
     tables = TableSequences(sources, num_words, bonus=bonus)
     limits = limits or DecodingLimits(END, 5)
     return decode(tables, DecodingSettings(**settings), limits, known)
-
-
-def test_greedy_takes_the_likeliest_token_each_time():
-    tables = TableSequences(SOURCES, 5)
-    for source, (found,) in zip(SOURCES, search(), strict=True):
-        tokens = ()
-        while len(tokens) < 5 and tokens[-1:] != (END,):
-            tokens = (*tokens, int(tables.scores_of(source, tokens).argmax()))
-        assert found.is_finished == (tokens[-1] == END)
-        assert found.tokens == (tokens[:-1] if found.is_finished else tokens)
-        total = tables.log_probability(source, tokens)
-        assert found.log_probability == close(total, "float32")
-        assert found.score == close(total / len(tokens), "float32")
 
 
 @pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0, 2.0])
@@ -96,13 +64,6 @@ def test_enough_beams_find_what_looking_through_everything_finds(penalty):
         scores = [one.score for one in answers]
         assert scores == close([one[0] for one in expected], "float32")
         assert scores == sorted(scores, reverse=True)
-
-
-def test_more_beams_find_nothing_worse_for_most():
-    few = search(range(40), 8, limits=DecodingLimits(END, 8), beams=2, length_penalty=0.0)
-    many = search(range(40), 8, limits=DecodingLimits(END, 8), beams=16, length_penalty=0.0)
-    better = [more[0].score >= less[0].score - 1e-5 for less, more in zip(few, many, strict=True)]
-    assert sum(better) >= 38
 
 
 @pytest.mark.parametrize(
@@ -131,15 +92,6 @@ def test_sources_that_are_done_are_not_computed():
     assert not any(one.is_finished for (one,) in found)
 
 
-@pytest.mark.parametrize("beams", [1, 4])
-def test_least_and_most_tokens(beams):
-    found = search(bonus=4.0, limits=DecodingLimits(END, 9), min_tokens=3, beams=beams)
-    assert all(len(one.tokens) >= 3 for (one,) in found)
-    assert any(len(one.tokens) == 3 and one.is_finished for (one,) in found)
-    found = search(bonus=-40.0, limits=DecodingLimits(END, 9), max_tokens=4, beams=beams)
-    assert all(len(one.tokens) == 4 and not one.is_finished for (one,) in found)
-
-
 @pytest.mark.parametrize("settings", [{}, {"beams": 4}, {"sample": True}], ids=str)
 def test_where_there_is_little_room_its_last_token_may_be_an_end(settings):
     limits = DecodingLimits(END, (1, 2, 3, 9))
@@ -158,32 +110,6 @@ def test_a_row_that_is_stuck_keeps_no_other_from_its_end(seed):
     assert lengths == {(4, False), (5, True)}
 
 
-@pytest.mark.parametrize("settings", [{}, {"beams": 4}, {"sample": True, "num_answers": 3}])
-def test_forbidden_tokens_are_never_written(settings):
-    limits = DecodingLimits(END, 9, suppressed_ids=(0, 2))
-    for answers in search(range(30), 6, limits=limits, bonus=-2.0, **settings):
-        for one in answers:
-            assert not {0, 2} & set(one.tokens)
-
-
-@pytest.mark.parametrize("settings", [{}, {"beams": 4}, {"sample": True}], ids=str)
-def test_no_tokens_twice(settings):
-    limits = DecodingLimits(END, 30)
-    known = [DecodingSource(tokens=(0, 2, 3), number=number) for number in range(12)]
-    plain = search(range(12), 4, limits=limits, bonus=-9.0, known=known, **settings)
-    once = search(
-        range(12), 4, limits=limits, bonus=-9.0, known=known, no_repeat_ngram=2, **settings
-    )
-
-    def repeats(answers):
-        tokens = (0, 2, 3, *answers[0].tokens)
-        pairs = list(pairwise(tokens))
-        return len(pairs) - len(set(pairs))
-
-    assert all(map(repeats, plain))
-    assert not any(map(repeats, once))
-
-
 @pytest.mark.parametrize("settings", [{}, {"beams": 3}, {"sample": True}], ids=str)
 def test_where_nothing_is_possible_an_answer_is_cut(settings):
     """Every word once, and no end before the tenth."""
@@ -196,47 +122,6 @@ def test_where_nothing_is_possible_an_answer_is_cut(settings):
     for (one,) in search(num_words=4, limits=nothing, **settings):
         assert one.tokens == ()
         assert one.score == 0.0
-
-
-def test_more_beams_than_words():
-    found = search(num_words=3, beams=50, num_answers=50, limits=DecodingLimits(END, 2))
-    expected = TableSequences(SOURCES, 3).all_answers(SOURCES[0], 2, 1.0)
-    assert [one.tokens for one in found[0]] == [one[1] for one in expected]
-    assert len(found[0]) == 1 + 2 + 4
-
-
-def test_early_stop_ends_as_soon_as_enough_is_finished():
-    limits = DecodingLimits(END, 60)
-    passes = {}
-    for early in (False, True):
-        tables = TableSequences(range(8), 12, bonus=1.0)
-        settings = DecodingSettings(beams=4, early_stop=early, length_penalty=2.0)
-        decode(tables, settings, limits)
-        passes[early] = tables.num_passes
-    assert passes[True] < passes[False]
-
-
-def test_the_order_of_drawn_answers_is_by_score():
-    for answers in search(sample=True, num_answers=6):
-        scores = [one.score for one in answers]
-        assert len(answers) == 6
-        assert scores == sorted(scores, reverse=True)
-        assert len(set(scores)) > 1
-
-
-def test_what_is_drawn_follows_from_the_seed():
-    one, again = (search(sample=True, seed=1) for _ in range(2))
-    assert one == again
-    assert search(sample=True, seed=2) != one
-
-
-@pytest.mark.parametrize("settings", [{}, {"sample": True, "seed": 4}], ids=str)
-def test_a_stream_is_what_is_decoded(settings):
-    limits = DecodingLimits(END, 12)
-    for source in SOURCES:
-        tables = TableSequences([source], 9)
-        ((expected,),) = search([source], 9, limits=limits, **settings)
-        assert tuple(stream(tables, DecodingSettings(**settings), limits)) == expected.tokens
 
 
 def test_a_stream_ends_where_nothing_is_possible():

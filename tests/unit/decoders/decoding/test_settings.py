@@ -35,19 +35,6 @@ def test_what_cannot_be_meant_is_refused(values, message):
         DecodingSettings(**values)
 
 
-def test_settings_that_fit():
-    assert DecodingSettings(beams=4, num_answers=4).max_tokens is None
-    assert DecodingSettings(sample=True, num_answers=9, top_k=3, top_p=1.0).top_k == 3
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"beams": 0}, {"length_penalty": 11}, {"top_p": 2.0}, {"max_tokens": 0}, {"seed": -1}]
-)
-def test_bounds_hold_before_a_model_is_there(wrong):
-    with pytest.raises(ValidationError, match=next(iter(wrong))):
-        DecodingOverrides(**wrong)
-
-
 def test_a_seed_is_for_what_is_drawn():
     seeded = DecodingOverrides(seed=7)
     with pytest.raises(SettingsError, match="seed is for what is drawn; it needs sample"):

@@ -1,13 +1,11 @@
 """The most central sentences of a text, in its order and without repeating."""
 
 import math
-import tracemalloc
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from tests.closeness import assert_close, close
-from tests.unit.inference.small import save_small
 
 from bertkit.base.errors import NonFiniteError
 from bertkit.decoders.generation.extractive import (
@@ -16,9 +14,7 @@ from bertkit.decoders.generation.extractive import (
     find_centrality,
     normalize,
 )
-from bertkit.decoders.generation.sentence_selection import CosineRedundancy
 from bertkit.decoders.generation.settings import SummarySettings
-from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.pipeline import Window
 from bertkit.inference.stream import TextCounts
 
@@ -111,10 +107,6 @@ def test_each_text_gets_its_own_sentences_wherever_windows_end(rows_at_once):
     assert (counts.texts, counts.truncated) == (8, 2)
 
 
-def test_texts_without_a_sentence_wait_for_no_other():
-    assert [one.text for one in build().stream(["* * *"] * 3)] == ["", "", ""]
-
-
 def test_odd_texts_have_one_outcome_each():
     summarize = build()
     assert summarize("").sentences == ()
@@ -151,32 +143,3 @@ def test_no_summary_is_longer_than_the_limit(monkeypatch):
     assert build(words=99)(TEXT).is_limited
     assert not build(share=0.4)(TEXT).is_limited
     assert not build(sentences=2)(TEXT).is_limited
-
-
-def test_many_sentences_need_no_matrix():
-    """20,000 sentences: all cosines would take 1.6 GB."""
-    directions = normalize(np.ones((20_000, 8), np.float32))
-    tracemalloc.start()
-    centrality = find_centrality(directions)
-    redundancy = CosineRedundancy(directions, 0.3)
-    redundancy.add(0)
-    assert redundancy.penalties().shape == centrality.shape
-    assert tracemalloc.get_traced_memory()[1] < 4 << 20
-    tracemalloc.stop()
-
-
-@pytest.mark.parametrize("pooling", ["cls", "mean"])
-def test_any_encoder_does(tmp_path, pooling):
-    save_small(tmp_path)
-    choices = EmbedderSettings(engine="torch", pooling=(pooling,))
-    summarize = CentralSummarizer.load(tmp_path, choices).with_options(sentences=1)
-    text = "the cat saw. a dog lost the hat. the dog saw a hat."
-    (sentence,) = summarize(text).sentences
-    vectors = normalize(summarize.embedder(["the cat saw.", text[13:32], text[33:]]))
-    means = (vectors @ vectors.T).mean(axis=1)
-    assert sentence.number == 1 + int(means.argmax())
-
-
-def test_lengths_exclude_each_other():
-    with pytest.raises(ValueError, match="sentences and words exclude each other"):
-        SummarySettings(sentences=2, words=9)

@@ -1,6 +1,5 @@
 """The sentences that a summary may have: where they stand, and which of them have a meaning."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,16 +8,6 @@ from bertkit.decoders.generation.sentences import Candidates, find_sentences
 
 def read(text: str) -> list[str]:
     return [span.read(text) for span in find_sentences(text)]
-
-
-def test_spans_point_into_the_text():
-    text = "  One cat sat.  A dog ran!\n\nIs it so?"
-    spans = find_sentences(text)
-    assert [text[start:stop] for start, stop in spans] == [
-        "One cat sat.",
-        "A dog ran!",
-        "Is it so?",
-    ]
 
 
 def test_wrapped_lines_are_one_sentence_and_others_are_not():
@@ -67,18 +56,6 @@ def test_what_a_summary_can_have():
 
 def test_without_ends_all_with_letters_can_be_taken():
     assert Candidates.find("the cat\nA dog\n---", "en").sentences == ("the cat", "A dog")
-
-
-@pytest.mark.parametrize("text", ["", " \n\t ", "* * *\n12 13", "\0"])
-def test_without_letters_there_is_nothing(text):
-    assert len(Candidates.find(text, "en")) == 0
-
-
-def test_other_scripts():
-    assert Candidates.find("今日は雨です。明日は晴れます。", "ja").sentences == (
-        "今日は雨です。",
-        "明日は晴れます。",
-    )
 
 
 def test_a_heading_without_blanks_stands_alone_and_wrapped_lines_go_on():

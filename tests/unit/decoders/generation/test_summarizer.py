@@ -24,25 +24,16 @@ def writing(tmp_path_factory):
 
 
 def test_the_folder_tells_the_way(tmp_path, writing):
-    save_small(tmp_path)
-    assert isinstance(load_summarizer(tmp_path), CentralSummarizer)
+    save_small(tmp_path / "encoder")
+    assert isinstance(load_summarizer(tmp_path / "encoder"), CentralSummarizer)
     assert isinstance(load_summarizer(writing), AbstractiveSummarizer)
-
-
-def test_a_model_for_another_task_is_an_encoder(tmp_path):
-    save_kind(tmp_path, BertForTokenClassification)
-    assert isinstance(load_summarizer(tmp_path), CentralSummarizer)
-
-
-def test_a_translator_is_no_summarizer(tmp_path):
+    save_kind(tmp_path / "task", BertForTokenClassification)
+    assert isinstance(load_summarizer(tmp_path / "task"), CentralSummarizer)
     with pytest.raises(CheckpointError, match="trained to translate, not to summarize"):
-        load_summarizer(save_rewriter(tmp_path))
-
-
-def test_a_folder_of_transformers_that_writes_is_no_summarizer(tmp_path):
-    save_encoder_decoder(tmp_path)
+        load_summarizer(save_rewriter(tmp_path / "translator"))
+    save_encoder_decoder(tmp_path / "other")  # a folder of transformers
     with pytest.raises(CheckpointError, match=r"has no bertkit_seq2seq\.json"):
-        load_summarizer(tmp_path)
+        load_summarizer(tmp_path / "other")
 
 
 def test_what_a_model_does_not_do_is_refused(writing):

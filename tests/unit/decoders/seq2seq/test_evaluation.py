@@ -12,12 +12,7 @@ from bertkit.base.errors import InputError
 from bertkit.data.tables.settings import TableSettings
 from bertkit.data.tables.texts import TextTable, open_texts
 from bertkit.decoders.generation.seq2seq_generator import GeneratedText
-from bertkit.decoders.seq2seq.evaluation import (
-    RIGHT_CHARS,
-    copy_beginnings,
-    evaluate_model,
-    measure_right,
-)
+from bertkit.decoders.seq2seq.evaluation import copy_beginnings, evaluate_model
 from bertkit.decoders.seq2seq.scoring import read_references, score_texts
 
 ANSWER = GeneratedText("zwei Hunde", 0.0, is_finished=True, is_cut=False)
@@ -76,11 +71,11 @@ def test_the_signature_is_that_of_as_many_texts(files):
     assert "eff:yes" in evaluate_model(job).signatures["bleu"]
 
 
-def build_job(sources, targets, metrics=None):
+def build_job(sources, targets):
     part = SimpleNamespace(sources=sources, targets=targets)
     saved = SimpleNamespace(max_target_length=16)
     data = SimpleNamespace(train=part, dev=part)
-    return SimpleNamespace(data=data, saved=saved, writing_metrics=metrics)
+    return SimpleNamespace(data=data, saved=saved)
 
 
 @pytest.mark.parametrize(
@@ -95,12 +90,3 @@ def build_job(sources, targets, metrics=None):
 )
 def test_as_many_words_are_copied_as_are_right(sources, targets, copied):
     assert copy_beginnings(build_job(sources, targets)) == copied
-
-
-def test_right_texts_are_not_measured_whole():
-    def measure(written, right):
-        assert written == right
-        return {"chars": max(map(len, written))}
-
-    metrics = SimpleNamespace(measure=measure)
-    assert measure_right(build_job([], ["a" * 9999, "b"], metrics)) == {"chars": RIGHT_CHARS}

@@ -7,11 +7,9 @@ from tests.unit.decoders.seq2seq.small import QUICK
 
 from bertkit.decoders.seq2seq import job as rhythm
 from bertkit.decoders.seq2seq.job import (
-    choose_schedule,
     count_epoch_steps,
     count_epochs,
     decide_steps,
-    limit_epochs,
     list_averaged,
 )
 from bertkit.decoders.seq2seq.order import TokenBatchOrder
@@ -45,28 +43,12 @@ def test_the_last_evaluations_are_averaged_whenever_checkpoints_are_made(num_ste
     assert not list_averaged(settings.model_copy(update={"average": 1}), num_steps, step)
 
 
-def test_there_are_twenty_evaluations_unless_it_is_told_otherwise():
-    plain = QUICK.model_copy(update={"eval_every": None})
-    assert choose_schedule(plain, 401).eval_every == 21
-    assert choose_schedule(QUICK, 400).eval_every == 20
-
-
 def test_epochs_become_steps_and_steps_epochs():
     assert count_epoch_steps(ORDER, 2.0) == 6
     assert count_epoch_steps(ORDER, 0.34) == 1
     assert count_epoch_steps(ORDER, 0.001) == 1
     assert count_epoch_steps(ORDER, 1.67) == 5
     assert count_epochs(ORDER, 5) == close(1 + 2 / 3)
-
-
-def test_no_epoch_is_planned_that_a_run_does_not_reach(monkeypatch):
-    planned = []
-    order = TokenBatchOrder(np.full(30, 10), 100, 0)
-    monkeypatch.setattr(order, "first_step", lambda epoch: planned.append(epoch) or 3 * epoch)
-    assert limit_epochs(order, 7) == 7
-    assert planned == [1, 2, 3]
-    assert limit_epochs(ORDER, 179) == 179
-    assert limit_epochs(ORDER, 181) == 180
 
 
 def test_a_budget_in_minutes_is_measured_and_the_default_has_a_bound(monkeypatch):

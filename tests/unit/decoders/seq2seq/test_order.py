@@ -54,27 +54,6 @@ def test_epochs_and_seeds_differ():
     assert first.tolist() != TokenBatchOrder([10] * 50, 100, seed=2).examples(0).tolist()
 
 
-def test_an_example_over_the_budget_is_a_step_by_itself():
-    order = TokenBatchOrder([3, 500, 3], 10, seed=0)
-    batches = [order.examples(step).tolist() for step in range(order.steps_per_epoch(0))]
-    assert [1] in batches
-    assert sorted(len(batch) for batch in batches) in ([1, 2], [1, 1, 1])
-
-
-def test_an_epoch_is_drawn_once_and_no_epoch_before_it_is_needed(monkeypatch):
-    order = TokenBatchOrder([10] * 50, 100, seed=1)
-    drawn = []
-    real = np.random.default_rng
-    monkeypatch.setattr(np.random, "default_rng", lambda key: drawn.append(key[-1]) or real(key))
-    for step in range(11):
-        order.examples(step)
-    assert drawn == [0, 1, 2]
-    order.examples(0)
-    assert drawn == [0, 1, 2, 0]  # the counts of the epochs after it stay known
-    order.examples(14)
-    assert drawn == [0, 1, 2, 0, 2]
-
-
 def test_no_examples_are_an_error_and_not_an_endless_search():
     with pytest.raises(InputError, match="no examples"):
         TokenBatchOrder([], 100, seed=0)

@@ -174,13 +174,3 @@ def test_tables_without_the_columns_or_with_broken_rows_are_refused(tmp_path):
     path = write(tmp_path, "a.jsonl", '{"source": "eins", "target": 1}\n')
     refuse("1 of 1 rows .* are broken.*line 1 has int in target", path, max_broken=1.0)
     refuse("has no rows", write(tmp_path, "a.csv", "source,target\n"))
-
-
-@pytest.mark.shared_data
-@pytest.mark.parametrize(("split", "count"), [("train", 29_000), ("val", 1014)])
-def test_multi30k(shared_data, split, count):
-    folder = shared_data / "parallel" / "multi30k"
-    pairs, report = read(folder / f"{split}.de.gz", folder / f"{split}.en.gz")
-    assert len(pairs) == count
-    assert report.summary_lines() == []
-    assert all(source and target for source, target in pairs)

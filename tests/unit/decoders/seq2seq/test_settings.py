@@ -1,8 +1,7 @@
 import pytest
 from pydantic import ValidationError
 
-from bertkit.decoders.metrics import WRITING_METRICS
-from bertkit.decoders.seq2seq.settings import KINDS, SummarizeSettings, TranslateSettings
+from bertkit.decoders.seq2seq.settings import TranslateSettings
 
 
 def test_take_warm_defaults_unless_it_is_told_otherwise():
@@ -28,17 +27,3 @@ def test_take_warm_defaults_unless_it_is_told_otherwise():
 def test_what_contradicts_itself_is_refused(values, message):
     with pytest.raises(ValidationError, match=message):
         TranslateSettings(**values)
-
-
-def test_summaries_read_longer_texts_and_are_never_left_out():
-    settings = SummarizeSettings()
-    assert (settings.source_column, settings.target_column) == ("text", "summary")
-    assert settings.max_source_length == 512
-    assert settings.too_long == "cut"
-
-
-def test_each_kind_is_its_settings_own():
-    for name, kind in KINDS.items():
-        assert kind.settings.kind == name
-        metrics = WRITING_METRICS[name]
-        assert metrics.best_by in metrics.measure(["a b c d"], ["a b c d"])

@@ -43,22 +43,6 @@ def test_texts_are_encoded_in_lots(tokenizer, pairs, monkeypatch):
     assert len(TokenTexts.encode([], tokenizer)) == 0
 
 
-@pytest.mark.parametrize("too_long", ["cut", "leave_out"])
-def test_pairs_are_not_copied_where_none_is_too_long(tokenizer, monkeypatch, too_long):
-    for name in ("choose", "cut"):
-        monkeypatch.setattr(TokenPairs, name, lambda *_: pytest.fail("copied"))
-    pairs = [Pair(*texts) for texts in zip(TEXTS, TARGETS, strict=True)]
-    found = PairSet("pairs", (), pairs, PairReport("pairs", []))
-    _, counts = encode_training(found, tokenizer, TranslateSettings(too_long=too_long))
-    assert (counts.num_pairs, counts.num_cut, counts.num_too_long) == (5, 0, 0)
-
-
-def test_texts_are_chosen_in_any_order(pairs):
-    numbers = np.array([3, 0, 0, 2])
-    whole = rows(pairs.sources)
-    assert rows(pairs.sources.choose(numbers)) == [whole[number] for number in numbers]
-
-
 def test_a_cut_text_still_ends(tokenizer, pairs):
     cut = rows(pairs.sources.cut(4))
     for ids, before in zip(cut, rows(pairs.sources), strict=True):

@@ -14,9 +14,9 @@ from tests.unit.inference.small import WORDS, build_model, build_sentence_model,
 from bertkit.base.errors import SettingsError
 from bertkit.checkpoints.sentence_transformers import write_sentence_model
 from bertkit.inference import stream
-from bertkit.inference.embeddings.embedder import Embedder, average_parts
+from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.embeddings.settings import EmbedderSettings
-from bertkit.inference.stream import EncodedTexts, TextCounts
+from bertkit.inference.stream import TextCounts
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -90,21 +90,9 @@ def test_poolings_are_joined_in_their_order(small_folder):
     np.testing.assert_array_equal(joined[:, 8:], load(small_folder, pooling=("cls",))(TEXTS))
 
 
-def test_one_text_is_one_vector(small_folder):
-    embedder = load(small_folder)
-    vector = embedder(TEXTS[0])
-    assert (vector.shape, vector.dtype) == ((8,), np.float32)
-    assert_close(vector, embedder(TEXTS)[0])
-
-
 def test_no_texts_are_no_vectors(small_folder):
     assert load(small_folder)([]).shape == (0, 8)
     assert list(load(small_folder).stream([])) == []
-
-
-def test_progress_is_shown_where_it_is_asked_for(small_folder, capsys):
-    quiet = load(small_folder)(TEXTS)
-    np.testing.assert_array_equal(load(small_folder)(TEXTS, progress=True), quiet)
 
 
 @given(
@@ -235,9 +223,3 @@ def test_identity_tells_models_and_choices_apart_and_nothing_else(
         key for key, value in other.identity.items() if value != load(sentence_folder).identity[key]
     }
     assert changed == {"prompt", "max_length", "stride"}
-
-
-def test_a_part_weighs_what_counts_of_it():
-    parts = EncodedTexts([[2, 7, 8, 5, 6, 3], [2, 5, 6, 9, 3]], [0, 0], [3, 0], 1, TextCounts())
-    vectors = average_parts(torch.tensor([[1.0], [6.0]]), parts)
-    assert vectors.tolist() == [[(2 * 1 + 3 * 6) / 5]]

@@ -142,12 +142,6 @@ def test_what_is_odd_is_counted(extract):
     )
 
 
-def test_a_pair_is_cut_where_it_is_longer(extract):
-    found = extract(("the " * 30, "a hat ."), max_length=12)
-    assert found.encoding.tokens == ["[CLS]", *["the"] * 6, "[SEP]", "a", "hat", ".", "[SEP]"]
-    assert found.is_truncated
-
-
 def test_the_end_of_a_far_too_long_text_is_not_read(small_folder, monkeypatch):
     loaded = LoadedModel.load(BertModel, small_folder)
     encode, tokenizer = PairEncoder(loaded, 5), loaded.tokenizer
@@ -170,20 +164,6 @@ def test_the_end_of_a_far_too_long_text_is_not_read(small_folder, monkeypatch):
     assert late.tokens[1:-1] == ["dog", "the", "cat"]
     word = " " * 300 + "cat" + "s" * 60 + "x the"  # as a whole unknown; its beginning is not
     assert encode(word).encoding.tokens[1:-1] == ["[UNK]", "the"]
-
-
-def test_an_engine_is_kept_while_it_fits(extract, monkeypatch):
-    built: list[tuple[int, ...]] = []
-    real = module.start_engine
-
-    def start(model, loading, layers):
-        built.append(layers)
-        return real(model, loading, layers)
-
-    monkeypatch.setattr(module, "start_engine", start)
-    for layers in ([-1, -2], [-1, -2], [0], [0]):
-        extract("hat", layers=layers)
-    assert built == [(2, 1), (0, 2)]
 
 
 @pytest.mark.parametrize(

@@ -80,22 +80,6 @@ def test_a_higher_layer_reads_each_entry_alone(loaded, layer, number, tokens_per
     assert found.layer == number
 
 
-def test_the_vocabulary_is_read_once(loaded, monkeypatch):
-    vectors = WordVectors(loaded, WordVectorSettings(layer=1, engine="torch", precision="fp32"))
-    seen: list[int] = []
-    real = vectors._engine
-
-    def engine(batch):
-        seen.append(len(batch.lengths))
-        return real(batch)
-
-    engine.tokens_per_batch = real.tokens_per_batch
-    monkeypatch.setattr(vectors, "_engine", engine)
-    vectors.nearest("cat")
-    vectors.nearest("dog")
-    assert seen == [1, len(WHOLE_WORDS), 1]
-
-
 @pytest.mark.parametrize("layer", [0, 2])
 def test_a_word_of_pieces_is_their_mean_and_they_are_no_answer(loaded, layer):
     table = read_table(loaded)

@@ -16,14 +16,6 @@ from bertkit.nn.packing import PackedBatch
 BATCH = PackedBatch.from_single([[2, 5, 6, 3], [2, 3], [2, 7, 8, 9, 5, 3]])
 
 
-@pytest.mark.parametrize(
-    ("layers", "expected"),
-    [((-1,), (2,)), ((0,), (0,)), ((1, -1, -2), (1, 2, 1)), ((2, 0), (2, 0))],
-)
-def test_layers_are_counted_from_either_end(layers, expected):
-    assert resolve_layers(layers, 2) == expected
-
-
 @pytest.mark.parametrize("layers", [(3,), (-3,), (0, 7), ()])
 def test_a_layer_that_is_not_there_is_refused(layers):
     with pytest.raises(SettingsError, match="layer"):
@@ -65,13 +57,19 @@ def test_left_to_right_is_for_torch():
         OnnxEngine(model)
 
 
-def test_half_precision_is_for_torch():
-    model = build_model()
+def test_half_precision_is_for_torch_and_near():
+    model = build_model().eval()
     engine = choose_engine("auto", model, precision="bf16")
     assert (engine.name, engine.precision) == ("torch", "bf16")
     assert model.encoder.embeddings.word.weight.dtype == torch.float32  # heads may read it
     with pytest.raises(SettingsError, match="models on a CPU in fp32"):
         choose_engine("onnx", build_model(), precision="bf16")
+    with torch.no_grad():
+        expected = model.encoder(BATCH)
+    found = engine(BATCH)[0]
+    assert found.dtype == torch.float32
+    assert_close(found, expected, within=0.2)
+    assert not torch.equal(found, expected)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
@@ -80,16 +78,6 @@ def test_weights_of_other_types_are_for_torch(dtype):
     assert choose_engine("auto", model).name == "torch"
     with pytest.raises(SettingsError, match="models on a CPU in fp32"):
         choose_engine("onnx", model)
-
-
-def test_half_precision_is_near():
-    model = build_model().eval()
-    with torch.no_grad():
-        expected = model.encoder(BATCH)
-    found = choose_engine("torch", model, precision="bf16")(BATCH)[0]
-    assert found.dtype == torch.float32
-    assert_close(found, expected, within=0.2)
-    assert not torch.equal(found, expected)
 
 
 def test_integers_are_for_onnx():
@@ -117,10 +105,3 @@ def test_auto_takes_what_the_processor_is_known_for(monkeypatch, taken):
     assert engine.name == ("onnx" if taken == "fp32" else "torch")
     assert model.encoder.embeddings.word.weight.dtype == torch.float32
     assert choose_engine("onnx", model).precision == "fp32"
-
-
-def test_weights_that_were_cast_stay_as_they_are():
-    model = build_model().bfloat16()
-    engine = choose_engine("auto", model)
-    assert engine.precision == "fp32"
-    assert model.encoder.embeddings.word.weight.dtype == torch.bfloat16

@@ -4,7 +4,6 @@ import random
 import re
 import sys
 
-import numpy as np
 import pytest
 import torch
 from tests.closeness import assert_close
@@ -14,7 +13,7 @@ from bertkit.base.errors import MissingExtraError
 from bertkit.base.extras import describe_install
 from bertkit.inference.engines import onnx_engine as module
 from bertkit.inference.engines.engine import TorchEngine
-from bertkit.inference.engines.onnx_engine import OnnxEngine, cut_parts, lay_out
+from bertkit.inference.engines.onnx_engine import OnnxEngine, cut_parts
 from bertkit.inference.onnx.graph import OnnxGraph
 from bertkit.inference.onnx.packed import OPSET, PackedWriter
 from bertkit.models.bert.encoder import BertModel
@@ -74,10 +73,6 @@ def test_it_agrees_with_torch_on_500_shapes(activation, hidden_size, num_heads, 
         assert_close(found, expected)
 
 
-def test_500_shapes_are_500():
-    assert len(MODELS) * SHAPES_PER_MODEL == 500
-
-
 @pytest.fixture(scope="module")
 def model():
     return build("gelu", 16, 2, 24)
@@ -126,23 +121,6 @@ def test_layers_above_the_highest_are_left_out(model):
     assert not any("layers.1" in name for name in write(model, (1, 0)).weights)
 
 
-@pytest.mark.parametrize(
-    ("lengths", "parts"),
-    [
-        ([7], [(0, 1)]),
-        ([9, 8, 7, 6], [(0, 1), (1, 3), (3, 4)]),
-        ([500, 2, 2], [(0, 1), (1, 3)]),
-        ([200, 200], [(0, 1), (1, 2)]),
-        ([100] * 6, [(0, 2), (2, 4), (4, 6)]),
-        ([100, 99, 10, 10, 200], [(0, 1), (1, 2), (2, 4), (4, 5)]),
-        ([50, 50, 40, 40, 40, 120], [(0, 2), (2, 5), (5, 6)]),
-        ([50, 40, 120], [(0, 2), (2, 3)]),
-    ],
-)
-def test_parts_are_of_one_length_where_that_is_worth_it(lengths, parts):
-    assert list(cut_parts(lengths, 2)) == parts
-
-
 def test_parts_cover_a_batch_once():
     chance = random.Random(0)
     for _ in range(200):
@@ -151,15 +129,6 @@ def test_parts_cover_a_batch_once():
         assert [index for part in parts for index in range(*part)] == list(range(len(lengths)))
         for start, end in parts:
             assert end - start == 1 or sum(lengths[start:end]) <= module.MAX_PART_TOKENS
-
-
-def test_rows_and_places_are_each_others_way_back():
-    laid_out = lay_out([3, 1, 2])
-    assert laid_out["rows"].tolist() == [[0, 1, 2], [3, 0, 0], [4, 5, 0]]
-    assert laid_out["places"].tolist() == [0, 1, 2, 3, 6, 7]
-    assert laid_out["lengths"].tolist() == [3, 1, 2]
-    assert not laid_out["is_uniform"]
-    np.testing.assert_array_equal(lay_out([2, 2])["is_uniform"], True)
 
 
 @pytest.mark.parametrize("package", ["onnx", "onnxruntime"])

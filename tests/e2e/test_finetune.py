@@ -93,20 +93,6 @@ def test_broken_rows_are_counted_and_named(workshop, tmp_path, capsys):
     assert (saved["train"]["num_broken"], saved["train"]["num_empty"]) == (2, 1)
 
 
-def test_a_head_is_trained_on_a_frozen_encoder(workshop, tmp_path, capsys):
-    output = tmp_path / "out"
-    command = words(workshop, output, "--features", "linear")
-    for name in ("--learning-rate", "--epochs", "--dropout"):
-        at = command.index(name)
-        del command[at : at + 2]
-    assert main(command) == 0
-    assert "computing hidden states once" in capsys.readouterr().err
-    record = json.loads((output / "run" / "settings.json").read_text())
-    assert record["settings"]["learning_rate"] is None
-    assert main(["classify", str(output), "the cat", "--json"]) == 0
-    assert "label" in json.loads(capsys.readouterr().out)
-
-
 def test_several_seeds(workshop, tmp_path, capsys):
     output = tmp_path / "out"
     command = words(workshop, output, "--seeds", "2")

@@ -2,12 +2,9 @@
 
 import json
 import random
-import sys
-from subprocess import run
 
 import pytest
 from tests.closeness import close
-from tests.unit.inference.small_task import save_classifier
 from tests.unit.recipes.finetune.small import FILLERS, save_model
 
 from bertkit.cli.main import main
@@ -117,18 +114,3 @@ def test_a_task_from_its_file_to_its_answers(workshop, tmp_path, capsys, task):
     assert judged["metrics"] == close(learned, within=1e-4)
     lines = (found / "answers.jsonl").read_text("utf-8").splitlines()
     assert [[*json.loads(line)] for line in lines] == [["place", *answer] for answer in answers]
-
-
-def test_answers_go_through_a_pipe(tmp_path):
-    """Only standard output has answers, in order, and a reader may stop."""
-    model = save_classifier(tmp_path / "model")
-    texts = "".join(f"{text}\n" for text, _ in make_texts())
-    done = run(
-        [sys.executable, "-m", "bertkit", "classify", str(model), "--device", "cpu"],
-        input=texts,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert [line.split("\t")[2] for line in done.stdout.splitlines()] == texts.splitlines()
-    assert done.stderr.splitlines()[1].startswith(f"{NUM_ROWS} answered")

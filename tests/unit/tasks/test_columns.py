@@ -15,7 +15,6 @@ from bertkit.tasks.columns import (
     sort_labels,
     take_label,
     take_labels,
-    take_text,
 )
 from bertkit.tasks.regress.task import take_number
 
@@ -147,12 +146,6 @@ def test_what_is_no_list_of_labels(value):
 def test_a_list_that_cannot_be_read_never_becomes_labels_with_brackets(cell):
     with pytest.raises(BrokenRowError, match="a list of labels, or labels with ';' between"):
         take_labels(record_of(y=cell), "y", ";")
-
-
-def test_a_text_must_be_one():
-    assert take_text(record_of(x=""), "x") == ""
-    with pytest.raises(BrokenRowError, match="has int in x where a text should be"):
-        take_text(record_of(x=1), "x")
 
 
 def test_a_missing_column_is_told_with_those_that_there_are():

@@ -3,24 +3,17 @@
 from bertkit.reports.mistakes import Mistakes
 from bertkit.reports.report import Table
 from bertkit.tasks.evaluation import Evaluation, Mistake
-from bertkit.tasks.sections import MAX_METRICS, build_sections, list_mistakes
+from bertkit.tasks.sections import MAX_METRICS, build_sections
 
 
-def test_places_are_told_without_the_folders():
-    mistake = Mistake("/home/me/secret/dev.csv, line 3", "a text", "a", "b", 0.5)
-    found = list_mistakes(Evaluation({}, mistakes=(mistake,)))
-    assert isinstance(found, Mistakes)
-    assert [each.place for each in found.mistakes] == ["dev.csv, line 3"]
-    assert found.mistakes[0].confidence is None
-
-
-def test_mistakes_and_metrics_are_told_as_people_write_them():
-    mistake = Mistake("dev.csv, line 3", "a text", "a", "b", 0.5, confidence=0.9)
+def test_mistakes_and_metrics_are_told_as_people_write_them_without_the_folders():
+    mistake = Mistake("/home/me/secret/dev.csv, line 3", "a text", "a", "b", 0.5, confidence=0.9)
     metrics = {"macro_f1": 0.5, "f1 my_label": 0.5}
     table, mistakes = build_sections(Evaluation(metrics, mistakes=(mistake,)))
     assert isinstance(table, Table)
     assert isinstance(mistakes, Mistakes)
     assert [row[0] for row in table.rows] == ["Macro F1", "F1 my_label"]
+    assert mistakes.mistakes[0].place == "dev.csv, line 3"
     assert mistakes.mistakes[0].confidence == 0.9
 
 

@@ -3,13 +3,11 @@
 from dataclasses import replace
 
 import pytest
-import torch
 from pydantic import ValidationError
 from tests.unit.tasks.small import TOKENIZER, record_of, table_of
 
 from bertkit.base.errors import InputError
 from bertkit.data.tables.records import RowReport, open_records, read_examples
-from bertkit.tasks.batch import Encoded, TaskBatch
 from bertkit.tasks.settings import TextSettings
 from bertkit.tasks.texts import (
     Texts,
@@ -17,7 +15,6 @@ from bertkit.tasks.texts import (
     encode_texts,
     find_text_columns,
     learn_pairs,
-    pool_windows,
     read_texts,
 )
 
@@ -187,21 +184,6 @@ def test_of_a_pair_the_longer_text_is_read_in_windows():
     assert is_cut
     assert shown[0] == "[CLS] the a cat [SEP] the a [SEP]"
     assert shown[-1].endswith("the a cat [SEP] the a [SEP]")
-
-
-def test_windows_of_an_example_are_one_row():
-    settings = TextSettings(max_length=8, long_texts="windows")
-    texts = [Texts("the cat"), Texts(LONG), Texts("fox")]
-    encoded = [
-        Encoded(reading.sequences, labels=torch.zeros(1).numpy())
-        for reading in encode_texts(texts, settings, TOKENIZER)
-    ]
-    batch = TaskBatch.collate(encoded, range(3))
-    logits = torch.arange(10.0, dtype=torch.bfloat16).view(5, 2)
-    assert pool_windows(logits, batch).tolist() == [[0, 1], [4, 5], [8, 9]]
-    assert pool_windows(logits, batch).dtype == torch.float32
-    single = TaskBatch.collate([encoded[0], encoded[2]], range(2))
-    assert pool_windows(logits[:2].double(), single).dtype == torch.float64
 
 
 def test_windows_need_room():

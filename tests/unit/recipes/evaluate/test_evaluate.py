@@ -8,15 +8,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from tests.unit.inference.small_task import LABELS, save_answerer, save_classifier, save_tagger
+from tests.unit.inference.small_task import LABELS, save_answerer, save_classifier
 
 from bertkit.base import storage
 from bertkit.base.files import with_nulls
 from bertkit.base.output import list_names
 from bertkit.cli.main import main
-from bertkit.inference.predictor import Answerer, Classifier, Tagger
+from bertkit.inference.predictor import Answerer, Classifier
 from bertkit.recipes.evaluate.run import describe_calibration, describe_confusion, measure_chance
-from bertkit.recipes.evaluate.text import align, render, render_confusion, render_mistakes
+from bertkit.recipes.evaluate.text import align, render, render_mistakes
 from bertkit.tasks.evaluation import Evaluation, Mistake
 
 TEXTS = ("the cat", "a dog saw the hat", "", "the hat lost a cat", "hat dog")
@@ -185,16 +185,6 @@ def test_data_that_is_not_there_is_refused(run, model, tmp_path, monkeypatch):
     assert "write it to a file first" in run("evaluate", model, "-", exit_code=2).err
 
 
-def test_tags_are_evaluated(run, models, tmp_path):
-    model, path = save_tagger(models / "tags"), tmp_path / "test.conll"
-    tags = Tagger.load(model)(("the", "cat", "saw")).tags
-    lines = [f"{word} {tag}" for word, tag in zip(("the", "cat", "saw"), tags, strict=True)]
-    path.write_text("\n".join(lines) + "\n")
-    shown = json.loads(run("evaluate", model, path, "--json").out)
-    assert shown["metrics"]["f1"] == 1.0
-    assert shown["mistakes"] == []
-
-
 def test_answers_are_evaluated_and_written_for_official_scorers(run, models, tmp_path):
     model, path = save_answerer(models / "answers"), tmp_path / "test.json"
     answer = Answerer.load(model)(("a cat", CONTEXT))
@@ -211,15 +201,6 @@ def test_answers_are_evaluated_and_written_for_official_scorers(run, models, tmp
     predictions = json.loads((tmp_path / "found" / "predictions.json").read_text("utf-8"))
     assert predictions == {"x7": answer.text}
     assert (tmp_path / "found" / "nbest_predictions.json").exists()
-
-
-def test_many_labels_are_told_by_their_mistakes():
-    counts = {(2, 5): 3, (0, 0): 7}
-    evaluation = Evaluation({}, labels=tuple("abcdefghi"), confusion=counts)
-    title, *lines = render_confusion(evaluation)
-    assert title == "most frequent confusions"
-    assert lines == ["  3 of c for f (100.0 %)"]
-    assert list(render_confusion(Evaluation({}))) == []
 
 
 def test_of_very_many_labels_only_what_came_is_told():

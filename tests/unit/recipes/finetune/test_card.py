@@ -168,18 +168,6 @@ def test_many_labels_have_no_picture_and_a_short_table():
     assert "… and 20 labels more" in text
 
 
-def test_the_page_shows_curves_labels_and_mistakes():
-    log = [
-        {"event": "train", "step": 1, "loss": 0.7},
-        {"event": "eval", "step": 3, "loss": 0.6, "accuracy": 0.75},
-        {"event": "eval", "step": 6, "loss": None, "accuracy": None},
-    ]
-    page = render_report(build_page(make_facts(), TrainingHistory.from_rows(log)))
-    for words in ("Training curves", "Labels", "dev.csv, line 3", "before scaling", "ended early"):
-        assert words in page, words
-    assert "/home/me" not in page
-
-
 def test_the_calibration_of_an_older_version_is_read():
     saved = make_facts().saved.model_dump()
     saved["calibration"] = {"value": 0.1, "num_bins": 15, "low": 0.0, "high": 0.2}
@@ -194,14 +182,3 @@ def test_training_that_improved_on_nothing_is_said():
         "Training for 9 steps didn't improve on the initial linear classifier, which is the model"
     )
     assert f"{line} saved." in summarize(facts)
-
-
-def test_a_task_without_labels_has_neither_baseline_nor_label_table():
-    facts = make_facts()
-    counts = facts.saved.train.model_copy(update={"labels": {}})
-    saved = facts.saved.model_copy(update={"train": counts, "dev": counts})
-    final = replace(facts.final, baseline={}, evaluation=Evaluation({"accuracy": 0.75}))
-    facts = replace(facts, final=final, saved=saved)
-    page = render_report(build_page(facts, TrainingHistory()))
-    assert "most frequent" not in page
-    assert "| label |" not in build_card(facts)

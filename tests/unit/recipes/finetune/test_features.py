@@ -29,11 +29,6 @@ def deep(made, tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def deep_sources(sources, deep):
-    return Sources("classify", str(deep), sources.train, sources.dev)
-
-
 @pytest.fixture(scope="module")
 def whole(made, deep, tmp_path_factory):
     """A linear layer on four layers."""
@@ -77,12 +72,6 @@ def test_a_head_of_ours_learns_and_is_loaded(whole):
     description = describe(whole)
     assert description.architecture == "BertFeatureBased"
     assert not description.problems
-
-
-def test_the_hub_is_not_told_that_transformers_loads_it(whole):
-    card = (whole / "README.md").read_text()
-    assert "library_name: bertkit\n" in card
-    assert "pipeline_tag" not in card
 
 
 def test_a_full_disk_is_told_before_and_while(sources, tmp_path, monkeypatch):

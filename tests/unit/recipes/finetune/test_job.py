@@ -28,7 +28,6 @@ from bertkit.recipes.finetune.evaluation import (
 )
 from bertkit.recipes.finetune.job import (
     choose_epochs,
-    count_epoch_steps,
     decide_steps,
     decode_all,
     freeze_parameters,
@@ -54,19 +53,12 @@ def test_each_layer_learns_slower_than_the_one_above_it():
     assert scale("encoder.embeddings.word.weight") == 0.0625
 
 
-def test_without_decay_all_learn_alike():
-    scale = partial(scale_by_layer, decay=1.0, num_layers=2)
-    assert {scale(name) for name, _ in build_model().named_parameters()} == {1.0}
-
-
 @pytest.mark.parametrize(
     ("what", "frozen"),
     [
         ("none", set()),
         ("embeddings", {"encoder.embeddings"}),
-        ("0", {"encoder.embeddings"}),
         ("1", {"encoder.embeddings", "encoder.layers.0"}),
-        ("2", {"encoder.embeddings", "encoder.layers.0", "encoder.layers.1"}),
         ("encoder", {"encoder.embeddings", "encoder.layers.0", "encoder.layers.1"}),
     ],
 )
@@ -130,10 +122,6 @@ def test_a_longer_default_is_told_and_the_papers_isnt(capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_the_last_step_of_an_epoch_may_be_smaller():
-    assert count_epoch_steps(33, FineTuneSettings(batch_size=16)) == 3
-
-
 @pytest.fixture
 def job(sources):
     return open_job(sources, TASK, QUICK)
@@ -153,13 +141,6 @@ def test_layers_learn_at_the_rates_that_were_asked_for(sources):
     job = open_job(sources, TASK, QUICK.model_copy(update={"layer_decay": 0.5}))
     assert job.learning_rate_scale("encoder.layers.0.attention.output.weight") == 0.25
     assert job.learning_rate_scale("classifier.weight") == 1.0
-
-
-def test_what_is_watched(sources):
-    watched = open_job(sources, TASK, QUICK.model_copy(update={"patience": 2})).watched
-    assert (watched.metric, watched.is_higher_better, watched.patience) == ("accuracy", True, 2)
-    watched = open_job(sources, TASK, QUICK.model_copy(update={"best_by": "loss"})).watched
-    assert (watched.metric, watched.is_higher_better, watched.patience) == ("loss", False, None)
 
 
 def test_logits_in_parts_give_the_same_metrics_and_answers(job, monkeypatch):
@@ -212,16 +193,6 @@ def test_a_frozen_layer_stays_frozen_when_a_run_is_taken_up(sources, tmp_path, m
         load_checkpoint(job, run, 3)
 
 
-def test_checkpoints_say_which_task_they_are_for(job, tmp_path):
-    files = job.save_model(tmp_path)
-    assert {"task.json", "config.json", "vocab.txt"} <= files.keys()
-    assert set(files) == {path.name for path in tmp_path.iterdir()}
-
-
-def test_the_baseline_says_the_most_frequent_label(job):
-    assert measure_baseline(job)["accuracy"] == 0.5
-
-
 def test_the_baseline_of_several_labels_says_those_that_most_texts_have(sources, tmp_path):
     rows = [{"text": "the cat", "label": labels} for labels in (["x", "y"], ["x"], ["x"], [])]
     path = tmp_path / "train.jsonl"
@@ -245,29 +216,10 @@ def test_a_number_has_no_baseline(sources, tmp_path):
 def test_held_out_examples_that_are_the_training_data_are_told(sources, tmp_path, capsys):
     open_job(sources, TASK, QUICK)
     assert "--dev is the training data" not in capsys.readouterr().err
-    open_job(dataclasses.replace(sources, dev=sources.train), TASK, QUICK)
-    assert "--dev is the training data" in capsys.readouterr().err
     copy = tmp_path / "copy.csv"
     copy.write_bytes(Path(sources.train).read_bytes())
     open_job(dataclasses.replace(sources, dev=str(copy)), TASK, QUICK)
     assert "--dev is the training data" in capsys.readouterr().err
-
-
-def test_labels_steer_no_terminal(sources, tmp_path, capsys):
-    rows = ['"the cat","x\ny\x1b[31m"', "a dog,good"]
-    path = write_rows(tmp_path / "train.csv", rows)
-    open_job(dataclasses.replace(sources, train=str(path), dev=str(path)), TASK, QUICK)
-    told = capsys.readouterr().err
-    assert "labels: good 1, x y\N{SYMBOL FOR ESCAPE}[31m 1" in told
-    assert "\x1b" not in told
-
-
-def test_a_judgment_has_the_finished_task(job):
-    final = evaluate_model(job)
-    assert len(final.predictions) == 16
-    assert final.task.labels == ("bad", "good")
-    has_temperature = "temperature" in final.task.numbers
-    assert has_temperature == (final.before is not None)
 
 
 def test_without_a_temperature_there_is_nothing_before_it(job, monkeypatch):

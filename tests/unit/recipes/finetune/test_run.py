@@ -2,7 +2,6 @@ import dataclasses
 import json
 import shutil
 import signal
-from pathlib import Path
 
 import pytest
 from tests.unit.recipes.finetune.small import QUICK, TASK, make_rows, save_model, write_rows
@@ -17,9 +16,7 @@ from bertkit.base.errors import (
     ResumeError,
     SettingsError,
     StoppedError,
-    StorageError,
 )
-from bertkit.checkpoints import huggingface
 from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.inference.predictor import Classifier
 from bertkit.recipes.finetune import result as result_module
@@ -69,41 +66,6 @@ def test_where_the_metric_is_not_defined_the_loss_selects_the_step_and_a_line_sa
         "pearson isn't defined on 3 held-out examples, so the held-out loss selected the best step;"
         " give more, and different ones, with --dev"
     ) in found.saved.warnings
-
-
-def test_the_folder_has_all_that_is_known_and_no_checkpoint(whole):
-    assert set(read_files(whole)) >= {
-        "README.md",
-        "config.json",
-        "metrics.json",
-        "model.safetensors",
-        "report.html",
-        "task.json",
-        "tokenizer.json",
-        "vocab.txt",
-    }
-    assert {path.name for path in (whole / "run").iterdir()} >= {"log.jsonl", "settings.json"}
-    assert not list_checkpoints(whole / "run")
-    page = (whole / "report.html").read_text()
-    assert "Training curves" in page
-    assert "good" in page
-
-
-@pytest.mark.parametrize(("step", "number"), [(7, signal.SIGTERM), (1, signal.SIGINT)])
-def test_a_stopped_run_goes_on_to_the_same_bits(
-    whole, sources, tmp_path, monkeypatch, capsys, step, number
-):
-    output = tmp_path / "model"
-    with monkeypatch.context() as patch:
-        stop_at(step, patch, number)
-        with pytest.raises(StoppedError, match="the same command resumes from there"):
-            finetune(sources, output, TASK, QUICK)
-    assert len(list_checkpoints(output / "run")) >= 1
-    assert not (output / "metrics.json").exists()
-    finetune(sources, output, TASK, QUICK)
-    assert f"resuming after step {step + 1}" in capsys.readouterr().err
-    assert read_files(output) == read_files(whole)
-    assert read_rows(output) == read_rows(whole)
 
 
 def test_a_stopped_run_goes_on_in_the_precision_that_it_was_begun_in(
@@ -165,16 +127,6 @@ def test_what_is_killed_before_its_folder_is_whole_is_finished_by_the_same_call(
     assert read_files(output) == read_files(whole)
 
 
-def test_a_finished_model_is_reported_without_training(whole, sources, monkeypatch, capsys):
-    monkeypatch.setattr(recipe.FineTuning, "open", None)
-    before = read_files(whole)
-    found = finetune(sources, whole, TASK, QUICK)
-    assert "is already finished" in capsys.readouterr().err
-    assert found.saved.metrics["accuracy"] == 1.0
-    assert found.saved.num_steps == 20
-    assert read_files(whole) == before
-
-
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json", "vocab.txt", "task.json"])
 def test_a_finished_model_whose_files_are_cut_is_not_reported(whole, sources, name, tmp_path):
     output = tmp_path / "model"
@@ -230,19 +182,22 @@ def test_other_settings_model_or_data_are_refused(whole, sources, made, tmp_path
             finetune(dataclasses.replace(sources, model=str(tmp_path / name)), whole, TASK, QUICK)
 
 
-def test_a_parent_that_was_moved_is_known_by_its_files(
+def test_a_stopped_run_goes_on_to_the_same_bits_wherever_its_parent_was_moved(
     whole, sources, made, tmp_path, monkeypatch, capsys
 ):
     shutil.copytree(made / "model", tmp_path / "copy")
     moved = dataclasses.replace(sources, model=str(tmp_path / "copy"))
     assert finetune(moved, whole, TASK, QUICK).saved.num_steps == 20
-    with monkeypatch.context() as patch:
-        stop_at(7, patch)
-        with pytest.raises(StoppedError, match="resumes from there"):
-            finetune(sources, tmp_path / "model", TASK, QUICK)
+    for step, number in ((1, signal.SIGINT), (7, signal.SIGTERM)):
+        with monkeypatch.context() as patch:
+            stop_at(step, patch, number)
+            with pytest.raises(StoppedError, match="the same command resumes from there"):
+                finetune(sources, tmp_path / "model", TASK, QUICK)
+        assert not (tmp_path / "model" / "metrics.json").exists()
     finetune(moved, tmp_path / "model", TASK, QUICK)
     assert "resuming after step 8" in capsys.readouterr().err
     assert read_files(tmp_path / "model") == read_files(whole)
+    assert read_rows(tmp_path / "model") == read_rows(whole)
 
 
 def test_a_parent_that_changed_is_refused_before_the_first_checkpoint(
@@ -421,29 +376,3 @@ def test_a_regression_that_diverges_ends_as_such(made, tmp_path):
     settings = QUICK.model_copy(update={"learning_rate": 1e18, "eval_every": 1, "warmup": 0.0})
     with pytest.raises(NonFiniteError):
         finetune(sources, tmp_path / "out", RegressSettings(max_length=12), settings)
-
-
-def test_a_full_disk_is_told_and_the_same_call_finishes(whole, sources, tmp_path, monkeypatch):
-    output = tmp_path / "model"
-
-    def refuse(*_: object) -> None:
-        raise StorageError("no space left")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(result_module, "save_task", refuse)
-        with pytest.raises(StorageError, match="no space"):
-            finetune(sources, output, TASK, QUICK)
-    finetune(sources, output, TASK, QUICK)
-    assert read_files(output) == read_files(whole)
-
-
-def test_a_fine_tuning_parses_the_config_of_its_model_once(sources, tmp_path, monkeypatch):
-    read: list[Path] = []
-    usual = huggingface.read_json
-    monkeypatch.setattr(
-        huggingface, "read_json", lambda path, **limits: read.append(path) or usual(path, **limits)
-    )
-    finetune(sources, tmp_path / "output", TASK, QUICK.model_copy(update={"epochs": 1}))
-    assert [path for path in read if path.parent == Path(sources.model)] == [
-        Path(sources.model) / "config.json"
-    ]

@@ -83,17 +83,6 @@ def test_card_and_report_compare_the_runs(whole):
     assert "Training curves" in page
 
 
-def test_finished_runs_are_reported_without_training(whole, sources, monkeypatch, capsys):
-    output, result = whole
-    before = read_files(output)
-    monkeypatch.setattr(recipe, "prepare_data", None)
-    found = finetune_seeds(sources, output, TASK, SETTINGS, 2)
-    assert "is already finished" in capsys.readouterr().err
-    assert found.comparison == result.comparison
-    assert found.saved.metrics == result.saved.metrics
-    assert read_files(output) == before
-
-
 def copy_without(whole: Path, output: Path, *names: str) -> Path:
     """The same runs at an earlier time."""
     shutil.copytree(whole, output)
@@ -236,13 +225,6 @@ def test_other_runs_are_replaced_only_with_overwrite(whole, sources, tmp_path):
     assert sorted(path.name for path in (output / "seeds").iterdir()) == sorted(
         path.name for path in (alone.output / "seeds").iterdir()
     )
-
-
-def test_a_parent_that_was_moved_is_known_by_its_files(whole, sources, made, tmp_path):
-    output, result = whole
-    shutil.copytree(made / "model", tmp_path / "copy")
-    moved = dataclasses.replace(sources, model=str(tmp_path / "copy"))
-    assert finetune_seeds(moved, output, TASK, SETTINGS, 2).comparison == result.comparison
 
 
 def test_a_wrong_call_leaves_nothing_behind(sources, tmp_path):

@@ -132,10 +132,3 @@ def test_an_answer_without_a_token_points_at_cls():
     gold = GoldAnswer("\u200b", 3, False)
     (encoded,) = task.encode([AnswerExample("who ?", "the\u200b cat", (gold,))], TOKENIZER)
     assert encoded.labels.tolist() == [[0, 0]]
-
-
-def test_questions_without_an_answer_are_counted():
-    assert (
-        AnswerQuestions(SETTINGS).list_warnings(list_examples())[0]
-        == "8 of 32 questions without an answer"
-    )

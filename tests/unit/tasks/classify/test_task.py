@@ -125,14 +125,6 @@ def test_numpy_and_plain_numbers_give_the_same_probabilities():
         assert many.tolist() == close(plain)
 
 
-def test_equal_scores_give_the_first_label_whatever_is_kept():
-    task = Classify(ONE, tuple(map(str, range(3000))))
-    scores = np.zeros((1, 3000), dtype=np.float32)
-    assert (
-        task.for_evaluation(1).decode(ClassifyExample(Texts("a")), Encoded(()), scores).label == "0"
-    )
-
-
 def test_several_of_very_many_labels_are_evaluated_on_as_many_texts_as_fit():
     labels = tuple(map(str, range(50_000)))
     Classify(ONE, labels).for_evaluation(10_000_000)
@@ -180,13 +172,6 @@ def test_windows_of_a_text_have_one_loss_and_one_answer():
     assert_close(scores.losses["task"], expected)
     found = task.decode(examples[0], encoded[0], logits[:-1].numpy())
     assert found.probabilities["y"] == close(float(means.softmax(dim=1)[0, 1]), "float32")
-
-
-def test_the_positive_label():
-    assert Classify(ONE, ("bad", "good")).positive == "good"
-    assert Classify(ONE, ("a", "b", "c")).positive is None
-    named = ClassifySettings(positive_label="a", metric="f1")
-    assert Classify(named, ("a", "b", "c")).positive == "a"
 
 
 def test_it_is_told_whose_f1_it_is_where_that_is_not_clear():

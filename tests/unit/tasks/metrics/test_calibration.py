@@ -96,15 +96,6 @@ def test_wrong_confidences_are_refused():
         find_reliability([0.5], [True, False])
 
 
-def test_a_few_steps_suffice(monkeypatch):
-    generator = np.random.default_rng(2)
-    labels = generator.integers(3, size=200)
-    logits = generator.normal(size=(200, 3)) + 2 * np.eye(3)[labels]
-    fitted = fit_temperature(logits, labels)
-    monkeypatch.setattr(calibration, "MAX_STEPS", 4)
-    assert fit_temperature(logits, labels) == close(fitted, within=1e-3)
-
-
 def draw_answers(number, seed, excess):
     """Confidences of a model that is too sure by `excess`, and which of its answers are right."""
     generator = np.random.default_rng(seed)

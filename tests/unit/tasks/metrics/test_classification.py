@@ -10,10 +10,8 @@ from bertkit.tasks.metrics.classification import (
     accuracy,
     binary_f1,
     check_lengths,
-    confuse_labels,
     count_label_sets,
     count_labels,
-    divide,
     macro_f1,
     matthews,
     read_labels,
@@ -24,12 +22,6 @@ from bertkit.tasks.metrics.classification import (
 
 LABELS = [0, 0, 0, 1, 1, 3]
 PREDICTIONS = [0, 0, 1, 1, 0, 1]
-
-
-def test_cells_are_named_by_the_true_label_and_the_predicted_one():
-    cells = confuse_labels(LABELS, PREDICTIONS, 4)
-    assert cells == {(0, 0): 2, (0, 1): 1, (1, 0): 1, (1, 1): 1, (3, 1): 1}
-    assert confuse_labels([49_999, 7], [7, 7], 50_000) == {(7, 7): 1, (49_999, 7): 1}
 
 
 def test_one_label_can_be_the_positive_one():
@@ -100,16 +92,6 @@ def test_numbers_are_finite(values, message):
 def test_weights_are_of_the_examples(weights):
     with pytest.raises(InputError, match="don't fit 2 examples"):
         read_weights(weights, 2)
-
-
-def test_weights_say_how_often_an_example_counts():
-    assert weighted_mean([True, False]) == 0.5
-    assert weighted_mean([1.0, 4.0], np.array([[2.0, 1.0], [0.0, 3.0]])).tolist() == [2.0, 4.0]
-
-
-def test_nothing_of_nothing_is_zero():
-    quotients = divide(np.array([1, 0, 2]), np.array([2, 0, 0]))
-    assert quotients.tolist() == [0.5, 0.0, 0.0]
 
 
 LABEL_SETS = np.array([[True, False, False], [True, True, False], [False, False, False]])

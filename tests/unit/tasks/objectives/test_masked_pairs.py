@@ -98,12 +98,6 @@ def test_nearly_all_of_the_text_is_seen_in_an_epoch():
     assert seen.mean() > 0.9
 
 
-def test_the_plan_is_a_pure_function_of_the_generator():
-    corpus = make_corpus(50, (5, 30))
-    assert np.array_equal(plan(corpus, seed=3), plan(corpus, seed=3))
-    assert not np.array_equal(plan(corpus, seed=3)[:20], plan(corpus, seed=4)[:20])
-
-
 def test_one_document_gives_true_pairs_only():
     examples = plan(make_corpus(1, (50, 50)))
     assert len(examples) > 3

@@ -110,17 +110,6 @@ def test_random_words_are_even_or_as_frequent_as_the_text():
     assert within((now == 7).mean(), 0.75, len(now))
 
 
-def test_a_sequence_is_masked_the_same_whatever_is_beside_it():
-    ids, lengths = make_batch(8)
-    masker = build()
-    together = run(masker, ids, lengths)
-    start = lengths[:3].sum()
-    alone = masker.mask(
-        ids[start : start + lengths[3]], lengths[3:4], [np.random.default_rng((0, 3))]
-    )
-    assert np.array_equal(alone.input_ids, together.input_ids[start : start + lengths[3]])
-
-
 def test_whole_words_are_masked_whole():
     ids, lengths = make_batch(400)
     masked = run(

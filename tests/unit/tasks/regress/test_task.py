@@ -165,11 +165,3 @@ def test_what_cannot_be_learned_or_loaded_is_refused(tmp_path):
     assert isinstance(load_task(tmp_path, config, "BertForSequenceClassification"), Regress)
     with pytest.raises(CheckpointError, match="1 label, the number, not 2"):
         Regress.from_config(SETTINGS, BertConfig(), {})
-
-
-def test_what_is_read():
-    task = Regress(SETTINGS)
-    example = task.make_example(("ab", "c"), "here")
-    assert task.encode([example], TOKENIZER)[0].labels is None
-    numbers = [RegressExample(Texts("a"), 1.0), RegressExample(Texts("a"), 2.0)]
-    assert len(task.list_warnings(numbers)) == 1

@@ -124,39 +124,12 @@ def tag(tags, *, labels=LABELS, scheme="BIO", sentence=None) -> Tagging:
     return decode(words, logits, labels, scheme)
 
 
-def test_words_of_a_text_have_tags_places_and_probabilities():
-    found = tag(["B-PER", "I-PER", "O", "B-LOC"], sentence=Sentence(WORDS, SPANS, TEXT))
-    assert found.tags == ["B-PER", "I-PER", "O", "B-LOC"]
-    first = found.words[0]
-    assert (first.text, first.tag, first.start, first.stop) == ("Ada", "B-PER", 0, 3)
-    assert [word.probability for word in found.words] == close([0.5] * 4, "float32")
-    ada, rome = found.entities
-    assert ada[:4] == ("PER", "Ada Lovelace", 0, 2)
-    assert (ada.start, ada.stop, ada.probability) == (0, 12, close(0.5, "float32"))
-    assert rome[:4] == ("LOC", "Rome", 3, 4)
-    assert (rome.start, rome.stop) == (14, 18)
-
-
-def test_given_words_have_no_places():
-    found = tag(["B-PER", "I-PER", "O"])
-    assert found.words[1][:2] == ("Lovelace", "I-PER")
-    assert found.words[1][3:] == (None, None)
-    assert found.entities[0][:4] == ("PER", "Ada Lovelace", 0, 2)
-    assert found.entities[0][5:] == (None, None)
-
-
 def test_an_entity_is_as_likely_as_its_words_on_average():
     labels = ("O", "B-X", "I-X")
     logits = np.log(np.array([[0.1, 0.8, 0.1], [0.2, 0.2, 0.6]], dtype=np.float32))
     words = Words(Sentence(("a", "b")), np.array([0, 1]))
     (entity,) = decode(words, logits, labels, "BIO").entities
     assert entity.probability == close(0.7, "float32")
-
-
-def test_plain_tags_stay_and_make_no_entities():
-    labels = ("O", "NOUN", "I-X")
-    found = tag(["I-X", "O", "NOUN"], labels=labels, scheme=None)
-    assert (found.tags, found.entities) == (["I-X", "O", "NOUN"], ())
 
 
 @pytest.mark.parametrize("sentence", [Sentence(()), Sentence((), [], " ")])

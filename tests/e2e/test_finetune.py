@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from tests.unit.recipes.finetune.small import make_rows, save_model, write_rows, write_tables
-from tests.unit.recipes.stopping import stop_at
 
 from bertkit.cli.main import main
 from bertkit.tasks.metrics.calibration import CalibrationError
@@ -61,19 +60,6 @@ def test_a_classifier_learns_and_its_folder_is_whole(workshop, trained, capsys):
     assert json.loads(capsys.readouterr().out)["metrics"]["accuracy"] == 1.0
     assert main(words(workshop, trained, "--seed", "1")) == 2
     assert "--seed 0 → 1" in capsys.readouterr().err
-
-
-def test_a_stopped_command_goes_on_to_the_same_bits(
-    workshop, trained, tmp_path, capsys, monkeypatch
-):
-    stopped = tmp_path / "model"
-    with monkeypatch.context() as patch:
-        stop_at(6, patch)
-        assert main(words(workshop, stopped)) == 75
-    assert "stopped after step 7 of 20 with a checkpoint" in capsys.readouterr().err
-    assert main(words(workshop, stopped)) == 0
-    for name in ("model.safetensors", "metrics.json", "report.html", "README.md", "task.json"):
-        assert (stopped / name).read_bytes() == (trained / name).read_bytes(), name
 
 
 def test_broken_rows_are_counted_and_named(workshop, tmp_path, capsys):

@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, chain
+from itertools import accumulate, chain, pairwise
 from typing import Any, NamedTuple, Self, TypeAlias, overload
 
 import numpy as np
@@ -90,16 +90,12 @@ class TaskBatch:
         """Number of tokens; a packed batch has no padding."""
         return self.packed.num_tokens
 
-    @property
+    @cached_property
     def target_counts(self) -> dict[str, int]:
         """Number of targets that the loss is summed over."""
-        return {"task": self._num_targets}
-
-    @cached_property
-    def _num_targets(self) -> int:
         if self.labels.dim() > 1 or self.labels.is_floating_point():
-            return len(self.labels)
-        return int((self.labels != IGNORED_LABEL).sum())
+            return {"task": len(self.labels)}
+        return {"task": int((self.labels != IGNORED_LABEL).sum())}
 
     def describe(self) -> str:
         """Return the examples' row numbers, for messages."""
@@ -170,21 +166,17 @@ class EncodedTable(Sequence[Encoded]):
             return [self[number] for number in range(len(self))[place]]
         number = range(len(self))[place]
         first, last = self._example_stops[number], self._example_stops[number + 1]
+        content = self._labels[self._label_stops[number] : self._label_stops[number + 1]]
         return Encoded(
-            sequences=tuple(self._read_sequence(index) for index in range(first, last)),
-            labels=self._read_labels(number),
+            sequences=tuple(
+                TokenSequence(self._ids[start:stop].tolist(), self._segments[start:stop].tolist())
+                for start, stop in pairwise(self._sequence_stops[first : last + 1])
+            ),
+            labels=np.frombuffer(content, self._label_type).reshape(-1, *self._label_shape),
             is_cut=bool(self._is_cut[number]),
             alignment=self._alignments[number],
             num_flags=self._num_flags,
         )
-
-    def _read_sequence(self, index: int) -> TokenSequence:
-        start, stop = self._sequence_stops[index], self._sequence_stops[index + 1]
-        return TokenSequence(self._ids[start:stop].tolist(), self._segments[start:stop].tolist())
-
-    def _read_labels(self, number: int) -> npt.NDArray[Any]:
-        content = self._labels[self._label_stops[number] : self._label_stops[number + 1]]
-        return np.frombuffer(content, self._label_type).reshape(-1, *self._label_shape)
 
 
 MAX_SCORES = 1 << 23  # logits in memory at a time: 32 MB, a few times that while decoding
@@ -203,12 +195,8 @@ def compute_logits(
     """Compute the logits of each example, `[rows, ...]`, the rows of its sequences in order."""
     sequences = [sequence for one in encoded for sequence in one.sequences]
     by_sequence = _compute_sequences(compute, sequences, scored, tokens_per_batch)
-    stops = list(accumulate(len(one.sequences) for one in encoded))
-    starts = [0, *stops[:-1]]
-    return [
-        _join([by_sequence[index] for index in range(start, stop)])
-        for start, stop in zip(starts, stops, strict=True)
-    ]
+    stops = accumulate((len(one.sequences) for one in encoded), initial=0)
+    return [_join([by_sequence[index] for index in range(*ends)]) for ends in pairwise(stops)]
 
 
 def cut_by_scores(

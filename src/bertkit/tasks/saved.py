@@ -74,7 +74,12 @@ def load_task(folder: Path, config: BertConfig, architecture: str | None) -> Tas
         source = folder
         longest = config.max_position_embeddings
         as_long_as_it_takes = {"max_length": min(longest, read_max_length(folder) or longest)}
-        saved = SavedTask(task=find_task(architecture, config), settings=as_long_as_it_takes)
+        name = BY_ARCHITECTURE[architecture]
+        is_number = config.problem_type == "regression"
+        if config.problem_type is None:  # as transformers recognizes a regression
+            is_number = config.num_labels == 1
+        name = "regress" if name == "classify" and is_number else name
+        saved = SavedTask(task=name, settings=as_long_as_it_takes)
     else:
         raise CheckpointError(
             f"{folder} isn't a fine-tuned model: it has no {TASK_FILE}, and its architecture is"
@@ -96,12 +101,3 @@ def requires_pairs(folder: Path) -> bool:
     """Whether a model folder's `task.json` says that every example is a pair of texts."""
     path = folder / TASK_FILE
     return path.exists() and SavedTask.load(path).settings.get("pairs") is True
-
-
-def find_task(architecture: str, config: BertConfig) -> str:
-    """Find the task of another tool's model, recognizing regression as transformers does."""
-    is_number = config.problem_type == "regression"
-    if config.problem_type is None:
-        is_number = config.num_labels == 1
-    name = BY_ARCHITECTURE[architecture]
-    return "regress" if name == "classify" and is_number else name

@@ -11,7 +11,7 @@ from torch import Tensor
 from bertkit.base.errors import InputError
 from bertkit.data.tables.record import Record
 from bertkit.data.tables.records import RecordTable
-from bertkit.tasks.batch import TaskBatch, TokenSequence
+from bertkit.tasks.batch import Encoded, TaskBatch, TokenSequence
 from bertkit.tasks.columns import find_column, take_text
 from bertkit.tasks.settings import TextSettings
 from bertkit.tasks.task import TaskExample
@@ -147,16 +147,9 @@ HEAD_SHARE = 0.25  # 128 of 510 tokens in the paper
 Ids = list[int]
 
 
-class Reading(NamedTuple):
-    """An encoded text or pair."""
-
-    sequences: tuple[TokenSequence, ...]  # one, or windows
-    is_cut: bool  # whether tokens were left out
-
-
 def encode_texts(
     texts: Sequence[Texts], settings: TextSettings, tokenizer: Tokenizer
-) -> list[Reading]:
+) -> list[Encoded]:
     """Encode as `[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`; long texts are cut or windowed."""
     firsts = tokenizer.piece_ids([each.text for each in texts])
     seconds = iter(tokenizer.piece_ids([each.pair for each in texts if each.pair is not None]))
@@ -165,7 +158,7 @@ def encode_texts(
         parts = [first] if each.pair is None else [first, next(seconds)]
         windows, is_cut = _choose_windows(parts, settings)
         sequences = tuple(_join(window, tokenizer) for window in windows)
-        found.append(Reading(sequences, is_cut))
+        found.append(Encoded(sequences, is_cut=is_cut))
     return found
 
 

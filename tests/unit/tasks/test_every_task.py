@@ -13,7 +13,12 @@ ONE_TEXT = (None, 3, b"a", ("a",), ("a", 1), ["a", "b"], {"text": "a"})
 TAKEN = {
     "classify": {"abc": (3, "abc"), ("ab", "c"): (3, "ab ||| c")},
     "regress": {"abc": (3, "abc"), ("ab", "c"): (3, "ab ||| c")},
-    "tag": {"ab c": (4, ""), ("ab", "c"): (3, "")},
+    "tag": {
+        "ab c": (4, ""),
+        ("ab", "c"): (3, ""),
+        (("text", "ab c"),): (4, ""),
+        (("tokens", ("ab", "c")),): (3, ""),
+    },
     "answer": {("ab", "cde"): (5, "ab"), tuple(QUESTION.items()): (5, "ab")},
     "choose": {("ab", ("c", "d")): (6, "ab"), tuple(CHOICES.items()): (10, "ab e")},
 }

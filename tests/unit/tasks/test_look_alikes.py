@@ -12,7 +12,6 @@ from bertkit.tasks.look_alikes import LETTERS, describe_look_alikes
     [
         ("Good", "good", "case"),
         ("STRASSE", "straße", "case"),
-        ("КОТ", "кот", "case"),
         ("good", "go\u200bod", "characters that show nothing"),
         ("good", "good\ufe0f", "characters that show nothing"),
         ("caf\u00e9", "cafe\u0301", "Unicode form"),
@@ -21,9 +20,7 @@ from bertkit.tasks.look_alikes import LETTERS, describe_look_alikes
         ("can't", "can’t", "dashes or quotes"),
         ("good", "gооd", "letters of another script"),
         ("BETA", "ΒΕΤΑ", "letters of another script"),
-        ("Top", "ТОР", "letters of another script"),
         ("very good", "very  good", "blanks"),
-        ("very good", "very\ngood", "blanks"),
         ("very good", "very\u00a0good", "Unicode form"),
     ],
 )

@@ -119,6 +119,11 @@ class BertConfig(ModelConfig):
         """A classifier's labels by id; none if the config doesn't say."""
         return tuple((self.id2label or {}).values())
 
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """A classifier's labels by id, as transformers names them if the config doesn't say."""
+        return self.labels or ("LABEL_0", "LABEL_1")
+
     @model_validator(mode="before")
     @classmethod
     def _labels_agree(cls, values: Any) -> Any:

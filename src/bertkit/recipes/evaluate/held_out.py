@@ -35,8 +35,8 @@ def evaluate_held_out(
     opened = OpenModel.open(model, revision=revision)
     objective_name = find_objective(opened)
     shards = ShardSet.open(data)
-    kind = OBJECTIVES[objective_name].model_kind
-    loaded = LoadedModel.load(kind, opened, device)
+    objective = OBJECTIVES[objective_name]
+    loaded = LoadedModel.load(objective.model_kind, opened, device)
     tokenizer = loaded.tokenizer
     if shards.load_tokenizer().fingerprint != tokenizer.fingerprint:
         raise InputError(
@@ -50,7 +50,6 @@ def evaluate_held_out(
         eval_sequences=max(1, shards.manifest.held_out.tokens),
     )
     batches = held_out_batches(shards, tokenizer, settings)
-    objective = OBJECTIVES[objective_name]
     place = loaded.model.encoder.embeddings.word.weight.device
     with show_progress("Evaluating", len(batches)) as progress:
         metrics = evaluate_words(

@@ -10,7 +10,7 @@ from bertkit.base.errors import pluralize
 from bertkit.recipes.finetune.examples import SetCounts
 from bertkit.recipes.finetune.job import FineTuningJob, decode_all
 from bertkit.reports.text import format_metric, show
-from bertkit.tasks.batch import Encoded, Logits
+from bertkit.tasks.batch import Logits
 from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.task import Task
 
@@ -53,23 +53,17 @@ def answer_held_out(job: FineTuningJob) -> tuple[Task[Any, Any], list[Any], list
     plain, parts = job.task, job.cut_held_out()
     # On every n-th example, where the logits of all of them don't fit in memory.
     chosen = range(0, len(job.dev), len(parts))
-    examples, encoded = _take(job, chosen)
+    examples, encoded = job.take_held_out(chosen)
     known = job.held_out_logits(chosen)
     task = plain.fit_numbers(examples, encoded, known)
     answers, unscaled = [], []
     for part in parts:
         logits = known if len(parts) == 1 else job.held_out_logits(part)
-        examples, encoded = _take(job, part)
+        examples, encoded = job.take_held_out(part)
         answers += decode_all(task, examples, encoded, logits)
         if not math.isclose(task.temperature, plain.temperature, rel_tol=SAME_TEMPERATURE):
             unscaled += decode_all(plain, examples, encoded, logits)
     return task, answers, unscaled
-
-
-def _take(job: FineTuningJob, part: range) -> tuple[list[Any], list[Encoded]]:
-    """Return some held-out examples and their token ids."""
-    examples, encoded = job.data.dev.examples, job.dev
-    return [examples[number] for number in part], [encoded[number] for number in part]
 
 
 def measure_baseline(job: FineTuningJob) -> Metrics:

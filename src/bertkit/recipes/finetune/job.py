@@ -95,11 +95,6 @@ def decide_steps(
     return num_steps
 
 
-def count_epoch_steps(num_examples: int, settings: FineTuneSettings) -> int:
-    """Return the number of steps in an epoch."""
-    return EpochOrder(num_examples, settings.batch_size, settings.seed).steps_per_epoch
-
-
 TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}  # in evaluations
 EXAMPLES_PER_LOSS = 64
 
@@ -122,11 +117,11 @@ class FineTuningJob(Job[TaskBatch]):
         self.train, self.dev, self.counts = prepared.train, prepared.dev, prepared.counts
         self.model, self.machine, self.has_solved_head = model, machine, has_solved_head
         self.source = {}
-        self.num_epoch_steps = count_epoch_steps(len(self.train), settings)
+        self.order = EpochOrder(len(self.train), settings.batch_size, settings.seed)
+        self.num_epoch_steps = self.order.steps_per_epoch
         interval = settings.eval_every or self.num_epoch_steps
         settings = settings.for_solved_head() if has_solved_head else settings
         self.settings = settings.model_copy(update={"eval_every": interval})
-        self.order = EpochOrder(len(self.train), settings.batch_size, settings.seed)
         self.num_micro_batches = settings.accumulate
         self.progress_metrics = {self.task.metric: self.task.metric}
         self.watched = Watched(
@@ -153,28 +148,34 @@ class FineTuningJob(Job[TaskBatch]):
         """Split held-out examples into parts whose logits fit in memory; see `cut_by_scores`."""
         return cut_by_scores(self.dev, len(self.task.labels), scored=self.task.scored)
 
+    def take_held_out(self, part: range) -> tuple[list[Any], list[Encoded]]:
+        """Return some held-out examples, and their token ids."""
+        examples = self.data.dev.examples
+        return [examples[number] for number in part], [self.dev[number] for number in part]
+
     def held_out_logits(self, part: range) -> list[Logits]:
         """Compute logits of some held-out examples, without dropout."""
         model, device = self.model.eval(), self.machine.device
         return compute_logits(
             lambda batch: model.scores(batch.to(device)),
-            [self.dev[number] for number in part],
+            self.take_held_out(part)[1],
             scored=self.task.scored,
             tokens_per_batch=TOKENS_PER_BATCH[device.type],
         )
 
     def evaluate(self) -> dict[str, float]:
         """Measure held-out loss and metrics, part by part; only the loss if it isn't finite."""
-        task, examples = self.task, self.data.dev.examples
-        total, count, predictions = 0.0, 0, []
+        task, total, count, predictions = self.task, 0.0, 0, []
         for part in self.cut_held_out():
-            encoded, logits = [self.dev[number] for number in part], self.held_out_logits(part)
+            examples, encoded = self.take_held_out(part)
+            logits = self.held_out_logits(part)
             loss, num_targets = sum_loss(task, encoded, logits)
             total, count = total + loss, count + num_targets
             if not math.isfinite(total):
                 return {"loss": total}
-            predictions += decode_all(task, [examples[number] for number in part], encoded, logits)
-        return {"loss": total / max(1, count), **task.measure(examples, predictions)}
+            predictions += decode_all(task, examples, encoded, logits)
+        metrics = task.measure(self.data.dev.examples, predictions)
+        return {"loss": total / max(1, count), **metrics}
 
     def count_operations(self, batch: TaskBatch) -> float:
         """Return the operations of encoder and head."""

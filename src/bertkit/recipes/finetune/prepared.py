@@ -10,7 +10,7 @@ from bertkit.base.progress import announce
 from bertkit.checkpoints.sentence_modules import Pooling
 from bertkit.data.tables.records import RecordTable
 from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
-from bertkit.models.bert.feature_based import BertFeatureBased, FeatureHead
+from bertkit.models.bert.feature_based import FeatureHead
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.models.bert.labels import check_names
 from bertkit.models.open_model import OpenModel
@@ -48,8 +48,11 @@ def open_pretrained(
     pooling: PoolingName = "cls"
     if task.reads_texts:
         pooling = task.settings.pooling or find_pooling(opened)
-    head = describe_head(task, settings, pooling)
-    opened = opened.change(**task.config_changes, **dropout_rates(settings), **head)
+    changes = task.config_changes | dropout_rates(settings)
+    if settings.feature_layers != "last" or pooling != "cls":  # a head that only bertkit has
+        head = FeatureHead(layers=settings.feature_layers, scores=task.scored, pooling=pooling)
+        changes[FEATURE_HEAD] = head.model_dump(exclude_defaults=True) | {"lstm_hidden": None}
+    opened = opened.change(**changes)
     length, limit = task.settings.max_length, opened.config.max_position_embeddings
     if length > limit:
         raise InputError(
@@ -90,21 +93,6 @@ def dropout_rates(settings: FineTuneSettings) -> dict[str, float]:
     return rates
 
 
-def describe_head(
-    task: Task[Any, Any], settings: FineTuneSettings, pooling: PoolingName
-) -> dict[str, Any]:
-    """Return the config key that describes a bertkit-only head; empty for other heads."""
-    if settings.feature_layers == "last" and pooling == "cls":
-        return {}
-    head = FeatureHead(layers=settings.feature_layers, scores=task.scored, pooling=pooling)
-    return {FEATURE_HEAD: head.model_dump(exclude_defaults=True) | {"lstm_hidden": None}}
-
-
-def choose_kind(task: Task[Any, Any], pretrained: OpenModel) -> type[FineTunedBert]:
-    """Return the class of the model."""
-    return BertFeatureBased if FEATURE_HEAD in pretrained.changes else task.model_kind
-
-
 def load_pretrained(parent: OpenModel, kind: type[FineTunedBert]) -> FineTunedBert:
     """Build the model with the parent's encoder; a head of another task is reinitialized."""
     is_replaced = not has_same_head(parent, kind) and not TASK_HEADS.isdisjoint(parent.heads)
@@ -122,12 +110,8 @@ def has_same_head(parent: OpenModel, kind: type[FineTunedBert]) -> bool:
     if parent.architecture != kind.__name__:
         return False
     before = BertConfig.from_dict(parent.checkpoint.config, parent.folder)
-    return _name_labels(before) == _name_labels(parent.config)
-
-
-def _name_labels(config: BertConfig) -> dict[int, str]:
-    """Return the labels; other tools omit default names, such as those of question answering."""
-    return config.id2label or {id_: f"LABEL_{id_}" for id_ in range(config.num_labels)}
+    # Other tools omit default names, such as those of question answering.
+    return before.label_names == parent.config.label_names
 
 
 def check_pairs(parent: OpenModel, has_pairs: bool) -> None:

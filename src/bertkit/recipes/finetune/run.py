@@ -15,6 +15,8 @@ from bertkit.base.output import list_names
 from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.data.tables.records import RecordTable
 from bertkit.data.tables.rows import Table
+from bertkit.models.bert.config import FEATURE_HEAD
+from bertkit.models.bert.feature_based import BertFeatureBased
 from bertkit.models.open_model import OpenModel
 from bertkit.recipes.finetune.card import SavedFineTuning
 from bertkit.recipes.finetune.evaluation import evaluate_model
@@ -25,7 +27,6 @@ from bertkit.recipes.finetune.prepared import (
     SENTENCE_ENCODER,
     Prepared,
     check_pairs,
-    choose_kind,
     identify,
     load_pretrained,
     open_pretrained,
@@ -213,7 +214,8 @@ def build_job(
     sequences = (sequence for one in examples for sequence in one.sequences)
     check_pairs(pretrained, any(sequence.segments[-1] for sequence in sequences))
     torch.manual_seed(settings.seed)
-    model_kind = choose_kind(prepared.task, pretrained)
+    is_own = FEATURE_HEAD in pretrained.changes
+    model_kind = BertFeatureBased if is_own else prepared.task.model_kind
     load = model_kind.from_pretrained if is_resumed else partial(load_pretrained, kind=model_kind)
     model = load(pretrained)
     frozen = settings.freeze if settings.features is None else "encoder"

@@ -62,7 +62,9 @@ class ChooseExample(TaskExample):
     ) -> Callable[[Record], "ChooseExample"]:
         """Build a function that reads context, question, choices and label from a record."""
         context = find_column(table, "context", settings.context_column, USUAL_CONTEXT)
-        question = _find_question(settings, table)
+        question = settings.question_column
+        if question is not None or set(USUAL_QUESTION) & set(table.columns or ()):
+            question = find_column(table, "question", question, USUAL_QUESTION)
         take_choices = _find_choices(settings, table)
         label = None
         if needs_answer:
@@ -112,14 +114,6 @@ class ChooseExample(TaskExample):
             f"{place}: expected a tuple of context and a list of choices, or a mapping that has"
             f" both and perhaps a question; got {value!r:.80}"
         )
-
-
-def _find_question(settings: ChooseSettings, table: RecordTable) -> str | None:
-    """Find the question's column; None if none was named, and none has a usual name."""
-    columns = table.columns or ()
-    if settings.question_column is None and not set(USUAL_QUESTION) & set(columns):
-        return None
-    return find_column(table, "question", settings.question_column, USUAL_QUESTION)
 
 
 def _find_choices(

@@ -91,7 +91,10 @@ class ClassifyScoring(ConfidentScoring[ClassifyExample, Classification]):
         if len(self.names) > MAX_INTERVAL_LABELS:
             return {"accuracy": partial(weighted_mean, self.is_right)}
         count = partial(count_labels, *self.ids, len(self.names))
-        return {name: _of_weights(score, count) for name, score in self.scores.items()}
+        return {
+            name: lambda weights, score=score: score(count(weights))  # type: ignore[misc]
+            for name, score in self.scores.items()
+        }
 
     @property
     def confusion(self) -> tuple[tuple[str, ...], dict[tuple[int, int], int]]:
@@ -232,10 +235,6 @@ class JointScoring(TaskScoring[ClassifyExample, Classification]):
         if found == {()}:
             return ("no text gets a label; find_threshold searches for a better threshold",)
         return (f"every prediction is {show(', '.join(*found))!r}",) if len(found) == 1 else ()
-
-
-def _of_weights(score: CountStatistic, count: Callable[[Numbers], Counts]) -> Statistic:
-    return lambda weights: score(count(weights))
 
 
 def list_names(examples: Sequence[ClassifyExample], labels: Sequence[str]) -> tuple[str, ...]:

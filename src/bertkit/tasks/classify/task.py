@@ -69,15 +69,14 @@ class Classify(Task[ClassifyExample, Classification]):
         cls, settings: ClassifySettings, config: BertConfig, numbers: Mapping[str, float]
     ) -> Self:
         """Build the task with the labels and the problem type of the config."""
-        names = config.id2label or {id_: f"LABEL_{id_}" for id_ in range(config.num_labels)}
+        labels = config.label_names
         if config.problem_type == MULTI_LABEL:  # another tool's model has this only in its config
             settings = settings.model_copy(update={"multi_label": True})
-        if config.problem_type == "regression" or (len(names) < 2 and not settings.multi_label):
+        if config.problem_type == "regression" or (len(labels) < 2 and not settings.multi_label):
             raise CheckpointError(
                 "a classifier needs at least two labels, and the config is that of a regression;"
                 " use `bertkit regress`"
             )
-        labels = tuple(names[id_] for id_ in range(len(names)))
         spelled = tuple(map(spell_label, labels))
         labels = spelled if len(set(spelled)) == len(labels) else labels
         if settings.positive_label not in (None, *labels):
@@ -129,12 +128,7 @@ class Classify(Task[ClassifyExample, Classification]):
         num_flags = len(ids) if self.settings.multi_label else None
         readings = encode_texts([each.texts for each in examples], self.settings, tokenizer)
         return [
-            Encoded(
-                reading.sequences,
-                self._number(example, ids),
-                reading.is_cut,
-                num_flags=num_flags,
-            )
+            replace(reading, labels=self._number(example, ids), num_flags=num_flags)
             for example, reading in zip(examples, readings, strict=True)
         ]
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import ClassVar, Self
 
@@ -222,11 +222,9 @@ class Regress(Task[RegressExample, Regression]):
         """Encode as `[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`; long texts are cut or windowed."""
         readings = encode_texts([each.texts for each in examples], self.settings, tokenizer)
         return [
-            Encoded(
-                reading.sequences,
-                None if example.number is None else np.array([example.number], dtype=np.float32),
-                reading.is_cut,
-            )
+            reading
+            if example.number is None
+            else replace(reading, labels=np.array([example.number], dtype=np.float32))
             for example, reading in zip(examples, readings, strict=True)
         ]
 

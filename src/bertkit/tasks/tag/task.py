@@ -80,11 +80,10 @@ class Tag(Task[TagExample, Tagging]):
         """Build the task with the labels of the config."""
         if config.num_labels < 2:
             raise CheckpointError("a tagger needs at least two labels")
-        names = config.id2label or {id_: f"LABEL_{id_}" for id_ in range(config.num_labels)}
-        labels = tuple(names[id_] for id_ in range(len(names)))
-        return cls(
-            settings, labels if settings.scheme == "plain" else spell_labels(labels), numbers
-        )
+        labels = config.label_names
+        if settings.scheme != "plain":
+            labels = spell_labels(labels)
+        return cls(settings, labels, numbers)
 
     def spell(self, label: str) -> str:
         """Spell a tag as usual if tags mark entities."""

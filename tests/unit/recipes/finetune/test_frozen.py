@@ -14,6 +14,8 @@ from tests.unit.recipes.finetune.small import TASK, make_rows, open_job, save_mo
 from tests.unit.recipes.stopping import interrupt, read_rows
 
 from bertkit.base.errors import NonFiniteError, StoppedError
+from bertkit.checkpoints.sentence_modules import Pooling
+from bertkit.checkpoints.sentence_transformers import SentenceModel, write_sentence_model
 from bertkit.inference.predictor import Classifier
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.recipes.finetune import frozen
@@ -25,36 +27,19 @@ from bertkit.tasks.regress import RegressSettings
 from bertkit.training import lifecycle
 
 LINEAR = FineTuneSettings(features="linear", device="cpu")
-POOLINGS = ("cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens")
 DEFAULT = FineTuneSettings(device="cpu")
 
 
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory):
     """A folder of sentence-transformers that averages tokens."""
-    folder = tmp_path_factory.mktemp("sentences") / "encoder"
-    folder.mkdir()
+    return save_encoder(tmp_path_factory.mktemp("sentences") / "encoder", "mean")
+
+
+def save_encoder(folder: Path, mode: str) -> Path:
     save_model(folder)
-    save_sentence_files(folder, "mean_tokens")
+    write_sentence_model(folder, SentenceModel((Pooling(dimension=32, modes=(mode,)),)))
     return folder
-
-
-def save_sentence_files(folder: Path, mode: str) -> None:
-    kinds = {"Transformer": "", "Pooling": "1_Pooling"}
-    modules = [
-        {
-            "idx": index,
-            "name": str(index),
-            "path": path,
-            "type": f"sentence_transformers.models.{it}",
-        }
-        for index, (it, path) in enumerate(kinds.items())
-    ]
-    (folder / "modules.json").write_text(json.dumps(modules))
-    (folder / "1_Pooling").mkdir()
-    flags = {f"pooling_mode_{name}": name == mode for name in POOLINGS}
-    pooling = {"word_embedding_dimension": 32, **flags}
-    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
 
 
 def read_features(job, folder: Path) -> np.ndarray:
@@ -212,11 +197,8 @@ def test_a_stopped_run_with_a_solved_head_needs_no_initial_model(
     assert weights[0] == weights[1]
 
 
-def test_only_a_classifier_asks_how_tokens_are_pooled(sources, encoder, tmp_path, capsys):
-    odd = tmp_path / "odd"
-    shutil.copytree(encoder, odd)
-    shutil.rmtree(odd / "1_Pooling")
-    save_sentence_files(odd, "mean_sqrt_len_tokens")
+def test_a_pooling_that_no_classifier_has_is_told(sources, tmp_path, capsys):
+    odd = save_encoder(tmp_path / "odd", "mean_sqrt_len_tokens")
     of_odd = Sources("classify", str(odd), sources.train, sources.dev)
     job = open_job(of_odd, TASK, DEFAULT)
     assert isinstance(job.model, BertForSequenceClassification)

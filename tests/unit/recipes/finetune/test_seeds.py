@@ -239,17 +239,12 @@ def test_a_wrong_call_leaves_nothing_behind(sources, tmp_path):
 
 
 def test_a_damaged_record_is_told(whole, sources, tmp_path):
-    output, _ = whole
-    path = output / "seeds.json"
-    before = path.read_bytes()
-    try:
-        path.write_bytes(before.replace(b"accuracy", b"accurasy"))
-        with pytest.raises(DamagedFileError, match="was altered"):
-            finetune_seeds(sources, output, TASK, SETTINGS, 2)
-        write_checksummed_json(path, {"format_version": 2})
-        with pytest.raises(
-            DamagedFileError, match=r"seeds\.json isn.t the result of several seeds: format_version"
-        ):
-            finetune_seeds(sources, output, TASK, SETTINGS, 2)
-    finally:
-        path.write_bytes(before)
+    shutil.copytree(whole[0], tmp_path / "model")
+    path = tmp_path / "model" / "seeds.json"
+    path.write_bytes(path.read_bytes().replace(b"accuracy", b"accurasy"))
+    with pytest.raises(DamagedFileError, match="was altered"):
+        finetune_seeds(sources, path.parent, TASK, SETTINGS, 2)
+    write_checksummed_json(path, {"format_version": 2})
+    words = r"seeds\.json isn.t the result of several seeds: format_version"
+    with pytest.raises(DamagedFileError, match=words):
+        finetune_seeds(sources, path.parent, TASK, SETTINGS, 2)

@@ -62,10 +62,8 @@ def test_nothing_has_no_score():
         ([0, 3], r"labels has 3 at 1, but with 3 labels the numbers go from 0 to 2"),
         ([0, 1, -100], r"labels has -100 at 2"),
         ([0.0, 1.0], "whole numbers, one an example, and not float64"),
-        ([True, False], "not bool"),
         ([[0, 1]], r"shape \(1, 2\)"),
         ([0, [1, 2]], "labels must be an array of numbers"),
-        (["a"], "whole numbers"),
     ],
 )
 def test_labels_are_whole_numbers_in_range(values, message):
@@ -77,10 +75,8 @@ def test_labels_are_whole_numbers_in_range(values, message):
     ("values", "message"),
     [
         ([1.0, np.nan], "scores has nan in example 1"),
-        ([np.inf], "scores has inf in example 0"),
         ([[1.0]], r"1 axes, and not the shape \(1, 1\)"),
         (["many"], "scores must be an array of numbers: could not convert"),
-        ([{}], "scores must be an array of numbers"),
     ],
 )
 def test_numbers_are_finite(values, message):
@@ -109,11 +105,9 @@ def test_weights_add_up_resamples_of_sets():
     [
         ([[True]], [[True], [False]], "labels 1, predictions 2"),
         ([[True]], [[True, False]], "labels know 1 labels, and predictions 2"),
-        ([[1]], [[True]], "labels must be Boolean"),
         ([True], [True], r"of shape \(1,\)"),
         ([[True]], [[0.7]], "predictions must be Boolean, .* not float64"),
         (np.zeros((0, 2), bool), np.zeros((0, 2), bool), "are empty"),
-        (True, True, "must be Boolean"),
     ],
 )
 def test_other_matrices_are_refused(labels, predictions, message):

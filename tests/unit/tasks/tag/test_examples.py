@@ -137,18 +137,6 @@ def test_without_answers_a_text_will_do(tmp_path):
         parse(Record({"text": 3}, "here"))
 
 
-def test_callers_give_texts_or_words():
-    assert TagExample.from_value("Ada ran", "here", TagSettings()) == TagExample(
-        text="Ada ran", place="here"
-    )
-    assert TagExample.from_value(("Ada",), "here", TagSettings()) == TagExample(
-        words=("Ada",), place="here"
-    )
-    assert TagExample.from_value([], "here", TagSettings()).words == ()
-    assert TagExample.from_value({"tokens": ["Ada"]}, "here", TagSettings()).words == ("Ada",)
-    assert TagExample.from_value({"text": "Ada"}, "here", TagSettings()).text == "Ada"
-
-
 def test_odd_sentences_are_counted_and_the_first_is_named():
     examples = [
         TagExample(words=("Ada", "ran"), tags=("B-PER", "O"), place="line 1"),

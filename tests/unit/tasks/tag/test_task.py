@@ -127,10 +127,8 @@ def test_labels_that_training_does_not_have_are_ignored():
 @pytest.mark.parametrize(
     ("tags", "scheme", "expected"),
     [
-        ("NN VB O", "auto", (("O", "NN", "VB"), None, "accuracy")),
         ("B-X I-X O", "plain", (("O", "B-X", "I-X"), None, "accuracy")),
         ("B-X I-X O", "entities", (("O", "B-X", "I-X"), "BIO", "f1")),
-        ("S-X O", "auto", (("O", "S-X"), "BIOES", "f1")),
         ("2 10 1", "auto", (("1", "10", "2"), None, "accuracy")),
     ],
 )

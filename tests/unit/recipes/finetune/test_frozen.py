@@ -38,7 +38,7 @@ def encoder(tmp_path_factory):
 
 def save_encoder(folder: Path, mode: str) -> Path:
     save_model(folder)
-    write_sentence_model(folder, SentenceModel((Pooling(dimension=32, modes=(mode,)),)))
+    write_sentence_model(folder, SentenceModel((Pooling(32, (mode,)),), max_seq_length=24))
     return folder
 
 

@@ -123,10 +123,6 @@ def test_pairs_need_a_model_with_two_segments(made, tmp_path, sources):
         open_job(moved, task, QUICK)
 
 
-def test_the_files_of_the_parent_are_known_by_their_sha256(made):
-    facts = open_pretrained(made / "model", None, TWO, QUICK).identify()
-    assert set(facts["sha256"]) == {"config.json", "model.safetensors"}
-    assert facts["commit"] is None
 
 
 def test_a_left_to_right_parent_keeps_its_direction(made, tmp_path):

@@ -30,17 +30,6 @@ def examples_of(*labels: str | tuple[str, ...]) -> list[ClassifyExample]:
     ]
 
 
-def test_a_record_becomes_an_example():
-    table = table_of("sentence1", "sentence2", "label")
-    record = record_of(sentence1="a", sentence2="b", label=1)
-    parse = ClassifyExample.build_parser(ONE, table, needs_answer=True)
-    assert parse(record) == ClassifyExample(Texts("a", "b"), ("1",), "t.csv, line 2")
-    without = ClassifyExample.build_parser(
-        ONE, table_of("sentence1", "sentence2"), needs_answer=False
-    )
-    assert without(record).labels is None
-    with pytest.raises(InputError, match="no column for the label"):
-        ClassifyExample.build_parser(ONE, table_of("text"), needs_answer=True)
 
 
 def settle(values, settings=ONE, known=()):

@@ -174,13 +174,6 @@ def test_windows_of_a_text_have_one_loss_and_one_answer():
     assert found.probabilities["y"] == close(float(means.softmax(dim=1)[0, 1]), "float32")
 
 
-def test_it_is_told_whose_f1_it_is_where_that_is_not_clear():
-    assert Classify(ONE, ("equivalent", "not_equivalent")).list_warnings([]) == [
-        "f1 is that of 'not_equivalent'; --positive-label names another"
-    ]
-    assert Classify(ONE, ("0", "1")).list_warnings([]) == []
-    assert Classify(ONE, ("a", "b", "c")).list_warnings([]) == []
-    assert Classify(MANY, ("a", "b")).list_warnings([]) == []
 
 
 def test_a_model_of_another_tool_says_how_many_labels_a_text_has(tmp_path):

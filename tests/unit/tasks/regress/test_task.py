@@ -54,17 +54,6 @@ def test_the_number_of_a_class_is_one():
     assert read_answer(record, "y", ("a", "b")).by_position == 1
 
 
-def test_a_record_becomes_an_example():
-    table = table_of("sentence1", "sentence2", "score")
-    parse = RegressExample.build_parser(RegressSettings(), table, needs_answer=True)
-    record = record_of(sentence1="a", sentence2="b", score="3.5")
-    assert parse(record) == RegressExample(Texts("a", "b"), 3.5, "t.csv, line 2")
-    assert (
-        RegressExample.build_parser(RegressSettings(), table, needs_answer=False)(record).number
-        is None
-    )
-    with pytest.raises(InputError, match="no column for the label"):
-        RegressExample.build_parser(RegressSettings(), table_of("text"), needs_answer=True)
 
 
 @pytest.mark.parametrize(

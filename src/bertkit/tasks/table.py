@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from bertkit.base.settings import Settings
+from bertkit.base.wings import load_object
 from bertkit.tasks.answer import AnswerInputs, AnswerSettings
 from bertkit.tasks.choose import ChooseInputs, ChooseSettings
 from bertkit.tasks.classify import ClassifyAnswers, ClassifySettings
@@ -31,8 +31,7 @@ class TaskEntry:
 
     def load(self) -> "type[Task[Any, Any]]":
         """Import and return the task's class."""
-        module, _, name = self.home.partition(":")
-        kind: type[Task[Any, Any]] = getattr(import_module(module), name)
+        kind: type[Task[Any, Any]] = load_object(self.home)
         return kind
 
 

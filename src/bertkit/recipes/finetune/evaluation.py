@@ -10,7 +10,6 @@ from bertkit.base.errors import pluralize
 from bertkit.recipes.finetune.examples import SetCounts
 from bertkit.recipes.finetune.job import FineTuningJob, decode_all
 from bertkit.reports.text import format_metric, show
-from bertkit.tasks.batch import Logits
 from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.task import Task
 
@@ -71,7 +70,11 @@ def measure_baseline(job: FineTuningJob) -> Metrics:
     task = job.task
     if not job.counts["train"].labels:
         return {}
-    odds = _log_odds(task.labels, job.counts["train"])
+    counts = job.counts["train"]
+    number = max(counts.num_examples, *counts.labels.values())
+    found = np.array([counts.labels.get(label, 0) for label in task.labels], dtype=np.float32)
+    # Smoothed log odds: above 0 for labels of more than half the examples.
+    odds = np.log((found + 0.5) / (number - found + 0.5))
     examples, encoded = job.data.dev.examples, job.dev
     if task.scored == "sequence":  # all texts have the same scores and thus the same prediction
         predictions = decode_all(task, examples[:1], encoded[:1], [odds[None]]) * len(examples)
@@ -79,14 +82,6 @@ def measure_baseline(job: FineTuningJob) -> Metrics:
         logits = (np.broadcast_to(odds, (one.num_tokens, len(odds))) for one in encoded)
         predictions = decode_all(task, examples, encoded, logits)
     return task.measure(examples, predictions)
-
-
-def _log_odds(labels: tuple[str, ...], counts: SetCounts) -> Logits:
-    """Return smoothed log odds per label; above 0 for labels of more than half the examples."""
-    number = max(counts.num_examples, *counts.labels.values())
-    found = np.array([counts.labels.get(label, 0) for label in labels], dtype=np.float32)
-    odds: Logits = np.log((found + 0.5) / (number - found + 0.5))
-    return odds
 
 
 def compare_to_baseline(metric: str, evaluation: Evaluation, baseline: Metrics) -> str | None:

@@ -32,7 +32,7 @@ from bertkit.tasks.batch import EncodedTable
 from bertkit.tasks.columns import SHOWN_CHARS, SHOWN_LABELS, name_labels, sort_labels
 from bertkit.tasks.look_alikes import describe_look_alikes
 from bertkit.tasks.table import TASKS
-from bertkit.tasks.task import Task, TaskExample
+from bertkit.tasks.task import Task
 from bertkit.tokenization.tokenizer import Tokenizer
 
 HOLDING_OUT = 3  # the purpose of the random generator; part of its seed
@@ -132,7 +132,11 @@ def hold_out(whole: ExampleSet, share: float, seed: int) -> FineTuningData:
     if number < MIN_EXAMPLES:
         raise InputError(f"{whole.name} has {number} example; give held-out ones with --dev")
     num_held_out = min(max(1, round(share * number)), number - 1)
-    groups = list_groups(whole.examples)
+    together: defaultdict[str | int, list[int]] = defaultdict(list)
+    for index, example in enumerate(whole.examples):
+        together[example.group or index].append(index)
+    # If all would stay together, each is its own group.
+    groups = list(together.values()) if len(together) > 1 else [[n] for n in range(number)]
     order = np.random.default_rng((seed, HOLDING_OUT)).permutation(len(groups))
     strata = [example.stratum for example in whole.examples]
     held_out = take_groups([groups[place] for place in order], num_held_out, strata)
@@ -142,14 +146,6 @@ def hold_out(whole: ExampleSet, share: float, seed: int) -> FineTuningData:
         train=replace(whole, examples=kept),
         dev=replace(whole, examples=taken, name=f"{whole.name}{HELD_OUT}"),
     )
-
-
-def list_groups(examples: Sequence[TaskExample]) -> list[list[int]]:
-    """Group the indices of examples that stay together; if all would, each is its own group."""
-    groups: defaultdict[str | int, list[int]] = defaultdict(list)
-    for number, example in enumerate(examples):
-        groups[example.group or number].append(number)
-    return list(groups.values()) if len(groups) > 1 else [[n] for n in range(len(examples))]
 
 
 def take_groups(

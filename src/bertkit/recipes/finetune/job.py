@@ -31,11 +31,6 @@ LAYERS = "encoder.layers."
 EMBEDDINGS = "encoder.embeddings."
 
 
-def scale_by_layer(name: str, decay: float, num_layers: int) -> float:
-    """Return a parameter's factor: 1 for the head, times `decay` for each lower layer."""
-    return float(decay ** (num_layers + 1 - _height(name, num_layers)))
-
-
 def freeze_parameters(model: nn.Module, what: str, num_layers: int) -> int:
     """Freeze none, embeddings, a number of lowest layers, or encoder; return how many weights."""
     named = {"none": -1, "embeddings": 0, "encoder": num_layers}
@@ -61,25 +56,19 @@ def _height(name: str, num_layers: int) -> int:
     return num_layers + 1
 
 
-def choose_epochs(
-    settings: FineTuneSettings, steps_per_epoch: int, *, has_solved_head: bool = False
-) -> float:
-    """Return the requested epochs, or the default: more for few examples and a random head."""
-    if settings.epochs is not None:
-        return settings.epochs
-    if has_solved_head:
-        return DEFAULT_EPOCHS
-    needed = float(-(-ENOUGH_STEPS // steps_per_epoch))
-    return min(MOST_EPOCHS, max(DEFAULT_EPOCHS, needed))
-
-
 def decide_steps(
     settings: FineTuneSettings, steps_per_epoch: int, *, has_solved_head: bool = False
 ) -> int:
-    """Return the number of steps of the run; announce if they differ from the paper or are few."""
+    """Return the number of steps of the run; announce if they differ from the paper or are few.
+
+    By default there are more epochs for few examples and a random head.
+    """
     if settings.features is not None:
         return 0
-    epochs = choose_epochs(settings, steps_per_epoch, has_solved_head=has_solved_head)
+    epochs = DEFAULT_EPOCHS if settings.epochs is None else settings.epochs
+    if settings.epochs is None and not has_solved_head:
+        needed = float(-(-ENOUGH_STEPS // steps_per_epoch))
+        epochs = min(MOST_EPOCHS, max(DEFAULT_EPOCHS, needed))
     num_steps = max(1, round(steps_per_epoch * epochs))
     if settings.epochs is None and epochs > DEFAULT_EPOCHS:
         announce(
@@ -192,7 +181,7 @@ class FineTuningJob(Job[TaskBatch]):
     def learning_rate_scale(self, name: str) -> float:
         """Return 1 for the head, times `layer_decay` for each lower layer."""
         num_layers = self.model.config.num_hidden_layers
-        return scale_by_layer(name, self.settings.layer_decay, num_layers)
+        return float(self.settings.layer_decay ** (num_layers + 1 - _height(name, num_layers)))
 
 
 def decode_all(

@@ -115,7 +115,11 @@ def find_answer(
         if rank < settings.n_best:  # it replaces the last; otherwise it is appended
             del candidates[settings.n_best - 1 :]
         candidates.insert(rank, null)
-    return Answer.choose(_with_probabilities(candidates), null_odds, threshold)
+    scores = np.array([_score_spans(one) for one in candidates])
+    values = np.exp(scores - scores.max())
+    shares = zip(candidates, (values / values.sum()).tolist(), strict=True)
+    n_best = tuple(replace(one, probability=share) for one, share in shares)
+    return Answer.choose(n_best, null_odds, threshold)
 
 
 def find_spans(windows: Windows, parts: list[Logits], settings: AnswerSettings) -> Spans:
@@ -187,14 +191,6 @@ def _score_spans(candidate: AnswerCandidate) -> float:
     return candidate.start_logit + candidate.end_logit
 
 
-def _with_probabilities(candidates: list[AnswerCandidate]) -> tuple[AnswerCandidate, ...]:
-    scores = np.array([_score_spans(one) for one in candidates])
-    values = np.exp(scores - scores.max())
-    shares = (values / values.sum()).tolist()
-    pairs = zip(candidates, shares, strict=True)
-    return tuple(replace(one, probability=share) for one, share in pairs)
-
-
 PERCENT = 100.0  # the unit of the official scripts
 COUNT_ENDING = "total"  # suffix of totals that count questions
 MARGIN = 1.0  # logits between the highest odds and a threshold above all of them
@@ -214,7 +210,7 @@ def find_threshold(examples: Sequence[AnswerExample], answers: Sequence[Answer])
     texts = ["" if answer.best is None else answer.best.text for answer in answers]
     scores = score_answers(texts, _gold_texts(examples), "2.0")
     odds = np.array([answer.null_odds for answer in answers], dtype=np.float64)
-    lowest = find_null_threshold(scores, "f1", has_answer, odds).threshold
+    lowest = find_null_threshold(scores, has_answer, odds)
     above = odds[odds > lowest].min(initial=lowest + 2 * MARGIN)
     return float(lowest + above) / 2
 

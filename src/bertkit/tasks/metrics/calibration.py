@@ -54,12 +54,10 @@ class CalibrationError:
         return f"calibration error {format_percent(self.value)} ({'; '.join(parts)})"
 
 
-def find_reliability(
-    confidences: ArrayLike, is_right: ArrayLike, num_bins: int = NUM_BINS
-) -> list[ReliabilityBin]:
+def find_reliability(confidences: ArrayLike, is_right: ArrayLike) -> list[ReliabilityBin]:
     """Compute the non-empty bins of a reliability diagram, of equal width from 0 to 1."""
-    confident, right, bins = _sort_into_bins(confidences, is_right, num_bins)
-    edges = np.linspace(0.0, 1.0, num_bins + 1)
+    confident, right, bins = _sort_into_bins(confidences, is_right)
+    edges = np.linspace(0.0, 1.0, NUM_BINS + 1)
     return [
         ReliabilityBin(
             low=float(edges[number]),
@@ -83,7 +81,7 @@ def measure_calibration(
     confidences: ArrayLike, is_right: ArrayLike, *, seed: int = BOOTSTRAP_SEED
 ) -> CalibrationError:
     """Compute the expected calibration error and its interval."""
-    confident, right, bins = _sort_into_bins(confidences, is_right, NUM_BINS)
+    confident, right, bins = _sort_into_bins(confidences, is_right)
     number = len(confident)
     value = expected_calibration_error(find_reliability(confident, right))
     if number > MAX_RESAMPLED:
@@ -118,7 +116,11 @@ def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
         `GREATEST_TEMPERATURE` (if the logits carry no information); 1 if each example's logits are
         all equal, because then no temperature changes anything.
     """
-    scores, truth = _read_examples(logits, labels)
+    scores = read_numbers(logits, "logits", num_axes=2)
+    if scores.shape[1] == 0:
+        raise InputError("logits have no labels: expected [examples, labels]")
+    truth = read_labels(labels, scores.shape[1], "labels")
+    check_lengths(logits=scores, labels=truth)
     if not np.ptp(scores, axis=1).any():
         return 1.0
     low, high = 1.0 / GREATEST_TEMPERATURE, 1.0 / LEAST_TEMPERATURE
@@ -139,26 +141,24 @@ def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
 
 
 def _sort_into_bins(
-    confidences: ArrayLike, is_right: ArrayLike, num_bins: int
+    confidences: ArrayLike, is_right: ArrayLike
 ) -> tuple[Numbers, NDArray[np.bool_], NDArray[np.int64]]:
     """Return confidences, correctness and the bin of each; errors as in `find_reliability`."""
     confident = read_numbers(confidences, "confidences")
     right = np.asarray(is_right, dtype=bool)
     check_lengths(confidences=confident, is_right=right)
-    if num_bins < 1:
-        raise InputError(f"num_bins is {num_bins}, and must be at least 1")
     wrong = np.flatnonzero((confident < 0) | (confident > 1))
     if wrong.size:
         raise InputError(
             f"confidences must lie between 0 and 1, but that of example {wrong[0]:,} is"
             f" {confident[wrong[0]]:g}"
         )
-    edges = np.linspace(0.0, 1.0, num_bins + 1)
+    edges = np.linspace(0.0, 1.0, NUM_BINS + 1)
     return confident, right, np.maximum(np.searchsorted(edges, confident, side="left") - 1, 0)
 
 
 def _differentiate(
-    scores: Numbers, truth: np.ndarray[tuple[int], np.dtype[np.int64]], inverse: float
+    scores: Numbers, truth: NDArray[np.int64], inverse: float
 ) -> tuple[float, float]:
     """Return first and second derivatives of the mean NLL with respect to 1 / temperature."""
     shifted = (scores - scores.max(axis=1, keepdims=True)) / (1.0 / inverse)
@@ -167,14 +167,3 @@ def _differentiate(
     variances = (probabilities * (scores - means[:, None]) ** 2).sum(axis=1)
     slopes = means - scores[np.arange(len(truth)), truth]
     return float(slopes.mean()), float(variances.mean())
-
-
-def _read_examples(
-    logits: ArrayLike, labels: ArrayLike
-) -> tuple[Numbers, np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    scores = read_numbers(logits, "logits", num_axes=2)
-    if scores.shape[1] == 0:
-        raise InputError("logits have no labels: expected [examples, labels]")
-    truth = read_labels(labels, scores.shape[1], "labels")
-    check_lengths(logits=scores, labels=truth)
-    return scores, truth

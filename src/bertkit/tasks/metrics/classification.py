@@ -62,8 +62,6 @@ def read_weights(weights: NDArray[np.floating] | None, num_examples: int) -> Num
     """Return how often each example counts, `[..., examples]`; once if `weights` is None."""
     if weights is None:
         return np.ones(num_examples)
-    if weights.ndim == 0 or weights.shape[-1] != num_examples:
-        raise InputError(f"weights of shape {weights.shape} don't fit {num_examples:,} examples")
     return weights.astype(np.float64, copy=False)
 
 
@@ -187,9 +185,6 @@ def balanced_accuracy(counts: Counts) -> Numbers:
 
 def binary_f1(counts: Counts, positive: int = 1) -> Numbers:
     """Return the F1 of one label."""
-    num_labels = counts.actual.shape[-1]
-    if not 0 <= positive < num_labels:
-        raise InputError(f"positive is {positive}, but there are {num_labels} labels, from 0")
     f1: Numbers = np.take(counts.f1, positive, axis=-1)
     return f1
 
@@ -239,18 +234,7 @@ def count_label_sets(labels: ArrayLike, predictions: ArrayLike) -> Counts:
     the macro F1. The macro F1 includes labels that never occur, as 0, as in scikit-learn.
     """
     truth, guess = np.asarray(labels), np.asarray(predictions)
-    check_lengths(labels=np.atleast_1d(truth), predictions=np.atleast_1d(guess))
-    for name, values in (("labels", truth), ("predictions", guess)):
-        if values.dtype != np.bool_ or values.ndim != 2:
-            raise InputError(
-                f"{name} must be Boolean, [examples, labels], and not {values.dtype} of shape"
-                f" {values.shape}"
-            )
-    if truth.shape != guess.shape:
-        raise InputError(
-            f"labels know {truth.shape[1]} labels, and predictions {guess.shape[1]}: both must"
-            " have a column for each"
-        )
+    check_lengths(labels=truth, predictions=guess)
     return Counts(
         correct=(truth & guess).astype(np.int64),
         predicted=guess.astype(np.int64),

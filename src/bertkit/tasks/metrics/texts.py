@@ -28,14 +28,6 @@ class AnswerScores:
     f1: Numbers  # of the words in common
 
 
-@dataclass(frozen=True)
-class NullThreshold:
-    """The null odds above which no answer is given, and the resulting score."""
-
-    score: float  # in percent
-    threshold: float  # in the unit of the null odds
-
-
 def normalize_answer(text: str) -> str:
     """Lowercase; remove ASCII punctuation, English articles and repeated white space."""
     without_articles = _ARTICLES.sub(" ", text.lower().translate(_NO_PUNCTUATION))
@@ -94,13 +86,8 @@ def total_squad_2(scores: AnswerScores, has_answer: ArrayLike) -> dict[str, floa
     return totals
 
 
-def find_null_threshold(
-    scores: AnswerScores,
-    metric: Literal["exact", "f1"],
-    has_answer: ArrayLike,
-    null_odds: ArrayLike,
-) -> NullThreshold:
-    """Find the threshold with the best score; among equals the lowest, which answers fewest.
+def find_null_threshold(scores: AnswerScores, has_answer: ArrayLike, null_odds: ArrayLike) -> float:
+    """Find the odds above which no answer gives the best F1; of equals the lowest.
 
     Questions with equal odds are never separated. If answering nothing is best, the threshold is
     below all odds.
@@ -108,12 +95,11 @@ def find_null_threshold(
     is_answerable, odds = np.asarray(has_answer, dtype=bool), read_numbers(null_odds, "null_odds")
     check_lengths(scores=scores.exact, has_answer=is_answerable, null_odds=odds)
     order = np.argsort(odds, kind="stable")
-    gains = getattr(scores, metric) - ~is_answerable
+    gains = scores.f1 - ~is_answerable
     running = np.cumsum([(~is_answerable).sum(), *gains[order]])
     is_reachable = np.concatenate([[True], np.diff(odds[order]) > 0, [True]])
     best = int(np.argmax(np.where(is_reachable, running, -np.inf)))
-    threshold = odds[order[best - 1]] if best else odds.min() - 1.0
-    return NullThreshold(100.0 * float(running[best]) / len(odds), float(threshold))
+    return float(odds[order[best - 1]] if best else odds.min() - 1.0)
 
 
 def _overlap(words: list[str], gold: list[str]) -> float:

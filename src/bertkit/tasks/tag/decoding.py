@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from bertkit.reports.notebook import Row
 from bertkit.reports.text import show
@@ -160,18 +159,11 @@ class Sentence:
     text: str | None = None  # None if words were given
 
 
-@dataclass(frozen=True)
-class Words:
-    """A sentence, and the rows of its words among the logits."""
-
-    sentence: Sentence
-    rows: npt.NDArray[np.int64]  # of each word's logits among those of the sentence
-
-
-def decode(words: Words, logits: Logits, labels: Sequence[str], scheme: Scheme | None) -> Tagging:
-    """Return the likeliest tag of each word, and the entities that the tags mark."""
-    sentence = words.sentence
-    tags, probabilities = _choose(logits[words.rows], labels)
+def decode(
+    sentence: Sentence, scores: Logits, labels: Sequence[str], scheme: Scheme | None
+) -> Tagging:
+    """Return the likeliest tag of each word by its scores, and the entities that the tags mark."""
+    tags, probabilities = _choose(scores, labels)
     entities: tuple[NamedEntity, ...] = ()
     if scheme is not None:
         found = find_entities(tags)

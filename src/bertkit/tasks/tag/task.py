@@ -19,7 +19,6 @@ from bertkit.tasks.tag import examples as records
 from bertkit.tasks.tag.decoding import (
     Sentence,
     Tagging,
-    Words,
     choose_labels,
     find_scheme,
     list_strays,
@@ -135,13 +134,14 @@ class Tag(Task[TagExample, Tagging]):
             tuple(sequences),
             rows,
             is_cut=kept != pieces,
-            alignment=Words(sentence, windows.rows),
+            alignment=(sentence, windows.rows),
         )
 
     def decode(self, example: TagExample, encoded: Encoded, logits: Logits) -> Tagging:
         """Return the likeliest tag of each word, and the entities that the tags mark."""
         del example
-        return decoding.decode(encoded.alignment, logits, self.labels, self.scheme)
+        sentence, rows = encoded.alignment
+        return decoding.decode(sentence, logits[rows], self.labels, self.scheme)
 
     def score(self, examples: Sequence[TagExample], predictions: Sequence[Tagging]) -> TagScoring:
         """Compare tags with true ones."""

@@ -1,7 +1,6 @@
 import dataclasses
 import json
 import math
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -26,14 +25,7 @@ from bertkit.recipes.finetune.evaluation import (
     evaluate_model,
     measure_baseline,
 )
-from bertkit.recipes.finetune.job import (
-    choose_epochs,
-    decide_steps,
-    decode_all,
-    freeze_parameters,
-    scale_by_layer,
-    sum_loss,
-)
+from bertkit.recipes.finetune.job import decide_steps, decode_all, freeze_parameters, sum_loss
 from bertkit.recipes.finetune.run import FineTuning, finetune
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks import batch as logits_module
@@ -43,14 +35,6 @@ from bertkit.tasks.regress import RegressSettings
 from bertkit.training.job import Machine
 from bertkit.training.lifecycle import load_checkpoint
 from bertkit.training.run import Run
-
-
-def test_each_layer_learns_slower_than_the_one_above_it():
-    scale = partial(scale_by_layer, decay=0.5, num_layers=3)
-    assert scale("classifier.weight") == scale("pooler.dense.bias") == 1.0
-    assert scale("encoder.layers.2.attention.output.weight") == 0.5
-    assert scale("encoder.layers.0.feed_forward.up.bias") == 0.125
-    assert scale("encoder.embeddings.word.weight") == 0.0625
 
 
 @pytest.mark.parametrize(
@@ -103,7 +87,7 @@ def load(folder: object) -> dict[str, torch.Tensor]:
     ("steps_per_epoch", "epochs"), [(1, 20), (10, 20), (11, 19), (50, 4), (67, 3), (2000, 3)]
 )
 def test_few_examples_are_seen_more_often(steps_per_epoch, epochs):
-    assert choose_epochs(FineTuneSettings(), steps_per_epoch) == epochs
+    assert decide_steps(FineTuneSettings(), steps_per_epoch) == steps_per_epoch * epochs
 
 
 def test_epochs_that_are_asked_for_are_those_that_are_trained(capsys):
@@ -139,8 +123,11 @@ def test_an_epoch_has_each_example_once_and_accumulation_parts_the_step(sources)
 
 def test_layers_learn_at_the_rates_that_were_asked_for(sources):
     job = open_job(sources, TASK, QUICK.model_copy(update={"layer_decay": 0.5}))
-    assert job.learning_rate_scale("encoder.layers.0.attention.output.weight") == 0.25
-    assert job.learning_rate_scale("classifier.weight") == 1.0
+    scale = job.learning_rate_scale
+    assert scale("classifier.weight") == scale("pooler.dense.bias") == 1.0
+    assert scale("encoder.layers.1.attention.output.weight") == 0.5
+    assert scale("encoder.layers.0.feed_forward.up.bias") == 0.25
+    assert scale("encoder.embeddings.word.weight") == 0.125
 
 
 def test_logits_in_parts_give_the_same_metrics_and_answers(job, monkeypatch):

@@ -123,8 +123,6 @@ def test_pairs_need_a_model_with_two_segments(made, tmp_path, sources):
         open_job(moved, task, QUICK)
 
 
-
-
 def test_a_left_to_right_parent_keeps_its_direction(made, tmp_path):
     shutil.copytree(made / "model", tmp_path / "causal")
     config = json.loads((made / "model" / "config.json").read_text("utf-8"))

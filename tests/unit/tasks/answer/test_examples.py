@@ -57,8 +57,6 @@ def test_an_answer_is_taken_where_it_is_or_nearest_to_that(text, start, expected
     assert locate_answer(CONTEXT, text, start) == expected
 
 
-
-
 def test_the_first_answer_that_is_there_is_learned():
     example = parse({"answers": [{"text": "Bob", "answer_start": 0}, {"text": "it"}]})
     assert [gold.text for gold in example.answers] == ["Bob", "it"]
@@ -139,8 +137,6 @@ def test_a_record_that_cannot_be_used_is_broken(values, message):
         parse(values)
 
 
-
-
 def test_an_id_that_was_there_before_is_broken_where_answers_are_learned():
     table = RecordTable("q.csv", "csv", (*COLUMNS, "answer"), origin=None)
     values = {"id": 0, "question": "Who?", "context": CONTEXT, "answer": "Ada", "answers": "Ada"}
@@ -212,5 +208,3 @@ def test_whole_words_come_before_parts_of_words():
     assert gold == GoldAnswer("Ada", 13, False)
     assert locate_answer("canada, an ad, ad", "ad", None) == GoldAnswer("ad", 11, False, True)
     assert locate_answer("東京は東京です", "東京", None) == GoldAnswer("東京", 0, False, True)
-
-

@@ -174,8 +174,6 @@ def test_windows_of_a_text_have_one_loss_and_one_answer():
     assert found.probabilities["y"] == close(float(means.softmax(dim=1)[0, 1]), "float32")
 
 
-
-
 def test_a_model_of_another_tool_says_how_many_labels_a_text_has(tmp_path):
     config = BertConfig.from_dict(
         {"model_type": "bert", "num_labels": 3, "problem_type": "multi_label_classification"},

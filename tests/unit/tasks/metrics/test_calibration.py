@@ -19,18 +19,18 @@ from bertkit.tasks.metrics.calibration import (
 
 
 def test_bins_have_what_lies_above_their_lower_end():
-    bins = find_reliability([0.0, 0.2, 0.25, 0.5, 1.0], [False, True, True, False, True], 4)
-    assert [(bin_.low, bin_.high, bin_.count) for bin_ in bins] == [
-        (0.0, 0.25, 3),
-        (0.25, 0.5, 1),
-        (0.75, 1.0, 1),
+    bins = find_reliability([0.0, 0.02, 0.2, 0.6, 1.0], [False, True, True, False, True])
+    assert [(bin_.low * 15, bin_.high * 15, bin_.count) for bin_ in bins] == [
+        (0, close(1), 2),
+        (close(2), close(3), 1),
+        (close(8), close(9), 1),
+        (close(14), 15, 1),
     ]
-    assert bins[0].confidence == close(0.15)
-    assert bins[0].accuracy == close(2 / 3)
+    assert (bins[0].confidence, bins[0].accuracy) == (close(0.01), 0.5)
 
 
 def test_the_error_is_the_mean_gap():
-    bins = find_reliability([0.9, 0.9, 0.6, 0.6], [True, False, True, True], 10)
+    bins = find_reliability([0.9, 0.9, 0.6, 0.6], [True, False, True, True])
     assert expected_calibration_error(bins) == close(0.5 * 0.4 + 0.5 * 0.4)
     assert expected_calibration_error(find_reliability([1.0, 0.0], [True, False])) == 0.0
 
@@ -88,8 +88,6 @@ def test_wrong_confidences_are_refused():
         find_reliability([0.5, 1.5], [True, True])
     with pytest.raises(InputError, match="that of example 0 is -1"):
         find_reliability([-1.0], [True])
-    with pytest.raises(InputError, match="num_bins is 0"):
-        find_reliability([0.5], [True], 0)
     with pytest.raises(InputError, match="are empty"):
         find_reliability([], [])
     with pytest.raises(InputError, match="confidences 1, is_right 2"):

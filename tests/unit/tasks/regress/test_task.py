@@ -8,7 +8,7 @@ import pytest
 import torch
 from scipy import stats
 from tests.closeness import close
-from tests.unit.tasks.small import TOKENIZER, learn, record_of, table_of
+from tests.unit.tasks.small import TOKENIZER, learn, record_of
 
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.data.tables.record import BrokenRowError, ClassName
@@ -52,8 +52,6 @@ def test_the_number_of_a_class_is_one():
     record = record_of(y=ClassName("equivalent", 1))
     assert take_number(record, "y") == 1.0
     assert read_answer(record, "y", ("a", "b")).by_position == 1
-
-
 
 
 @pytest.mark.parametrize(

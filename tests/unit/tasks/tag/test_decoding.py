@@ -9,7 +9,6 @@ from tests.closeness import close
 from bertkit.tasks.tag.decoding import (
     Sentence,
     Tagging,
-    Words,
     choose_labels,
     decode,
     find_scheme,
@@ -109,36 +108,20 @@ def test_labels_of_a_model_are_spelled_as_usual(labels, expected):
 
 
 LABELS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
-TEXT = "Ada Lovelace, Rome"
-SPANS = [(0, 3), (4, 12), (12, 13), (14, 18)]
-WORDS = tuple(TEXT[start:stop] for start, stop in SPANS)
-
-
-def tag(tags, *, labels=LABELS, scheme="BIO", sentence=None) -> Tagging:
-    """Scores by which each tag is likeliest, in every second row of the logits."""
-    rows = np.arange(len(tags), dtype=np.int64) * 2 + 1
-    logits = np.full((2 * len(tags) + 2, len(labels)), 9.0, dtype=np.float32)
-    logits[rows] = 0.0
-    logits[rows, [labels.index(each) for each in tags]] = np.log(4)
-    words = Words(sentence or Sentence(WORDS[: len(tags)]), rows)
-    return decode(words, logits, labels, scheme)
 
 
 def test_an_entity_is_as_likely_as_its_words_on_average():
     labels = ("O", "B-X", "I-X")
     logits = np.log(np.array([[0.1, 0.8, 0.1], [0.2, 0.2, 0.6]], dtype=np.float32))
-    words = Words(Sentence(("a", "b")), np.array([0, 1]))
-    (entity,) = decode(words, logits, labels, "BIO").entities
+    (entity,) = decode(Sentence(("a", "b")), logits, labels, "BIO").entities
     assert entity.probability == close(0.7, "float32")
 
 
 @pytest.mark.parametrize("sentence", [Sentence(()), Sentence((), [], " ")])
 def test_no_words_have_no_tags(sentence):
-    words = Words(sentence, np.zeros(0, dtype=np.int64))
-    assert decode(words, np.zeros((2, 5), dtype=np.float32), LABELS, "BIO") == Tagging(())
+    assert decode(sentence, np.zeros((0, 5), dtype=np.float32), LABELS, "BIO") == Tagging(())
 
 
 def test_large_scores_do_not_overflow():
-    words = Words(Sentence(("a",)), np.array([0]))
     logits = np.array([[1e30, -1e30]], dtype=np.float32)
-    assert decode(words, logits, ("x", "y"), None).words[0][:3] == ("a", "x", 1.0)
+    assert decode(Sentence(("a",)), logits, ("x", "y"), None).words[0][:3] == ("a", "x", 1.0)

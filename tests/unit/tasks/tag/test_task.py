@@ -75,7 +75,7 @@ def test_the_first_piece_of_each_word_has_its_label():
     assert pieces == ["[CLS]", "ada", "love", "##lace", "[UNK]", "rome", "##s", "[SEP]"]
     no = IGNORED_LABEL
     assert encoded.labels.tolist() == [no, 2, 2, no, 2, 2, no, no]
-    assert encoded.alignment.rows.tolist() == [1, 2, 4, 5]
+    assert encoded.alignment[1].tolist() == [1, 2, 4, 5]
     assert sequence.segments == [0] * 8
 
 
@@ -87,7 +87,7 @@ def test_each_word_of_a_long_sentence_counts_once():
     assert [len(one.ids) for one in encoded.sequences] == [8, 8, 8, 5]
     assert (encoded.labels != IGNORED_LABEL).sum() == len(words)
     tokens = [id_ for one in encoded.sequences for id_ in one.ids]
-    found = [TOKENIZER.vocabulary[tokens[row]] for row in encoded.alignment.rows]
+    found = [TOKENIZER.vocabulary[tokens[row]] for row in encoded.alignment[1]]
     assert found == list(words)
     assert (untagged.labels, untagged.sequences) == (None, encoded.sequences)
 

@@ -130,13 +130,6 @@ def test_what_steers_a_terminal_is_not_printed(model, capsys):
     assert shown in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", ["inspect", "convert", "fill-mask"])
-def test_what_is_nowhere_is_told_in_a_line(tmp_path, capsys, command):
-    words = {"convert": [str(tmp_path / "out")], "fill-mask": ["a [MASK]"]}.get(command, [])
-    assert main([command, str(tmp_path / "nowhere"), *words]) == 2
-    assert capsys.readouterr().err.startswith(f"bertkit: {tmp_path}/nowhere doesn't exist")
-
-
 def test_the_commands_take_models_of_the_hub(workshop, model, tmp_path, capsys, monkeypatch):
     for name, value in (("HF_HUB_CACHE", tmp_path / "cache"), ("HF_TOKEN_PATH", tmp_path / "no")):
         monkeypatch.setattr(constants, name, str(value))

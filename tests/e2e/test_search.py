@@ -25,16 +25,12 @@ def run(capsys: pytest.CaptureFixture[str], *words: object, code: int = 0) -> tu
     return run_command(capsys, *words, "--engine", "torch", code=code)
 
 
-def test_two_texts_are_one_number(model, capsys):
-    out, _ = run(capsys, "similarity", model, "a hat", "a hat")
-    assert out == "1.000\n"
-    far, _ = run(capsys, "similarity", model, "a hat", "the dog", "--similarity", "euclidean")
-    assert float(far) < 0
-
-
-def test_more_texts_are_compared_each_with_each(model, tmp_path, capsys):
+def test_two_texts_are_one_number_and_more_a_table(model, tmp_path, capsys):
     path = tmp_path / "texts.txt"
     path.write_text("a hat\nthe dog\n\n")
+    assert run(capsys, "similarity", model, "a hat", "a hat")[0] == "1.000\n"
+    words = ["similarity", model, "a hat", "the dog", "--similarity", "euclidean"]
+    assert float(run(capsys, *words)[0]) < 0
     out, _ = run(capsys, "similarity", model, "a hat", "--file", path)
     rows = [[float(cell) for cell in line.split()] for line in out.splitlines()]
     assert [rows[number][number] for number in range(3)] == [1.0] * 3

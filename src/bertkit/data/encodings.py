@@ -7,7 +7,7 @@ many, and few characters that are: it is refused, because each of its letters wo
 import codecs
 import io
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NoReturn
 
 from pydantic import Field, field_validator
@@ -54,16 +54,12 @@ class EncodingSettings(Settings):
 
 @dataclass
 class DecodingCounts:
-    """How the lines or records of a file decode as UTF-8.
+    """How the lines or records of a file decode as UTF-8."""
 
-    Two are always equal: they only decide whether reading goes on.
-    """
-
-    num_lines: int = field(default=0, compare=False)
-    # those with characters outside of ASCII, all of them valid
-    num_non_ascii: int = field(default=0, compare=False)
-    num_invalid: int = field(default=0, compare=False)  # those with invalid bytes
-    first_invalid: str = field(default="", compare=False)  # place and value
+    num_lines: int = 0
+    num_non_ascii: int = 0  # those with characters outside of ASCII, all of them valid
+    num_invalid: int = 0  # those with invalid bytes
+    first_invalid: str = ""  # place and value
 
     def add_valid(self, text: str) -> None:
         """Count a decoded line."""
@@ -101,14 +97,10 @@ class DecodingCounts:
         if bad < max(least, LEAST_SHARE * self.num_lines):
             return
         if bad > self.num_non_ascii or 3 * bad >= self.num_lines:
-            share = bad / self.num_lines
-            read = (
-                f"{self.num_lines:,} lines" if is_whole else f"the first {self.num_lines:,} lines"
-            )
+            read = f"{'' if is_whole else 'the first '}{self.num_lines:,} lines"
             raise InputError(
-                f"{name}: {bad:,} of {read} ({format_percent(share)}) aren't UTF-8 and would"
-                " lose characters,"
-                f" the first at {self.first_invalid}; {ADVICE}"
+                f"{name}: {bad:,} of {read} ({format_percent(bad / self.num_lines)}) aren't UTF-8"
+                f" and would lose characters, the first at {self.first_invalid}; {ADVICE}"
             )
 
 

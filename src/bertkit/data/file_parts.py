@@ -4,9 +4,9 @@ Beside the outputs, a folder `.made` has a record of each: what it was made of a
 makes only what is missing, also where a file was corrected or is new, and other work is refused.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -84,6 +84,25 @@ class OneFile(Protocol):
         """Write the output and return counts; `restart` drops unfinished work of other content."""
 
 
+@dataclass(frozen=True)
+class OneOfMany:
+    """A function that writes what it makes of a file of texts, as a command on one file."""
+
+    run: Callable[..., Any]  # of model, source, output and settings; its result has `counts`
+    model: str | Path
+    settings: Settings
+
+    def __call__(
+        self, source: str, output: Path, *, overwrite: bool, restart: bool
+    ) -> dict[str, int]:
+        """Write the output and return counts."""
+        changes = {"overwrite": overwrite, "restart": restart}
+        known = type(self.settings).model_fields
+        update = {name: value for name, value in changes.items() if name in known}
+        chosen = self.settings.model_copy(update=update)
+        return asdict(self.run(self.model, source, output, chosen, is_one_of_many=True).counts)
+
+
 class MadeFile(ChecksummedModel):
     """The record of an output, written before it with `is_done` false."""
 
@@ -140,7 +159,12 @@ class FilesJob:
         place, record = self._place(part), self._place(part, RECORDS, ".json")
         found, wanted = self._find_record(part), self._describe(part)
         if place.exists() and not self.overwrite:
-            _check_owner(place, found, wanted)
+            advice = "name another --output, or replace it by --overwrite"
+            if found is None:
+                raise ResumeError(f"{place} exists and isn't of this command; {advice}")
+            if differences := list_flag_differences(found.made_with, wanted.made_with):
+                shown = "; ".join(differences)
+                raise ResumeError(f"{place} was made with other settings ({shown}); {advice}")
         is_other = found is not None and (found.made_with, found.version) != (
             wanted.made_with,
             wanted.version,
@@ -168,16 +192,6 @@ class FilesJob:
         return MadeFile(
             made_with=self.made_with, source=part.name, version=part.version, is_done=is_done
         )
-
-
-def _check_owner(place: Path, found: MadeFile | None, wanted: MadeFile) -> None:
-    """Refuse an existing output that this command didn't make, or made with other settings."""
-    advice = "name another --output, or replace it by --overwrite"
-    if found is None:
-        raise ResumeError(f"{place} exists and isn't of this command; {advice}")
-    if differences := list_flag_differences(found.made_with, wanted.made_with):
-        shown = "; ".join(differences)
-        raise ResumeError(f"{place} was made with other settings ({shown}); {advice}")
 
 
 @dataclass
@@ -284,15 +298,6 @@ def _make_part(path: Path | RemoteFile, name: str) -> FilePart:
     return FilePart(name, str(path), state.size_bytes or 0, version)
 
 
-def choose_suffix(settings: FilesSettings, default: str, *known: str) -> str:
-    """Return the extension of outputs, which must be one of those that are known."""
-    suffix = f".{(settings.output_format or default).lstrip('.').lower()}"
-    if suffix not in known:
-        names = ", ".join(name.lstrip(".") for name in known)
-        raise SettingsError(f"--output-format must be one of {names}, got {suffix[1:]}")
-    return suffix
-
-
 def make_files(
     run: OneFile,
     inputs: Sequence[str],
@@ -315,10 +320,15 @@ def make_files(
         for one in settings
         for name, value in one.model_dump(mode="json", exclude=IGNORED_SETTINGS).items()
     }
+    default, *known = suffixes
+    suffix = f".{(files.output_format or default).lstrip('.').lower()}"
+    if suffix not in known:
+        names = ", ".join(name.lstrip(".") for name in known)
+        raise SettingsError(f"--output-format must be one of {names}, got {suffix[1:]}")
     job = FilesJob(
         run,
         output,
-        choose_suffix(files, *suffixes),
+        suffix,
         {**made_with, **work, **more},
         overwrite=chosen["overwrite"],
         restart=chosen.get("restart", False),

@@ -72,12 +72,14 @@ def find_files(argument: str) -> Iterator[tuple[Path | RemoteFile, str]]:
     """Yield the files that one input names, each with its name in messages and groups."""
     if is_remote(argument):
         for file, root in _find_remote(to_url(argument)):
-            folder = PurePosixPath(root).name
-            yield file, _escape(folder + file.url.removeprefix(root.rstrip("/")))
+            name = file.url.removeprefix(root.rstrip("/"))
+            yield file, _escape(PurePosixPath(root).name + name)
         return
     with storage_errors(Path(argument), "read"):
         for path, above in _find_local(argument):
-            yield path, name_source(path, above)
+            folder = above.absolute()
+            folder = folder if folder.name not in {"", ".."} else folder.resolve()
+            yield path, _escape((Path(folder.name) / path.relative_to(above)).as_posix())
 
 
 def _find_remote(
@@ -154,13 +156,6 @@ def _walk(root: Path) -> Iterator[Path]:
 
 def _refuse_folder(error: OSError) -> None:
     raise StorageError(f"{error.filename} can't be listed: {error.strerror}") from error
-
-
-def name_source(path: Path, root: Path) -> str:
-    """Name a file by its folder and name, regardless of where the folder is."""
-    folder = root.absolute()
-    folder = folder if folder.name not in {"", ".."} else folder.resolve()
-    return _escape((Path(folder.name) / path.relative_to(root)).as_posix())
 
 
 def _escape(name: str) -> str:

@@ -113,8 +113,8 @@ class Problems:
 
     counts: dict[str, int] = field(default_factory=dict)
     places: dict[str, list[str]] = field(default_factory=dict)
-    # how lines decode, to recognize another encoding
-    decoding: DecodingCounts = field(default_factory=DecodingCounts)
+    # how lines decode, to recognize another encoding; it only decides whether reading goes on
+    decoding: DecodingCounts = field(default_factory=DecodingCounts, compare=False)
 
     def add(self, name: str, place: str, count: int = 1) -> None:
         """Count a problem."""

@@ -97,17 +97,17 @@ def write_tsv(file: DurableFile, rows: Iterable[Row]) -> None:
     Raises:
         InputError: a cell has a tab or a line end.
     """
-    write_lines(file, map(_join_cells, count(), _list_cells(rows)))
 
+    def join(number: int, cells: list[Any]) -> str:
+        shown = ["" if cell is None else str(cell) for cell in cells]
+        if any(mark in cell for cell in shown for mark in "\t\r\n"):
+            raise InputError(
+                f"row {number:,} has a tab or a line end in a cell, which TSV can't hold; write"
+                " .csv, .jsonl or .parquet"
+            )
+        return "\t".join(shown)
 
-def _join_cells(number: int, cells: list[Any]) -> str:
-    shown = ["" if cell is None else str(cell) for cell in cells]
-    if any(mark in cell for cell in shown for mark in "\t\r\n"):
-        raise InputError(
-            f"row {number:,} has a tab or a line end in a cell, which TSV can't hold; write"
-            " .csv, .jsonl or .parquet"
-        )
-    return "\t".join(shown)
+    write_lines(file, map(join, count(), _list_cells(rows)))
 
 
 def _list_cells(rows: Iterable[Row]) -> Iterator[list[Any]]:
@@ -182,7 +182,8 @@ def _build_table(rows: list[Row], schema: "pa.Schema", number: int) -> "pa.Table
     for column in schema:
         values = [row.get(column.name) for row in rows]
         if column.type == pa.string():
-            values = [_to_text(value) for value in values]
+            is_cell = (str, type(None))
+            values = [one if isinstance(one, is_cell) else format_json(one) for one in values]
         try:
             arrays.append(pa.array(values, column.type))
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -191,12 +192,6 @@ def _build_table(rows: list[Row], schema: "pa.Schema", number: int) -> "pa.Table
                 f" before ({error}); write .jsonl or .csv"
             ) from None
     return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def _to_text(value: Any) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    return format_json(value)
 
 
 ROW_WRITERS: dict[str, Callable[[DurableFile, Iterable[Row]], None]] = {

@@ -2,11 +2,9 @@
 
 import sys
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -134,15 +132,6 @@ def convert_weights(
     return {name: recast(name, tensors[name], dtype, progress) for name in kept}
 
 
-def describe_weights(source: OpenModel, tensors: Mapping[str, LazyTensor]) -> dict[str, Any]:
-    """Return the content of `config.json`; its dtype is that of most of the weights."""
-    sizes: Counter[torch.dtype] = Counter()
-    for tensor in tensors.values():
-        sizes[tensor.dtype] += tensor.nbytes
-    ((dtype, _),) = sizes.most_common(1)
-    return describe_config(source.config.to_dict(), source.architecture, dtype)
-
-
 def recast_modules(
     model: SentenceModel, dtype: torch.dtype | None, progress: ProgressBar
 ) -> SentenceModel:
@@ -240,7 +229,11 @@ def _convert(opened: OpenModel, output: Path, settings: ConvertSettings) -> Conv
             pairs = requires_pairs(opened.folder)
             modules = describe_modules(opened.config, weights, length, reads_pairs=pairs)
         with durable_folder(output) as folder:
-            config = describe_weights(opened, weights)
+            sizes: Counter[torch.dtype] = Counter()
+            for tensor in weights.values():
+                sizes[tensor.dtype] += tensor.nbytes
+            ((most, _),) = sizes.most_common(1)  # the dtype of most of the weights
+            config = describe_config(opened.config.to_dict(), opened.architecture, most)
             stored = store_head(config, weights)
             files = write_huggingface(folder, config, stored, shard_bytes=settings.shard_bytes)
             companions, notes = write_companions(opened, folder, modules)

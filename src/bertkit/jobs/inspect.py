@@ -184,6 +184,14 @@ def describe(
             [],
         )
         problems.found += problems.attempt(lambda: list_unequal_copies(tensors, names), [])
+
+    def read_tokenizer() -> dict[str, Any] | None:
+        if not opened.has_tokenizer:
+            return None
+        vocabulary, settings = read_folder(opened.folder)
+        opened.check_vocabulary(len(vocabulary))
+        return {"entries": len(vocabulary), **settings.model_dump()}
+
     return ModelDescription(
         folder=opened.folder,
         format=checkpoint.format,
@@ -196,7 +204,7 @@ def describe(
         num_attention_heads=None if config is None else anatomy.count_attention_heads(config),
         parameters=problems.attempt(lambda: _count_parameters(anatomy, config, architecture), {}),
         dtypes=dict(Counter(str(t.dtype).removeprefix("torch.") for t in tensors.values())),
-        tokenizer=problems.attempt(lambda: _describe_tokenizer(opened), None),
+        tokenizer=problems.attempt(read_tokenizer, None),
         sentences=problems.attempt(lambda: _describe_sentences(opened), None),
         training=problems.attempt(lambda: describe_training(opened), None),
         files=problems.attempt(lambda: opened.describe_files(hashes=hashes), ()),
@@ -243,15 +251,6 @@ def _count_parameters(
     if anatomy.checkpoint.tensors:
         return anatomy.count_tensors()
     return {} if config is None else anatomy.count_expected(config, architecture)
-
-
-def _describe_tokenizer(opened: OpenModel) -> dict[str, Any] | None:
-    """Return the vocabulary size and the settings; None if there is no tokenizer."""
-    if not opened.has_tokenizer:
-        return None
-    vocabulary, settings = read_folder(opened.folder)
-    opened.check_vocabulary(len(vocabulary))
-    return {"entries": len(vocabulary), **settings.model_dump()}
 
 
 def _describe_sentences(opened: OpenModel) -> dict[str, Any] | None:

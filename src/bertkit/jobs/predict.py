@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import chain, count
@@ -142,7 +142,11 @@ class Answers:
         found = row.prediction.to_row()
         if self.prefix is None:
             known = self.file.columns if self.file and names is None else ()
-            self.prefix = _choose_prefix({*kept, *known}, found)
+            prefixes = chain(["", "predicted_"], (f"predicted_{number}_" for number in count(2)))
+            columns = {*kept, *known}
+            self.prefix = next(
+                one for one in prefixes if columns.isdisjoint(f"{one}{name}" for name in found)
+            )
         named = {f"{self.prefix}{name}": value for name, value in found.items()}
         if clash := sorted(kept.keys() & named.keys()):
             raise InputError(
@@ -150,14 +154,6 @@ class Answers:
                 " predictions have; choose columns with --keep-columns"
             )
         return {**kept, **named}
-
-
-def _choose_prefix(columns: Collection[str], found: Collection[str]) -> str:
-    """Return what the columns of predictions begin with, so that the file has none of them."""
-    prefixes = chain(["", "predicted_"], (f"predicted_{number}_" for number in count(2)))
-    return next(
-        prefix for prefix in prefixes if not any(f"{prefix}{name}" in columns for name in found)
-    )
 
 
 def _find(row: AnsweredRow, column: str) -> object:

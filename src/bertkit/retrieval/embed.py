@@ -17,7 +17,7 @@ from bertkit.base.progress import show_progress
 from bertkit.base.settings import select
 from bertkit.base.signals import stop_at_once
 from bertkit.base.transfers import uploads_output
-from bertkit.data.file_parts import FilesResult, FilesSettings, make_files
+from bertkit.data.file_parts import FilesResult, FilesSettings, OneOfMany, make_files
 from bertkit.data.problems import check_unknown, is_unknown
 from bertkit.data.tables.text_files import TextFiles, open_text_files
 from bertkit.data.tables.texts import TextRow
@@ -96,7 +96,12 @@ def embed(
         stop_at_once(lambda: _describe_stop(files, output)),
         open_output(output, "writing", inputs=files.inputs, check=check) as place,
     ):
-        settings = _keep_precision(place, settings)
+        if not settings.restart:
+            earlier: ResumeState | VectorsManifest | None = read_record(place)
+            if earlier is None and place.is_file() and not settings.overwrite:
+                earlier = read_manifest(place)
+            if earlier is not None:
+                settings = keep_precision(settings, earlier.beginning.embedding)
         chosen = select(EmbedderSettings, settings)
         load = partial(load_once, Embedder.load) if is_one_of_many else Embedder.load
         embedder = load(model, chosen)
@@ -134,21 +139,8 @@ def embed_files(
     Inputs are files, folders and globs. An error of one file is raised when the others are done.
     """
     made_with = {"command": "embed", **stamp_model(model, settings.revision)}
-    run, suffixes = partial(_embed_file, model, settings), (".npy", *VECTOR_WRITERS)
+    run, suffixes = OneOfMany(embed, model, settings), (".npy", *VECTOR_WRITERS)
     return make_files(run, inputs, output, files, suffixes, made_with, settings)
-
-
-def _embed_file(
-    model: str | Path,
-    settings: EmbedSettings,
-    source: str,
-    output: Path,
-    *,
-    overwrite: bool,
-    restart: bool,
-) -> dict[str, int]:
-    chosen = settings.model_copy(update={"overwrite": overwrite, "restart": restart})
-    return asdict(embed(model, source, output, chosen, is_one_of_many=True).counts)
 
 
 def embed_lines(
@@ -187,28 +179,16 @@ def embed_rows(
             f"{files.name} has {pluralize(num_skipped, 'row')}, and {skip_rows:,} were done before;"
             " start over with --restart"
         )
-    waiting: deque[TextRow] = deque()
-    texts = embedder.read(_note_rows(rows, waiting))
-    for _, vectors in embedder.stream_windows(texts, counts):
+    waiting: deque[TextRow] = deque()  # without their texts, until their vectors are there
+
+    def read_texts() -> Iterator[str]:
+        for row in rows:
+            waiting.append(row._replace(text=""))
+            yield row.text
+
+    for _, vectors in embedder.stream_windows(embedder.read(read_texts()), counts):
         yield vectors, [waiting.popleft() for _ in vectors]
     counts.undecodable = files.num_undecodable
-
-
-def _note_rows(rows: Iterator[TextRow], waiting: deque[TextRow]) -> Iterator[str]:
-    """Yield the texts of rows, and keep the rest of each until its vector is there."""
-    for row in rows:
-        waiting.append(row._replace(text=""))
-        yield row.text
-
-
-def _keep_precision(output: Path, settings: EmbedSettings) -> EmbedSettings:
-    """Return the settings with the precision of the rows that the job resumes or finds done."""
-    if settings.restart:
-        return settings
-    found: ResumeState | VectorsManifest | None = read_record(output)
-    if found is None and output.is_file() and not settings.overwrite:
-        found = read_manifest(output)
-    return settings if found is None else keep_precision(settings, found.beginning.embedding)
 
 
 def _embed_rest(
@@ -252,16 +232,6 @@ def _check_ids(output: Path, files: TextFiles, settings: EmbedSettings) -> None:
         )
 
 
-def _name_rows(blocks: Iterator[Vectors], files: TextFiles) -> Iterator[Block]:
-    """Add the ids of rows to their vectors, if they have some."""
-    rows = files.rows() if files.has_ids else None
-    first = 0
-    for block in blocks:
-        ids = None if rows is None else [str(row.id) for row in islice(rows, len(block))]
-        yield first, block, ids
-        first += len(block)
-
-
 def _publish(
     vectors: UnfinishedVectors, output: Path, counts: TextCounts, files: TextFiles
 ) -> None:
@@ -284,12 +254,20 @@ def _publish(
             head_crc32=head_crc32,
         )
 
+    def name_rows(blocks: Iterator[Vectors]) -> Iterator[Block]:
+        rows = files.rows() if files.has_ids else None
+        first = 0
+        for block in blocks:
+            ids = None if rows is None else [str(row.id) for row in islice(rows, len(block))]
+            yield first, block, ids
+            first += len(block)
+
     if write is None:
         describe(*measure_file(vectors.path)).save(manifest_path(output))
         vectors.become(output)
         return
     with durable_file(output) as file, show_progress("Writing", state.num_rows) as progress:
-        blocks = _name_rows(vectors.blocks(progress), files)
+        blocks = name_rows(vectors.blocks(progress))
         write(file, blocks, vectors.dimension, state.beginning.embedding)
         record = file.record()
         describe(record.size_bytes, record.head_crc32).save(manifest_path(output))

@@ -56,19 +56,18 @@ class SearchCandidates:
 
     def keep_best(self, top_k: int, older: Self | None = None) -> Self:
         """Return the best `top_k` of each query, in order, among these and older candidates."""
-        joined = self if older is None else self._join(older)
+        joined = self
+        if older is not None:
+            joined = type(self)(
+                np.concatenate([self.queries, older.queries]),
+                np.concatenate([self.rows, older.rows]),
+                np.concatenate([self.scores, older.scores]),
+            )
         order = np.lexsort((joined.rows, -joined.scores, joined.queries))
         queries = joined.queries[order]
         places = np.arange(len(order)) - np.searchsorted(queries, queries)
         best = order[places < top_k]
         return type(self)(joined.queries[best], joined.rows[best], joined.scores[best])
-
-    def _join(self, other: Self) -> Self:
-        return type(self)(
-            np.concatenate([self.queries, other.queries]),
-            np.concatenate([self.rows, other.rows]),
-            np.concatenate([self.scores, other.scores]),
-        )
 
 
 Queries = Float[Tensor, "queries features"]
@@ -103,7 +102,9 @@ class ExactSearch:
 
     def __init__(self, vectors: NDArray[np.float32], similarity: Similarity) -> None:
         self._vectors = vectors
-        self._rows = _view_as_tensor(vectors)
+        with warnings.catch_warnings():  # about read-only memory, into which nothing writes
+            warnings.filterwarnings("ignore", "The given NumPy array is not writable")
+            self._rows: Rows = torch.from_numpy(vectors)
         self._similarity = similarity
         self._norms = torch.linalg.vector_norm(self._rows, dim=1)
         is_usual = (self._norms > LEAST_USUAL_NORM) & (self._norms < GREATEST_USUAL_NORM)
@@ -127,7 +128,10 @@ class ExactSearch:
             if best is None:
                 lowest = ranks.topk(min(top_k, stop - start)).values[:, -1:] - 2 * margins
             else:
-                lowest = self._to_ranks(best.scores.reshape(len(queries), -1)[:, -1:]) - margins
+                scores = best.scores.reshape(len(queries), -1)[:, -1:]
+                if self._similarity == "euclidean":  # ranks are negative squares
+                    scores = -(scores**2)
+                lowest = torch.from_numpy(scores).float() - margins
             pairs = torch.nonzero(ranks >= lowest).numpy()
             found = SearchCandidates.score(
                 self._similarity, queries, self._vectors, (pairs[:, 0], start + pairs[:, 1])
@@ -153,11 +157,6 @@ class ExactSearch:
         margins: Tensor = scales[self._similarity] * (4 * ROUNDING * (num_features + 8))
         return margins
 
-    def _to_ranks(self, scores: NDArray[np.float64]) -> QueryNorms:
-        """Convert exact scores to ranks; for Euclidean distances these are negative squares."""
-        is_squared = self._similarity == "euclidean"
-        return torch.from_numpy(-(scores**2) if is_squared else scores).float()
-
 
 def _list_blocks(num_rows: int, num_first: int) -> Iterator[tuple[int, int]]:
     """Yield start and stop of blocks, each as large as all before it, so that few rows pass."""
@@ -166,10 +165,3 @@ def _list_blocks(num_rows: int, num_first: int) -> Iterator[tuple[int, int]]:
     while stop < num_rows:
         start, stop = stop, min(num_rows, stop + min(stop, NUM_ROWS_OF_A_BLOCK))
         yield start, stop
-
-
-def _view_as_tensor(vectors: NDArray[np.float32]) -> Rows:
-    """View an array as a tensor; silence torch's warning about read-only memory: nothing writes."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The given NumPy array is not writable")
-        return torch.from_numpy(vectors)

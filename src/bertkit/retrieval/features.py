@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,7 @@ from bertkit.base.output import open_output, refuse_input
 from bertkit.base.progress import ProgressBar, show_progress
 from bertkit.base.settings import select
 from bertkit.base.transfers import uploads_output
-from bertkit.data.file_parts import FilesResult, FilesSettings, make_files
+from bertkit.data.file_parts import FilesResult, FilesSettings, OneOfMany, make_files
 from bertkit.data.problems import check_unknown
 from bertkit.data.tables.texts import open_texts
 from bertkit.data.writers import check_suffix
@@ -160,21 +161,8 @@ def extract_files(
 ) -> FilesResult:
     """Write a file of features for each file of texts into a folder, as `embed_files` does."""
     made_with = {"command": "features", **stamp_model(model, settings.revision)}
-    run, suffixes = partial(_extract_file, model, settings), (".parquet", *FEATURE_WRITERS)
+    run, suffixes = OneOfMany(extract, model, settings), (".parquet", *FEATURE_WRITERS)
     return make_files(run, inputs, output, files, suffixes, made_with, settings)
-
-
-def _extract_file(
-    model: str | Path,
-    settings: FeaturesSettings,
-    source: str,
-    output: Path,
-    *,
-    overwrite: bool,
-    restart: bool,
-) -> dict[str, int]:
-    chosen = settings.model_copy(update={"overwrite": overwrite})
-    return asdict(extract(model, source, output, chosen, is_one_of_many=True).counts)
 
 
 def check_output(source: str, output: Path, settings: FeaturesSettings) -> None:
@@ -183,15 +171,10 @@ def check_output(source: str, output: Path, settings: FeaturesSettings) -> None:
         raise SettingsError(f"layout google is JSONL; {output} must end with .jsonl")
     refuse_input(manifest_path(output), source)
     check_new_file(output, overwrite=settings.overwrite)
-    if not _is_orphaned_manifest(output):
+    is_orphaned = False  # a manifest without its file, as a killed command leaves it
+    with suppress(MissingFileError, DamagedFileError):
+        is_orphaned = not output.exists() and "features" in read_checksummed_json(
+            manifest_path(output)
+        )
+    if not is_orphaned:
         check_new_file(manifest_path(output), overwrite=settings.overwrite)
-
-
-def _is_orphaned_manifest(output: Path) -> bool:
-    """Whether there is a manifest without its file, as a killed command leaves it."""
-    if output.exists():
-        return False
-    try:
-        return "features" in read_checksummed_json(manifest_path(output))
-    except (MissingFileError, DamagedFileError):
-        return False

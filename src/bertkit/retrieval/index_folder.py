@@ -23,12 +23,12 @@ from bertkit.base.errors import (
     ResumeError,
     storage_errors,
 )
-from bertkit.base.files import DurableFile, durable_file, make_folder
+from bertkit.base.files import durable_file, make_folder
 from bertkit.base.output import open_output
+from bertkit.base.progress import show_progress
 from bertkit.data.mapped_array import MappedArray
 from bertkit.data.tables.settings import CorpusSettings
 from bertkit.data.tables.text_files import TextFiles
-from bertkit.data.tables.texts import TextRow
 from bertkit.data.writers import write_array
 from bertkit.inference.embeddings.settings import Similarity
 from bertkit.retrieval.approximate_search import Cells
@@ -223,37 +223,26 @@ class StoredTexts:
                 self._is_verified[index] = True
 
 
-class _TextWriter:
-    """Concatenates texts in a file, and collects where each ends."""
-
-    def __init__(self, file: DurableFile) -> None:
-        self.ends = array("Q")
-        self._file, self._position = file, 0
-
-    def add(self, text: str) -> None:
-        content = text.encode("utf-8")
-        self._file.write(content)
-        self._position += len(content)
-        self.ends.append(self._position)
-
-
-def write_texts(
-    rows: Iterator[tuple[int, TextRow]], folder: Path, has_ids: bool
-) -> dict[str, FileRecord]:
+def write_texts(corpus: TextFiles, folder: Path) -> dict[str, FileRecord]:
     """Write texts, their row numbers, and ids if they have some; return the file records."""
     numbers = array("Q")
+    ends = {TEXTS_FILE: array("Q")} | ({IDS_FILE: array("Q")} if corpus.has_ids else {})
     with ExitStack() as stack:
-        named = [TEXTS_FILE, *([IDS_FILE] if has_ids else [])]
-        files = [stack.enter_context(durable_file(folder / name)) for name in named]
-        writers = [_TextWriter(file) for file in files]
-        for number, row in rows:
+        files = {name: stack.enter_context(durable_file(folder / name)) for name in ends}
+        progress = stack.enter_context(
+            show_progress("Storing the texts", corpus.size_bytes, is_bytes=True)
+        )
+        for number, row in corpus.numbered_rows():
+            progress.advance(row.num_bytes)
             numbers.append(number)
-            for writer, text in zip(writers, (row.text, row.id or ""), strict=False):
-                writer.add(text)
-    records = {name: file.record() for name, file in zip(named, files, strict=True)}
-    arrays = dict(zip((TEXT_ENDS_FILE, ID_ENDS_FILE), (one.ends for one in writers), strict=False))
-    for name, content in {**arrays, ROWS_FILE: numbers}.items():
-        records[name] = write_array(folder / name, np.frombuffer(content, dtype=np.uint64))
+            for name, text in zip(files, (row.text, row.id or ""), strict=False):
+                content = text.encode("utf-8")
+                files[name].write(content)
+                ends[name].append((ends[name][-1] if ends[name] else 0) + len(content))
+    records = {name: file.record() for name, file in files.items()}
+    arrays = dict(zip((TEXT_ENDS_FILE, ID_ENDS_FILE), ends.values(), strict=False))
+    for name, values in {**arrays, ROWS_FILE: numbers}.items():
+        records[name] = write_array(folder / name, np.frombuffer(values, dtype=np.uint64))
     return records
 
 
@@ -273,7 +262,10 @@ def open_vectors(
             f"{folder / VECTORS_FILE} has the shape {vectors.shape}, and must have"
             f" {(record.num_rows, record.dimension)}; {ADVICE}"
         )
-    if not _wants_cells(plan, record, similarity):
+    wants_cells = plan.settings.index == "approximate"
+    if plan.settings.index == "auto" and record.num_rows > ROWS_SEARCHED_EXACTLY:
+        wants_cells = similarity != "manhattan" and find_spec("faiss") is not None
+    if not wants_cells:
         return record, VectorIndex(vectors, similarity)
     if record.cells is None or record.cells.similarity != similarity:
         activity = "clustering the vectors of"
@@ -286,14 +278,6 @@ def open_vectors(
         }
         cells = Cells(**arrays, num_probes=record.cells.num_probes, recall=record.cells.recall)
         return record, VectorIndex(vectors, similarity, cells=cells)
-
-
-def _wants_cells(plan: IndexPlan, record: IndexRecord, similarity: Similarity) -> bool:
-    chosen = plan.settings.index
-    if chosen != "auto":
-        return chosen == "approximate"
-    is_large = record.num_rows > ROWS_SEARCHED_EXACTLY
-    return is_large and similarity != "manhattan" and find_spec("faiss") is not None
 
 
 def _add_cells(

@@ -1,6 +1,6 @@
 """Semantic search over files of texts, with an index stored beside them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,10 +20,9 @@ from bertkit.base.errors import (
 )
 from bertkit.base.files import remove_folder
 from bertkit.base.output import LOCK_FILE, open_output
-from bertkit.base.progress import announce, show_progress
+from bertkit.base.progress import announce
 from bertkit.data.problems import append_problems, describe_unknown
 from bertkit.data.tables.text_files import open_text_files
-from bertkit.data.tables.texts import TextRow
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.embeddings.settings import Similarity
 from bertkit.inference.embeddings.transformer import Vectors
@@ -110,11 +109,21 @@ def build_index(plan: IndexPlan) -> IndexRecord:
         cause = "has an older index" if earlier.is_older else "changed since it was embedded"
         announce(f"{plan.corpus.name} {cause}; embedding it again")
     remove_folder(plan.folder / RECORD_FILE)
-    result = _embed(plan, restart=not can_resume)
+    changes = {
+        "prompt": plan.passage_prompt,
+        "prompt_name": None,
+        "id_column": None,  # the index stores ids
+        "restart": not can_resume,
+        "overwrite": True,
+    }
+    chosen = plan.settings.model_dump(include=set(EmbedSettings.model_fields))
+    settings = EmbedSettings(**chosen | changes)
+    with _advising_to_remove(plan.folder):
+        result = embed(plan.model, plan.corpus, plan.folder / VECTORS_FILE, settings)
     if not result.num_rows:
         raise InputError(f"{plan.corpus.name} has no texts")
     files = {VECTORS_FILE: record_file(plan.folder / VECTORS_FILE)}
-    files |= write_texts(_read_rows(plan), plan.folder, plan.corpus.has_ids)
+    files |= write_texts(plan.corpus, plan.folder)
     announce(_describe(plan, result))
     if not corpus.describes(plan.corpus, plan.reading):
         raise ResumeError(f"{plan.corpus.name} changed while it was read; run the command again")
@@ -158,31 +167,6 @@ def _can_resume(plan: IndexPlan) -> bool:
     if not plan.settings.rebuild:
         plan.check_embedding(state.beginning.embedding)
     return not state.beginning.list_changes(wanted)
-
-
-def _embed(plan: IndexPlan, *, restart: bool) -> EmbedResult:
-    values = plan.settings.model_dump(include=set(EmbedSettings.model_fields))
-    settings = EmbedSettings(
-        **values
-        | {
-            "prompt": plan.passage_prompt,
-            "prompt_name": None,
-            "id_column": None,  # the index stores ids
-            "restart": restart,
-            "overwrite": True,
-        }
-    )
-    with _advising_to_remove(plan.folder):
-        return embed(plan.model, plan.corpus, plan.folder / VECTORS_FILE, settings)
-
-
-def _read_rows(plan: IndexPlan) -> Iterator[tuple[int, TextRow]]:
-    """Yield the rows of the corpus with their numbers, showing progress."""
-    files = plan.corpus
-    with show_progress("Storing the texts", files.size_bytes, is_bytes=True) as progress:
-        for number, row in files.numbered_rows():
-            progress.advance(row.num_bytes)
-            yield number, row
 
 
 @dataclass(frozen=True)
@@ -316,15 +300,15 @@ class SearchIndex:
     def find(self, vectors: Vectors, top_k: int = 5) -> list[list[Hit]]:
         """Find the texts whose vectors are most similar to each of several; errors as above."""
         scores, places = self.vectors.search(vectors, top_k)
+
+        def describe(score: float, place: int) -> Hit:
+            name = None if self.ids is None else self.ids[place]
+            return Hit(score, int(self.rows[place]), self.texts[place], name)
+
         return ResultList(
-            ResultList(self._find(score, place) for score, place in zip(*each, strict=True))
+            ResultList(map(describe, *each))
             for each in zip(scores.tolist(), places.tolist(), strict=True)
         )
-
-    def _find(self, score: float, place: int) -> Hit:
-        """Return the hit of a vector."""
-        row = int(self.rows[place])
-        return Hit(score, row, self.texts[place], None if self.ids is None else self.ids[place])
 
 
 def _open_texts(folder: Path, record: IndexRecord, name: str, ends: str) -> StoredTexts:

@@ -151,7 +151,11 @@ class RowDecoder:
 
     def choose_column(self, names: Sequence[str]) -> str:
         """Return the name of the column that has the text."""
-        self._check_id_column(names)
+        if self.id_column is not None and not has_column(names, self.id_column):
+            raise InputError(
+                f"{self.name} has no column {self.id_column}; name with --id-column one of"
+                f" {show_names(names)}"
+            )
         others = [name for name in names if name != self.id_column] or names
         wanted = others[0] if self.column is None and len(others) == 1 else self.column
         if wanted is None and DEFAULT_FIELD not in names:
@@ -177,13 +181,6 @@ class RowDecoder:
         except KeyError:
             found = None
         return {ID_FIELD: None if isinstance(found, dict | list) else found}
-
-    def _check_id_column(self, names: Sequence[str]) -> None:
-        if self.id_column is not None and not has_column(names, self.id_column):
-            raise InputError(
-                f"{self.name} has no column {self.id_column}; name with --id-column one of"
-                f" {show_names(names)}"
-            )
 
     def check_unique(self, names: Sequence[str]) -> None:
         """Raise an error if two columns have the same name."""
@@ -273,7 +270,10 @@ def open_content(
         return
     with packed if path else nullcontext():
         suffix = path.suffix.lower() if path else ""
-        if other := _find_other_content(packed, suffix):
+        other = None
+        if suffix in COMPRESSIONS and isinstance(packed, io.BufferedReader):
+            other = find_other_content(packed.peek(NUM_BYTES), suffix)
+        if other:
             decoder.refuse_packed(suffix, other)
             packed, suffix = io.BytesIO(), ""
         stream = unpack(packed, suffix, decoder.refuse_rest)
@@ -287,13 +287,6 @@ def open_content(
             decoder.refuse_foreign(start)
             text = io.BufferedReader(io.BytesIO())
         yield text
-
-
-def _find_other_content(packed: BinaryIO, suffix: str) -> str | None:
-    """Return what a file with the name of a compressed one is instead; None if it is one."""
-    if suffix not in COMPRESSIONS or not isinstance(packed, io.BufferedReader):
-        return None
-    return find_other_content(packed.peek(NUM_BYTES), suffix)
 
 
 def check_standard_input(kind: str) -> None:

@@ -80,16 +80,12 @@ def to_plain(value: Any) -> object:
     if isinstance(value, Mapping):
         return {name: to_plain(item) for name, item in value.items()}
     if isinstance(value, Decimal):
-        return _read_decimal(value)
+        if value.is_nan():
+            return None
+        # An int where the number is whole, because ids may have more digits than a float.
+        is_small = value.is_finite() and value.adjusted() < MAX_DIGITS
+        return int(value) if is_small and value == value.to_integral_value() else float(value)
     return None if isinstance(value, float) and value != value else value
-
-
-def _read_decimal(value: Decimal) -> int | float | None:
-    """Return an int where the number is whole, because ids may have more digits than a float."""
-    if value.is_nan():
-        return None
-    is_small = value.is_finite() and value.adjusted() < MAX_DIGITS
-    return int(value) if is_small and value == value.to_integral_value() else float(value)
 
 
 class BrokenRowError(InputError):

@@ -85,12 +85,15 @@ def open_records(
     """
     settings = settings or RecordSettings()
     if not isinstance(source, str | Path):
-        return _open_rows(source, settings, split)
+        origin, roles = find_origin(source)
+        is_texts = isinstance(origin, ListOrigin) and origin.columns_ == TEXTS
+        table = _open(split, "text" if is_texts else ROWS_FORMAT, origin, settings)
+        table.roles = roles
+        return table
     if str(source) == STANDARD_INPUT:
         check_standard_input("records")
         chosen = "text" if settings.format == "auto" else settings.format
-        origin: Origin = InputOrigin(chosen)
-        return _open(STANDARD_INPUT_NAME, chosen, origin, settings)
+        return _open(STANDARD_INPUT_NAME, chosen, InputOrigin(chosen), settings)
     if str(source).startswith(HUB_SCHEME):
         return _open(str(source), HUB_FORMAT, hub.find_dataset(str(source), split), settings)
     path = locate(source)
@@ -109,14 +112,6 @@ def _open_file(path: Path | RemoteFile, chosen: str, settings: RecordSettings) -
 def _open(name: str, chosen: str, origin: Origin, settings: RecordSettings) -> RecordTable:
     columns = origin.columns(RowDecoder(name, layout=settings)) or None
     return RecordTable(name, chosen, columns, origin, settings=settings)
-
-
-def _open_rows(rows: object, settings: RecordSettings, name: str) -> RecordTable:
-    origin, roles = find_origin(rows)
-    is_texts = isinstance(origin, ListOrigin) and origin.columns_ == TEXTS
-    table = _open(name, "text" if is_texts else ROWS_FORMAT, origin, settings)
-    table.roles = roles
-    return table
 
 
 def _open_glue(folder: Path, settings: RecordSettings, split: str) -> RecordTable:

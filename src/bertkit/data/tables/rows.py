@@ -59,13 +59,10 @@ class ListOrigin(Origin):
                 decoder.finish_row()
                 yield Record(values, decoder.place)
             else:
-                decoder.finish_row(f"{decoder.place} {self._explain(row)}")
-
-    def _explain(self, row: object) -> str:
-        """Return what is wrong with a row."""
-        if self.columns_ == TEXTS:
-            return f"must be a text, and is {name_value(row)}"
-        return f"isn't like the first row, which has {', '.join(self.columns_)}"
+                wrong = f"isn't like the first row, which has {', '.join(self.columns_)}"
+                if self.columns_ == TEXTS:
+                    wrong = f"must be a text, and is {name_value(row)}"
+                decoder.finish_row(f"{decoder.place} {wrong}")
 
 
 @dataclass(frozen=True)
@@ -99,7 +96,9 @@ def find_origin(rows: object) -> tuple[Origin, dict[str, str]]:
             )
         if getattr(rows, "column_names", None):
             return HubOrigin(rows), {}
-    if isinstance(rows, ArrowTable) and not _is_column(rows):
+    # A Series of pandas or polars, or a chunked array of PyArrow.
+    is_column = hasattr(rows, "to_list") or (hasattr(rows, "chunks") and hasattr(rows, "type"))
+    if isinstance(rows, ArrowTable) and not is_column:
         return ArrowOrigin(_read_arrow(rows)), {}
     is_one = isinstance(rows, Mapping | str | bytes | set | frozenset) or _has_no_dimension(rows)
     if is_one or not isinstance(rows, Iterable):
@@ -116,11 +115,6 @@ def find_origin(rows: object) -> tuple[Origin, dict[str, str]]:
 def _has_no_dimension(value: object) -> bool:
     """Whether it is an array such as `np.array("a text")`, over which nothing can iterate."""
     return getattr(value, "ndim", 1) == 0
-
-
-def _is_column(rows: ArrowTable) -> bool:
-    """Whether it is one column: a Series of pandas or polars, or a chunked array of PyArrow."""
-    return hasattr(rows, "to_list") or (hasattr(rows, "chunks") and hasattr(rows, "type"))
 
 
 def name_value(value: object) -> str:
@@ -144,14 +138,11 @@ def _name_columns(rows: Sequence[object]) -> tuple[str, ...]:
             return LABELED_PAIRS
         is_list = isinstance(to_plain(first[0]), list)
         return TAGGED_WORDS if is_list else LABELED_TEXTS
+    shown = f"a tuple of {len(first)}" if isinstance(first, tuple) else name_value(first)
     raise InputError(
         "a row must be a mapping from columns to values, a tuple (text, label), (text, pair,"
-        f" label) or (words, tags), or a text; the first is {_name_row(first)}"
+        f" label) or (words, tags), or a text; the first is {shown}"
     )
-
-
-def _name_row(row: object) -> str:
-    return f"a tuple of {len(row)}" if isinstance(row, tuple) else name_value(row)
 
 
 def _read_arrow(rows: ArrowTable) -> "pa.Table":

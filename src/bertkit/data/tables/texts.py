@@ -66,11 +66,6 @@ class TextTable:
     _announced: set[str] = field(default_factory=set, init=False, compare=False)
 
     @property
-    def text_column(self) -> str | None:
-        """The column that has the texts; None: the only column, else `text`."""
-        return self.reading.text_column
-
-    @property
     def id_column(self) -> str | None:
         """The column of ids; None if texts have none."""
         return self.reading.id_column if isinstance(self.reading, CorpusSettings) else None

@@ -78,8 +78,8 @@ def check_apart(texts: TextTable, right: TextTable) -> None:
         is_same = one.samefile(other)
     if one is None or not is_same:
         return
-    are_named = texts.text_column is not None and right.text_column is not None
-    if texts.format == "text" or not are_named or texts.text_column == right.text_column:
+    columns = {texts.reading.text_column, right.reading.text_column}
+    if texts.format == "text" or None in columns or len(columns) == 1:
         raise InputError(
             f"{right.name} can't hold texts and references in the same column; name another file"
             f" with --references, or both columns with --text-column and --reference-column"

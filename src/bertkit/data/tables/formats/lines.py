@@ -108,8 +108,10 @@ def divide_at_returns(
         begun: what was read of the stream before.
         skips_blank: whether many blank lines may be passed over, but for the first few.
     """
-    rest, number, num_blank = b"", 1, 0
-    for piece in _read_pieces(min(limit_bytes, PIECE_BYTES), io.BytesIO(begun), stream):
+    rest, number, num_blank, num_bytes = b"", 1, 0, min(limit_bytes, PIECE_BYTES)
+    streams = io.BytesIO(begun), stream
+    pieces = (iter(partial(one.readline, num_bytes), b"") for one in streams)
+    for piece in chain.from_iterable(pieces):
         if rest and rest.endswith(b"\r") and not piece.startswith(b"\n"):
             yield number, rest
             number, rest = number + 1, b""
@@ -127,11 +129,6 @@ def divide_at_returns(
                 yield number, line
     if rest:
         yield number, rest
-
-
-def _read_pieces(num_bytes: int, *streams: BinaryIO) -> Iterator[bytes]:
-    """Read lines that end with LF, or so many bytes of them."""
-    return chain.from_iterable(iter(partial(stream.readline, num_bytes), b"") for stream in streams)
 
 
 def take_blank_lines(stream: BinaryIO) -> bytes:

@@ -149,17 +149,12 @@ def _read_paragraph(content: Any, title: Any, decoder: RowDecoder) -> Iterator[R
             decoder.finish_row(str(error))
             continue
         decoder.finish_row()
-        yield Record(_name_values(checked, paragraph.context, title), decoder.place)
-
-
-def _name_values(question: _Question, context: str, title: Any) -> dict[str, object]:
-    """Return a question's values by column; without `is_impossible`, empty `answers` imply it."""
-    is_impossible = question.is_impossible
-    if is_impossible is None:
-        is_impossible = "answers" in question.model_fields_set and not question.answers
-    answers = [dict(answer) for answer in question.answers or []]
-    values = (str(question.id), title, question.question, context, answers, is_impossible)
-    return dict(zip(COLUMNS, values, strict=True))
+        is_impossible = checked.is_impossible
+        if is_impossible is None:  # empty `answers` imply it
+            is_impossible = "answers" in checked.model_fields_set and not checked.answers
+        answers = [dict(answer) for answer in checked.answers or []]
+        cells = str(checked.id), title, checked.question, paragraph.context, answers, is_impossible
+        yield Record(dict(zip(COLUMNS, cells, strict=True)), decoder.place)
 
 
 def _check(kind: type[Part], content: Any, place: str) -> Part:
@@ -182,7 +177,13 @@ def read_json_rows(stream: BinaryIO, decoder: RowDecoder) -> Rows:
     rows = find_rows(file, decoder)
     if decoder.texts_only:
         return Rows((DEFAULT_FIELD,), jsonl.name_texts(rows, decoder))
-    records = count_undecodable(_read_objects(rows, decoder), decoder)
+
+    def read_objects() -> Iterator[Record]:
+        for number, values in enumerate(rows, start=1):
+            decoder.where = f"row {number:,}"
+            yield from jsonl.take_object(values, decoder)
+
+    records = count_undecodable(read_objects(), decoder)
     columns = list_columns(values for values in rows if isinstance(values, dict))
     return Rows(columns, records, len(rows))
 
@@ -218,9 +219,3 @@ def find_rows(file: Any, decoder: RowDecoder) -> list[Any]:
             " expected: a list of objects, SQuAD's articles, or an object a line"
         )
     raise InputError(f"{decoder.name} has {KINDS.get(type(file), 'a single value')}, and no rows")
-
-
-def _read_objects(rows: list[Any], decoder: RowDecoder) -> Iterator[Record]:
-    for number, values in enumerate(rows, start=1):
-        decoder.where = f"row {number:,}"
-        yield from jsonl.take_object(values, decoder)

@@ -7,18 +7,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from bertkit.base.checksums import FileRecord
-from bertkit.base.errors import SettingsError
+from bertkit.base.errors import InputError, SettingsError
 from bertkit.inference.settings import PrecisionName
 from bertkit.interpret.ablation import HeadName, check_heads
 from bertkit.interpret.build import build_page, check_size
-from bertkit.interpret.drawings import draw_alignment, draw_heads
 from bertkit.interpret.figures.alignment_figure import AlignmentFigure
-from bertkit.interpret.figures.attention_figure import AttentionFigure
+from bertkit.interpret.figures.attention_figure import MAX_TOKENS, AttentionFigure
 from bertkit.interpret.inspected_model import AnyInspected, load_inspected_model
+from bertkit.interpret.observation import PredictedWords
 from bertkit.interpret.opening import Finding, Start, choose_start, state_finding
 from bertkit.interpret.settings import ViewSettings
 from bertkit.interpret.views.table import VIEWS, choose_views
@@ -190,7 +191,7 @@ class AttentionView:
             InputError: there is no such token, or there are over 128 of them.
         """
         focus = None if token is None else self.inputs.observation.encoded.find(token)
-        return draw_heads(self.inputs, self._title(layer, head), layer, head, focus)
+        return self._draw(layer, head, focus)
 
     def opening_figure(self) -> AttentionFigure:
         """Draw the head and token that the page opens on.
@@ -202,7 +203,29 @@ class AttentionView:
         layer, head, token = self.start.layer, self.start.head, self.start.token
         if layer is None or head is None or token is None:
             raise SettingsError("a figure shows one head; choose it with --layer and --head")
-        return draw_heads(self.inputs, self._title(layer, head), layer, head, token)
+        return self._draw(layer, head, token)
+
+    def _draw(self, layer: int, head: int, focus: int | None) -> AttentionFigure:
+        """Draw one head's attention, or only that of a token, which is counted from 0."""
+        observation, title = self.inputs.observation, self._title(layer, head)
+        tokens, others = observation.encoded.tokens, observation.columns.tokens
+        weights: list[list[float]] = self.weights(layer)[head - 1].tolist()
+        longest = max(len(tokens), len(others))
+        if longest > MAX_TOKENS:
+            raise InputError(
+                f"a figure has room for {MAX_TOKENS} tokens, and the text has {longest}; shorten"
+                " it, or use the page"
+            )
+        if observation.attended is None:
+            return AttentionFigure(title, tokens, weights, focus)
+        if focus is not None and observation.predicted is not None:
+            chosen = self._name_words(observation.predicted)[focus]
+            title += f", after “{tokens[focus]}”, predicting “{chosen}”"
+        return AttentionFigure(title, tokens, weights, focus, attended_tokens=others)
+
+    def _name_words(self, predicted: PredictedWords) -> list[str]:
+        vocabulary = self.inputs.inspected.tokenizer.vocabulary
+        return [vocabulary[id_] for id_ in predicted.ids]
 
     def alignment(self, layer: int | None = None, head: int | None = None) -> AlignmentFigure:
         """Draw attention between two texts: target tokens as rows, source tokens as columns.
@@ -217,9 +240,24 @@ class AttentionView:
             SettingsError: there is no such head, or this view shows self-attention.
             InputError: a text has over 64 tokens.
         """
-        return draw_alignment(self.inputs, self._title(layer, head), layer, head)
+        observation = self.inputs.observation
+        if observation.attended is None or observation.predicted is None:
+            raise SettingsError(
+                "an alignment needs attention from one text to another, and this is self-attention"
+                f" of {self.inputs.inspected.name}; choose another attention, or a model that"
+                " writes texts"
+            )
+        title = self._title(layer, head)
+        chosen = observation.layers if layer is None else [observation.layers[layer - 1]]
+        weights = torch.stack([heads.weights.float().cpu() for heads in chosen]).mean(dim=0)
+        shares = weights.mean(dim=0) if head is None else weights[head - 1]
+        words = self._name_words(observation.predicted)
+        return AlignmentFigure(title, words, observation.attended.tokens, shares.tolist())
 
     def _title(self, layer: int | None, head: int | None) -> str:
+        """Return the title of a figure of a head, or of a mean, that the model must have."""
+        numbers = (1 if number is None else number for number in (layer, head))
+        check_heads([HeadName(*numbers)], self.inputs.observation.config)
         layers = "all layers" if layer is None else f"layer {layer}"
         heads = "mean of all heads" if head is None else f"head {head}"
         name = self.inputs.observation.part.name

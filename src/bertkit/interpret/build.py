@@ -13,13 +13,7 @@ from bertkit.interpret.opening import Start, choose_start, state_finding
 from bertkit.interpret.quantization import pack_residuals, pack_vectors, pack_weights
 from bertkit.interpret.views.table import choose_views
 from bertkit.interpret.views.view import View, ViewInputs
-from bertkit.reports.interactive import (
-    ENTRY,
-    InteractivePage,
-    page_modules,
-    read_modules,
-    read_styles,
-)
+from bertkit.reports.interactive import ENTRY, InteractivePage, page_modules, read_files
 
 # Maximum attention weights of a page: 2 GiB while building. BERT-Large at 512 tokens has a fifth.
 MAX_WEIGHTS = 1 << 29
@@ -111,8 +105,8 @@ def _assemble(
     folder = resources.files("bertkit.interpret").joinpath("views")
     return InteractivePage(
         title=title,
-        modules={**page_modules(), **read_modules(folder), ENTRY: _entry(views)},
-        styles=list(read_styles(folder).values()),
+        modules={**page_modules(), **read_files(folder, ".js"), ENTRY: _entry(views)},
+        styles=list(read_files(folder, ".css").values()),
         data=data,
         arrays=arrays,
     )

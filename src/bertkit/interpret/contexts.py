@@ -24,7 +24,7 @@ from bertkit.inference.fill_mask import Candidate
 from bertkit.interpret.geometry import Plane, project_layers
 from bertkit.interpret.head_predictions import find_words
 from bertkit.interpret.inspected_model import InspectedModel
-from bertkit.interpret.observation import EncodedText, Observation, PredictedWords
+from bertkit.interpret.observation import EncodedText, PredictedWords
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.tokenizer import Tokenizer, check_texts
 
@@ -69,27 +69,19 @@ def predict_words(
         positions: the positions of the tokens to mask, from 0.
         top_k: the number of candidates for each position.
     """
-    predicted = []
+    ids, length, predicted = encoded.encoding.ids, len(encoded.words), []
+    mask, types = [inspected.tokenizer.mask_id], encoded.encoding.token_type_ids
     with show_progress("words hidden one by one", len(positions)) as progress:
-        size = max(1, TOKENS_AT_A_TIME // len(encoded.words))
+        size = max(1, TOKENS_AT_A_TIME // length)
         for start in range(0, len(positions), size):
             chosen = positions[start : start + size]
-            hidden = _hide(inspected, encoded, chosen)
+            copies = [[*ids[:position], *mask, *ids[position + 1 :]] for position in chosen]
+            batch = PackedBatch.from_sequences(copies, [types] * len(chosen))
+            tokens = inspected.model.encoder(batch.to(find_device(inspected.model)))
+            hidden = tokens[[copy * length + position for copy, position in enumerate(chosen)]]
             predicted += _predict(inspected, encoded, chosen, hidden, top_k)
             progress.advance(len(chosen))
     return predicted
-
-
-def _hide(
-    inspected: InspectedModel, encoded: EncodedText, positions: Sequence[int]
-) -> Float[Tensor, "positions hidden"]:
-    """Return the hidden state of each position in a copy of the text with [MASK] there."""
-    ids, length = encoded.encoding.ids, len(encoded.words)
-    mask = [inspected.tokenizer.mask_id]
-    copies = [[*ids[:position], *mask, *ids[position + 1 :]] for position in positions]
-    batch = PackedBatch.from_sequences(copies, [encoded.encoding.token_type_ids] * len(positions))
-    tokens: Tensor = inspected.model.encoder(batch.to(find_device(inspected.model)))
-    return tokens[[copy * length + position for copy, position in enumerate(positions)]]
 
 
 def _predict(
@@ -196,9 +188,14 @@ def compare_contexts(inspected: InspectedModel, word: str, texts: Sequence[str])
         spans = find_word(encoded, ids)
         if not spans:
             raise InputError(f"the word {word!r:.40} isn't in text {number} ({text!r:.60})")
-        observed = inspected.observe(encoded)
-        vectors += [_average(observed, span) for span in spans]
-        others.append(_other_tokens(observed, spans))
+        states = torch.stack(inspected.observe(encoded).states)
+        vectors += [states[:, span].mean(dim=1).float().cpu() for span in spans]
+        kept = [
+            token
+            for token, word in enumerate(encoded.words)
+            if word >= 0 and not any(token in span for span in spans)
+        ]
+        others.append((torch.tensor(encoded.encoding.ids)[kept], states[:, kept].float().cpu()))
         occurrences += [Occurrence(encoded, span) for span in spans]
     if len(occurrences) < 2:
         raise InputError(f"the word {word!r:.40} must be in two places or more to be compared")
@@ -260,21 +257,3 @@ def _read_word(word: str, tokenizer: Tokenizer) -> list[int]:
             f"the word {word!r:.40} can't be made of the vocabulary's entries; name another"
         )
     return ids
-
-
-def _average(observed: Observation, span: range) -> Float[Tensor, "layers hidden"]:
-    """Return a word's vector at every layer: the mean over its pieces."""
-    tokens = slice(span.start, span.stop)
-    return torch.stack([state[tokens].mean(dim=0) for state in observed.states]).float().cpu()
-
-
-def _other_tokens(
-    observed: Observation, spans: Sequence[range]
-) -> tuple[Int[Tensor, " tokens"], Float[Tensor, "layers tokens hidden"]]:
-    """Return ids and vectors of the tokens that are neither special nor part of the word."""
-    encoded, left_out = observed.encoded, {token for span in spans for token in span}
-    kept = [
-        token for token, word in enumerate(encoded.words) if word >= 0 and token not in left_out
-    ]
-    states = torch.stack([state[kept] for state in observed.states])
-    return torch.tensor([encoded.encoding.ids[token] for token in kept]), states.float().cpu()

@@ -13,7 +13,7 @@ from bertkit.base.errors import InputError
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.opening import choose_start
 from bertkit.interpret.views.view import ViewInputs
-from bertkit.reports.interactive import read_modules, read_styles
+from bertkit.reports.interactive import read_files
 from bertkit.serving.errors import Reason
 from bertkit.serving.models import ReadyModel
 from bertkit.serving.routes.answers import Endpoint, PageParts, TaskResults
@@ -82,8 +82,8 @@ def read_page_parts() -> PageParts:
     """Return the page's script of attention, which draws with the view of the heads."""
     here = resources.files("bertkit.interpret")
     views = here.joinpath("views")
-    modules = {**read_modules(views), **read_modules(here.joinpath("page"))}
-    return PageParts(["attention"], modules, [read_styles(views)["heads.css"]])
+    modules = read_files(views, ".js") | read_files(here.joinpath("page"), ".js")
+    return PageParts(["attention"], modules, [read_files(views, ".css")["heads.css"]])
 
 
 ENDPOINTS = (Endpoint(OF_MODEL + "attention", show_attention, "openai"),)

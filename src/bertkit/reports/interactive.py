@@ -63,24 +63,24 @@ def _order(sources: Mapping[str, str]) -> list[str]:
         if name not in ordered:
             for names, imported in _IMPORT.findall(sources[name]):
                 visit(imported, (*importers, name))
-                _check_exports(name, names, imported, sources[imported])
+                wanted = {part.split(" as ")[0].strip() for part in names.split(",")} - {""}
+                if missing := wanted - set(_EXPORTED.findall(sources[imported])):
+                    raise ValueError(
+                        f"{name} imports {min(missing)}, and {imported} doesn't export it"
+                    )
             ordered[name] = None
 
     visit(ENTRY, ())
     return list(ordered)
 
 
-def _check_exports(name: str, names: str, imported: str, source: str) -> None:
-    """Raise an error for a missing export, as a browser does for real modules."""
-    wanted = {part.split(" as ")[0].strip() for part in names.split(",") if part.strip()}
-    missing = wanted - set(_EXPORTED.findall(source))
-    if missing:
-        raise ValueError(f"{name} imports {min(missing)}, and {imported} doesn't export it")
-
-
 def _wrap(name: str, source: str) -> str:
     """Wrap a module in a function that is called immediately."""
-    body = _EXPORT.sub("", _IMPORT.sub(_take_imports, source)).strip("\n")
+
+    def take(match: re.Match[str]) -> str:  # the number of lines stays the same
+        return f"const {{{match[1].replace(' as ', ': ')}}} = modules[{json.dumps(match[2])}];"
+
+    body = _EXPORT.sub("", _IMPORT.sub(take, source)).strip("\n")
     unread = _UNREAD.search(body) or _ENDS_SCRIPT.search(body)
     if unread is not None:
         raise ValueError(
@@ -90,12 +90,6 @@ def _wrap(name: str, source: str) -> str:
         )
     exported = ", ".join(_EXPORTED.findall(source))
     return f"modules[{json.dumps(name)}] = (() => {{\n{body}\nreturn {{ {exported} }};\n}})();"
-
-
-def _take_imports(match: re.Match[str]) -> str:
-    """Return the statement that replaces an import; the number of lines stays the same."""
-    names = match[1].replace(" as ", ": ")
-    return f"const {{{names}}} = modules[{json.dumps(match[2])}];"
 
 
 ARRAY_NAME = re.compile(r"[a-z][a-z0-9-]{0,63}", re.ASCII)
@@ -157,20 +151,11 @@ class InteractivePage:
 
 def page_modules() -> dict[str, str]:
     """Return the JavaScript modules that every page has, by file name."""
-    return read_modules(resources.files("bertkit.reports").joinpath("page"))
+    return read_files(resources.files("bertkit.reports").joinpath("page"), ".js")
 
 
-def read_modules(folder: Traversable) -> dict[str, str]:
-    """Read all JavaScript modules of a folder: file name to text, sorted by name."""
-    return _read_all(folder, ".js")
-
-
-def read_styles(folder: Traversable) -> dict[str, str]:
-    """Read all style sheets of a folder: file name to text, sorted by name."""
-    return _read_all(folder, ".css")
-
-
-def _read_all(folder: Traversable, suffix: str) -> dict[str, str]:
+def read_files(folder: Traversable, suffix: str) -> dict[str, str]:
+    """Read all files of a folder with a suffix, such as .js: name to text, sorted by name."""
     files = sorted(folder.iterdir(), key=lambda file: file.name)
     chosen = [file for file in files if file.name.endswith(suffix)]
     return {file.name: file.read_text(encoding="utf-8") for file in chosen}

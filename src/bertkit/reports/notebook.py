@@ -32,11 +32,16 @@ def show_rows(rows: Sequence[Row], num_left_out: int = 0) -> str:
 
     A column that a row lacks is empty there; `num_left_out` counts rows that aren't among these.
     """
-    columns = list(dict.fromkeys(name for row in rows[:MAX_ROWS] for name in row))
-    body = [
-        _show_row("td", [_make_cell(name, row.get(name)) for name in columns])
+    # the name of a column says whether its numbers are shares
+    shown = [
+        {
+            name: MetricCell.of(name, value) if isinstance(value, float) else value
+            for name, value in row.items()
+        }
         for row in rows[:MAX_ROWS]
     ]
+    columns = list(dict.fromkeys(name for row in shown for name in row))
+    body = [_show_row("td", map(row.get, columns)) for row in shown]
     if num_left_out := num_left_out + len(rows[MAX_ROWS:]):
         more = Markup('<tr><td colspan="{}">and {:,} more</td></tr>')
         body.append(more.format(max(1, len(columns)), num_left_out))
@@ -51,11 +56,6 @@ def _show_row(tag: str, values: Iterable[object]) -> Markup:
     return Markup("<tr>{}</tr>").format(Markup("").join(cells))
 
 
-def _make_cell(name: str, value: object) -> object:
-    """Return a number as a cell of its column, whose name says whether it is a share."""
-    return MetricCell.of(name, value) if isinstance(value, float) else value
-
-
 def _show_value(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return "" if value is None else "yes" if value else "no"
@@ -68,7 +68,11 @@ class Tabular:
     def as_row(self) -> Row:
         """Return its row: fields that are a text, a number or a truth value."""
         values = {field.name: getattr(self, field.name) for field in fields(cast("Any", self))}
-        return keep_plain(values)
+        return {
+            name: value
+            for name, value in values.items()
+            if value is None or isinstance(value, str | int | float)
+        }
 
     def as_rows(self) -> Sequence[Row]:
         """Return the rows of its own table."""
@@ -85,18 +89,7 @@ class ResultList(list[Result]):
         rows: list[Row] = []
         for number, result in enumerate(self[:MAX_ROWS]):
             parts = result if isinstance(result, list) else [result]
-            rows += [{"": number, **_make_row(part)} for part in parts]
+            for part in parts:
+                row = part.as_row() if isinstance(part, Tabular) else {"result": part}
+                rows.append({"": number, **row})
         return show_rows(rows, len(self[MAX_ROWS:]))
-
-
-def _make_row(result: object) -> Row:
-    return result.as_row() if isinstance(result, Tabular) else {"result": result}
-
-
-def keep_plain(values: Row) -> Row:
-    """Return the values that fit into a cell."""
-    return {
-        name: value
-        for name, value in values.items()
-        if value is None or isinstance(value, str | int | float)
-    }

@@ -1,17 +1,15 @@
 """Alignment of target tokens with source tokens by cross-attention, as a static grid."""
 
-import heapq
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
 from xml.etree import ElementTree as ET
 
 from bertkit.base.errors import InputError
 from bertkit.interpret.figures.attention_figure import (
-    NUM_NAMED,
+    Link,
     check_weights,
-    describe_link,
-    name_largest,
+    describe_strongest,
+    list_largest,
 )
 from bertkit.reports.figures.picture import WritablePicture
 from bertkit.reports.figures.svg import add_box, add_group, add_text, new_drawing, serialize, turn
@@ -64,39 +62,32 @@ class AlignmentFigure(WritablePicture):
             name = shorten(token, LABEL_COLUMNS)
             turn(add_text(svg, x, top - GAP, name, anchor="start", style="token"), -45)
         cells = add_group(svg, "matrix")
-        for row, column in product(range(len(self.target)), range(len(self.source))):
-            x, y = left + column * CELL_WIDTH, top + row * CELL_HEIGHT
-            self._add_cell(cells, x, y, row, column)
+        for link in self._links():
+            x, y = left + link.target * CELL_WIDTH, top + link.source * CELL_HEIGHT
+            self._add_cell(cells, x, y, link)
         return serialize(svg)
 
     def describe(self) -> str:
         """Return a description in words, for screen readers."""
-        words = ["Rows are the target tokens, columns the source tokens."]
-        pairs = product(range(len(self.target)), range(len(self.source)))
-        strongest = heapq.nlargest(
-            NUM_NAMED, pairs, key=lambda pair: self.weights[pair[0]][pair[1]]
-        )
-        return " ".join([*words, *(f"{self._say(*pair)}." for pair in strongest)])
+        words = "Rows are the target tokens, columns the source tokens."
+        return describe_strongest(words, self._links(), self.target, self.source)
 
     def tabulate(self) -> tuple[list[str], list[list[Cell]]]:
         """Return a table of the largest weights, one row per target token."""
-        rows: list[list[Cell]] = [
-            [number, shorten(token), name_largest(weights, self.source)]
-            for number, (token, weights) in enumerate(
-                zip(self.target, self.weights, strict=True), 1
-            )
-        ]
+        rows = list_largest(self.target, self.weights, self.source)
         return ["Number", "Target", "Attends most to"], rows
 
-    def _say(self, row: int, column: int) -> str:
-        return describe_link(self.target[row], self.source[column], self.weights[row][column])
+    def _links(self) -> Iterator[Link]:
+        for row, weights in enumerate(self.weights):
+            for column, weight in enumerate(weights):
+                yield Link(row, column, weight)
 
-    def _add_cell(self, parent: ET.Element, x: float, y: float, row: int, column: int) -> None:
-        weight = self.weights[row][column]
+    def _add_cell(self, parent: ET.Element, x: float, y: float, link: Link) -> None:
+        weight = link.weight
         shade = add_box(parent, x, y, CELL_WIDTH, CELL_HEIGHT, style="right")
         shade.set("fill-opacity", f"{weight**STRENGTH:.3f}")
         box = add_box(parent, x, y, CELL_WIDTH, CELL_HEIGHT, style="frame")
-        ET.SubElement(box, "title").text = self._say(row, column)
+        ET.SubElement(box, "title").text = link.describe(self.target, self.source)
         if weight >= MIN_PRINTED:
             base = y + CELL_HEIGHT / 2 + 4
             add_text(

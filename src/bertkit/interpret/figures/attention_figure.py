@@ -39,6 +39,11 @@ class Link:
     target: int  # the index of the key token
     weight: float  # from 0 to 1; those of a source sum to 1
 
+    def describe(self, tokens: Sequence[str], keys: Sequence[str]) -> str:
+        """Describe it, such as “it → cat: 45 %”."""
+        query, key = shorten(tokens[self.source]), shorten(keys[self.target])
+        return f"{query} → {key}: {format_percent(self.weight)}"
+
 
 @dataclass(frozen=True)
 class AttentionFigure(WritablePicture):
@@ -79,8 +84,7 @@ class AttentionFigure(WritablePicture):
         words = "Lines lead from each token on the left to those that it attends to, on the right."
         if self.focus is not None:
             words = f"The tokens that “{shorten(self.tokens[self.focus])}” attends to."
-        strongest = heapq.nlargest(NUM_NAMED, self._links(), key=lambda link: link.weight)
-        return " ".join([words, *(f"{self._say(link)}." for link in strongest)])
+        return describe_strongest(words, self._links(), self.tokens, self._keys)
 
     def legend(self) -> list[tuple[str, str]]:
         """Return one entry, which explains the opacity of the lines."""
@@ -89,16 +93,9 @@ class AttentionFigure(WritablePicture):
 
     def tabulate(self) -> tuple[list[str], list[list[Cell]]]:
         """Return a table of the largest weights, one row per query token."""
-        sources = range(len(self.tokens)) if self.focus is None else [self.focus]
-        rows: list[list[Cell]] = [
-            [
-                number + 1,
-                shorten(self.tokens[number]),
-                name_largest(self.weights[number], self._keys),
-            ]
-            for number in sources
-        ]
-        return ["Number", "Token", "Attends most to"], rows
+        rows = list_largest(self.tokens, self.weights, self._keys)
+        chosen = rows if self.focus is None else [rows[self.focus]]
+        return ["Number", "Token", "Attends most to"], chosen
 
     @property
     def _keys(self) -> Sequence[str]:
@@ -117,7 +114,7 @@ class AttentionFigure(WritablePicture):
         start, stop = layout.middle(link.source), layout.middle(link.target)
         line = add_line(parent, layout.left + GAP, start, layout.right - GAP, stop)
         line.set("stroke-opacity", f"{math.sqrt(link.weight):.3f}")  # the root keeps 5 % visible
-        ET.SubElement(line, "title").text = self._say(link)
+        ET.SubElement(line, "title").text = link.describe(self.tokens, self._keys)
 
     def _add_tokens(self, svg: ET.Element, layout: "_AttentionLayout") -> None:
         for index, token in enumerate(self.tokens):
@@ -127,9 +124,6 @@ class AttentionFigure(WritablePicture):
         for index, token in enumerate(self._keys):
             base, short = layout.middle(index) + 4, shorten(token, LABEL_COLUMNS)
             add_text(svg, layout.right, base, short, anchor="start", style="token")
-
-    def _say(self, link: Link) -> str:
-        return describe_link(self.tokens[link.source], self._keys[link.target], link.weight)
 
 
 @dataclass(frozen=True)
@@ -195,12 +189,21 @@ def check_weights(weights: Sequence[Sequence[float]], num_rows: int, num_columns
         )
 
 
-def name_largest(weights: Sequence[float], tokens: Sequence[str]) -> str:
-    """Name the tokens with the largest weights, with percentages."""
-    best = heapq.nlargest(NUM_NAMED, range(len(weights)), key=weights.__getitem__)
-    return ", ".join(f"{shorten(tokens[index])} {format_percent(weights[index])}" for index in best)
+def list_largest(
+    tokens: Sequence[str], weights: Sequence[Sequence[float]], keys: Sequence[str]
+) -> list[list[Cell]]:
+    """Return a row for each token: its number, itself, and the keys with the largest weights."""
+    rows: list[list[Cell]] = []
+    for number, (token, shares) in enumerate(zip(tokens, weights, strict=True), start=1):
+        best = heapq.nlargest(NUM_NAMED, range(len(shares)), key=shares.__getitem__)
+        named = (f"{shorten(keys[index])} {format_percent(shares[index])}" for index in best)
+        rows.append([number, shorten(token), ", ".join(named)])
+    return rows
 
 
-def describe_link(query: str, key: str, weight: float) -> str:
-    """Describe one weight, such as “it → cat: 45 %”."""
-    return f"{shorten(query)} → {shorten(key)}: {format_percent(weight)}"
+def describe_strongest(
+    words: str, links: Iterable[Link], tokens: Sequence[str], keys: Sequence[str]
+) -> str:
+    """Return a description that ends with the strongest links."""
+    strongest = heapq.nlargest(NUM_NAMED, links, key=lambda link: link.weight)
+    return " ".join([words, *(f"{link.describe(tokens, keys)}." for link in strongest)])

@@ -83,21 +83,20 @@ class Scatter(WritablePicture):
         names = [shorten(name, NAME_COLUMNS) for name in self.names]
         boxes = place_names(places, names)
         for (x, _), name, box in zip(places, names, boxes, strict=True):
-            if box is not None:
-                side, anchor = _anchor(x, box)
+            if box is not None:  # the end of the name near the point, or its middle
+                side, anchor = (box.left, "start") if box.left > x else (x, "middle")
+                if box.right < x:
+                    side, anchor = box.right, "end"
                 add_text(svg, side, box.bottom - 3, name, anchor=anchor, style="count")
 
 
 def _add_frame(svg: ET.Element) -> None:
     grid = add_group(svg, "grid")
     left, top, right, bottom = MARGIN / 2, MARGIN / 2, WIDTH - MARGIN / 2, HEIGHT - MARGIN / 2
-    for x1, y1, x2, y2 in (
-        (left, top, right, top),
-        (left, bottom, right, bottom),
-        (left, top, left, bottom),
-        (right, top, right, bottom),
-    ):
-        add_line(grid, x1, y1, x2, y2)
+    for y in (top, bottom):
+        add_line(grid, left, y, right, y)
+    for x in (left, right):
+        add_line(grid, x, top, x, bottom)
 
 
 class Box(NamedTuple):
@@ -140,13 +139,6 @@ def place_names(places: Sequence[Place], names: Sequence[str]) -> list[Box | Non
         if box is not None:
             taken.append(box)
     return boxes
-
-
-def _anchor(x: float, box: Box) -> tuple[float, str]:
-    """Return the x-coordinate and the text anchor of a name: the end near the point, or middle."""
-    if box.left > x:
-        return box.left, "start"
-    return (box.right, "end") if box.right < x else (x, "middle")
 
 
 def _sides(place: Place, width: float) -> Iterator[Box]:

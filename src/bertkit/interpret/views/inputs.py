@@ -1,6 +1,7 @@
 """The numbers of the inputs view: embeddings, positions beside sines, and two words swapped."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -64,25 +65,20 @@ def collect_inputs(inputs: ViewInputs) -> dict[str, Any]:
             "segment": embeddings.token_type.weight[encoding.token_type_ids],
             "sum": inputs.observation.states[0],
         }
+        embedded = [parts[name] for name in ("token", "position", "segment")]
+        lengths = torch.stack([part.float().norm(dim=-1) for part in embedded], dim=1)
         return {
             "blocks": {name: _pack(part[:, :NUM_DIMENSIONS]) for name, part in parts.items()},
             "positions": _collect_positions(embeddings),
             "lengths": [
                 [token, "AB"[segment], lengths]
                 for token, segment, lengths in zip(
-                    encoding.tokens, encoding.token_type_ids, _measure(parts), strict=True
+                    encoding.tokens, encoding.token_type_ids, lengths.tolist(), strict=True
                 )
             ],
             "numDimensions": embeddings.word.embedding_dim,
             "swap": _collect_swap(inputs, inspected),
         }
-
-
-def _measure(parts: dict[str, Float[Tensor, "length hidden"]]) -> list[list[float]]:
-    """Return the lengths of each token's three embeddings."""
-    lengths = [parts[name].float().norm(dim=-1) for name in ("token", "position", "segment")]
-    measured: list[list[float]] = torch.stack(lengths, dim=1).tolist()
-    return measured
 
 
 def _collect_positions(embeddings: Embeddings) -> dict[str, Any]:
@@ -121,32 +117,32 @@ def _collect_swap(inputs: ViewInputs, inspected: InspectedModel) -> dict[str, An
     whole, (first, second) = encoded.pack(), positions
     order = list(range(len(encoded.tokens)))
     order[first], order[second] = second, first
+    same = torch.zeros_like(whole.position_ids)  # so that nothing tells the tokens' order
     with ablate(inspected.model, inputs.observation.without):
-        runs = {
-            has_positions: [
-                _run(inspected, batch if has_positions else _without_positions(batch))
-                for batch in (whole, replace(whole, input_ids=whole.input_ids[order]))
+        runs = [
+            [
+                _run(inspected, replace(whole, input_ids=ids, position_ids=position_ids))
+                for ids in (whole.input_ids, whole.input_ids[order])
             ]
-            for has_positions in (True, False)
-        }
+            for position_ids in (whole.position_ids, same)
+        ]
     words = [encoded.tokens[position] for position in positions]
-    measures = {
+    measures: dict[str, Callable[[list[Tensor], int], Tensor]] = {
         f"“{words[0]}”, the input of layer 1": lambda run, position: run[0][position],
         f"“{words[0]}”, after the last layer": lambda run, position: run[-1][position],
         "the mean of all tokens, after the last layer": lambda run, _: run[-1].mean(dim=0),
     }
     rows = [
-        [name, *(_compare(runs[kind], positions, measure) for kind in (True, False))]
+        [
+            name,
+            *(_compare(measure(before, first), measure(after, second)) for before, after in runs),
+        ]
         for name, measure in measures.items()
     ]
-    return {"words": words, "text": _swap_text(encoded, positions), "rows": rows}
-
-
-def _swap_text(encoded: EncodedText, positions: tuple[int, int]) -> str:
-    """Return the first text with two words swapped."""
     text, offsets = encoded.text, encoded.encoding.offsets
-    (start, stop), (begin, end) = (offsets[position] for position in positions)
-    return text[:start] + text[begin:end] + text[stop:begin] + text[start:stop] + text[end:]
+    (start, stop), (begin, end) = offsets[first], offsets[second]
+    swapped = text[:start] + text[begin:end] + text[stop:begin] + text[start:stop] + text[end:]
+    return {"words": words, "text": swapped, "rows": rows}
 
 
 def find_swap(encoded: EncodedText) -> tuple[int, int] | None:
@@ -173,11 +169,6 @@ def find_swap(encoded: EncodedText) -> tuple[int, int] | None:
     return positions[0], positions[-1]
 
 
-def _without_positions(batch: PackedBatch) -> PackedBatch:
-    """Give all tokens the same position embedding, so that nothing tells their order."""
-    return replace(batch, position_ids=torch.zeros_like(batch.position_ids))
-
-
 def _run(inspected: InspectedModel, batch: PackedBatch) -> list[Float[Tensor, "length hidden"]]:
     encoder = inspected.model.encoder
     return [
@@ -186,9 +177,7 @@ def _run(inspected: InspectedModel, batch: PackedBatch) -> list[Float[Tensor, "l
     ]
 
 
-def _compare(runs: list[list[Tensor]], positions: tuple[int, int], measure: Any) -> float:
-    """Return the cosine between a vector before the swap and the same word's after it."""
-    before, after = measure(runs[0], positions[0]), measure(runs[1], positions[1])
+def _compare(before: Float[Tensor, " hidden"], after: Float[Tensor, " hidden"]) -> float:
     return round_digits(float(cosine_similarity(before, after, dim=0)))
 
 
@@ -204,18 +193,15 @@ def summarize_inputs(collected: dict[str, Any]) -> list[str]:
         pairs = collected["positions"][name]["byDistance"]
         cosines = [f"{value:.3f} at distance {distance}" for distance, value in pairs]
         lines.append(f"cosine of positions, {name}: {', '.join(cosines)}")
-    return [*lines, *_summarize_swap(collected["swap"])]
-
-
-def _summarize_swap(swap: dict[str, Any] | None) -> list[str]:
+    swap = collected["swap"]
     if swap is None:
-        return []
+        return lines
     rows = [["cosine before and after", "with positions", "without positions"]]
     rows += [[name, *(f"{cosine:.3f}" for cosine in cosines)] for name, *cosines in swap["rows"]]
     width = max(len(row[0]) for row in rows)
     table = [f"{name:{width}}  {first:>14}  {second:>17}" for name, first, second in rows]
     title = "“{}” and “{}” swapped".format(*swap["words"])
-    return [f"{title}: {swap['text']}", *table]
+    return [*lines, f"{title}: {swap['text']}", *table]
 
 
 INPUTS = View(

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from bertkit.base.progress import show_progress
 from bertkit.interpret.ablation import ablate, importance_by_ablation, importance_by_gradient
-from bertkit.interpret.contexts import Occurrence, WordInContexts
+from bertkit.interpret.contexts import WordInContexts
 from bertkit.interpret.geometry import Plane, project_layers
 from bertkit.interpret.head_predictions import Outcome, compare, find_outcome, round_digits, to_json
 from bertkit.interpret.inspected_model import InspectedModel
@@ -58,7 +58,8 @@ def collect_geometry(inputs: ViewInputs) -> dict[str, Any]:
 
 def _plane_to_json(plane: Plane) -> dict[str, Any]:
     """Convert a plane to data."""
-    points = [[_round(coordinate) for coordinate in point] for point in plane.points.tolist()]
+    # Four significant digits are more than a screen shows.
+    points = [[float(f"{number:.4g}") for number in point] for point in plane.points.tolist()]
     return {"points": points, "shares": [round(share, 4) for share in plane.shares]}
 
 
@@ -81,7 +82,11 @@ def _describe(contexts: WordInContexts) -> dict[str, Any]:
     baseline = contexts.different_words.tolist()
     return {
         "word": contexts.word,
-        "places": [_quote(occurrence) for occurrence in contexts.occurrences],
+        "places": [
+            [text[:start], text[start:stop], text[stop:]]
+            for occurrence in contexts.occurrences
+            for text, (start, stop) in [(occurrence.encoded.text, occurrence.span)]
+        ],
         "cosines": [
             [[round(cosine, 3) for cosine in row] for row in layer]
             for layer in contexts.cosines.tolist()
@@ -90,17 +95,6 @@ def _describe(contexts: WordInContexts) -> dict[str, Any]:
         "different": [None if math.isnan(cosine) else round(cosine, 3) for cosine in baseline],
         "planes": [_plane_to_json(plane) for plane in contexts.planes],
     }
-
-
-def _quote(occurrence: Occurrence) -> list[str]:
-    """Return the text before a word, the word, and the text after it."""
-    text, (start, stop) = occurrence.encoded.text, occurrence.span
-    return [text[:start], text[start:stop], text[stop:]]
-
-
-def _round(coordinate: float) -> float:
-    """Round to four significant digits, which is more than a screen shows."""
-    return float(f"{coordinate:.4g}")
 
 
 GEOMETRY = View(
@@ -149,20 +143,32 @@ def collect_importance(inputs: ViewInputs) -> dict[str, Any]:
     """
     inspected, encoded = inputs.inspected, inputs.observation.encoded
     assert isinstance(inspected, InspectedModel)  # `supports` excludes other models
+
+    def loss() -> Float[Tensor, ""]:
+        found = find_outcome(inspected, encoded).loss
+        assert found is not None  # every pass has a loss, or none has
+        return found
+
     with ablate(inspected.model, inputs.observation.without):
         with torch.inference_mode():
             now = find_outcome(inspected, encoded)
             ablation = _ablate_each(inspected, encoded, now) if inputs.ablates_heads else None
-        gradient = None if now.loss is None else _find_gradients(inspected, encoded)
+        gradient = None if now.loss is None else importance_by_gradient(inspected.model, [loss])
     with torch.inference_mode():
         whole = find_outcome(inspected, encoded) if inputs.observation.without else None
+    number = "vector" if now.number is None else "number"
     return {
-        "kind": _find_kind(now),
+        "kind": "probability" if now.predictions else number,
         "ablation": _to_rows(ablation),
         "gradient": _to_rows(gradient),
         "says": to_json(now, whole),
         "whole": None if whole is None else to_json(whole),
-        "change": None if whole is None else _round_shares(asdict(compare(whole, now))),
+        "change": None
+        if whole is None
+        else {
+            name: None if value is None else round_digits(value)
+            for name, value in asdict(compare(whole, now)).items()
+        },
     }
 
 
@@ -182,31 +188,8 @@ def _ablate_each(
         return importance_by_ablation(inspected.model, measure)
 
 
-def _find_gradients(
-    inspected: InspectedModel, encoded: EncodedText
-) -> Float[Tensor, "layers heads"]:
-    """Return the gradient of the loss, or of the number, at each head's gate."""
-
-    def loss() -> Float[Tensor, ""]:
-        found = find_outcome(inspected, encoded).loss
-        assert found is not None  # every pass has a loss, or none has
-        return found
-
-    return importance_by_gradient(inspected.model, [loss])
-
-
-def _find_kind(outcome: Outcome) -> str:
-    if outcome.predictions:
-        return "probability"
-    return "vector" if outcome.number is None else "number"
-
-
 def _to_rows(values: Float[Tensor, "layers heads"] | None) -> list[list[float]] | None:
     return None if values is None else [list(map(round_digits, row)) for row in values.tolist()]
-
-
-def _round_shares(values: dict[str, float | None]) -> dict[str, float | None]:
-    return {name: None if value is None else round_digits(value) for name, value in values.items()}
 
 
 IMPORTANCE = View(

@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, Response
 
 from bertkit.base.wings import SERVER_PAGE_PARTS, list_installed, load_object
 from bertkit.inference.opening import PRETRAINED
-from bertkit.reports.interactive import InteractivePage, page_modules, read_modules, read_styles
+from bertkit.reports.interactive import InteractivePage, page_modules, read_files
 from bertkit.serving.errors import Reason
 from bertkit.serving.routes.answers import Endpoint, PageParts, TaskResults
 from bertkit.serving.routes.requests import (
@@ -65,12 +65,13 @@ def build_page() -> tuple[str, dict[str, str]]:
     """Build the page, with the parts of other wings, and return it with its headers."""
     own = resources.files("bertkit.serving").joinpath("page")
     others = [load_object(one)() for one in list_installed(SERVER_PAGE_PARTS).values()]
-    modules = ChainMap({"others.js": list_others(others)}, page_modules(), read_modules(own))
+    modules = ChainMap({"others.js": list_others(others)}, page_modules(), read_files(own, ".js"))
     modules.maps += [one.modules for one in others]
+    styles = chain(read_files(own, ".css").values(), *(one.styles for one in others))
     page = InteractivePage(
         title="Try the models of this server",
         modules=modules,
-        styles=[*read_styles(own).values(), *chain.from_iterable(one.styles for one in others)],
+        styles=list(styles),
         data=None,
         arrays={},
         asks_server=True,

@@ -3,7 +3,7 @@
 from importlib import resources
 
 from bertkit.interpret.views.table import VIEWS
-from bertkit.reports.interactive import page_modules, read_modules
+from bertkit.reports.interactive import page_modules, read_files
 
 FOLDER = resources.files("bertkit.interpret").joinpath("views")
 LONGEST_PARAGRAPH = 700  # characters; people read legends beside what they explain
@@ -22,4 +22,4 @@ def test_legends_are_short_paragraphs():
 
 
 def test_no_script_of_a_view_replaces_one_of_the_page():
-    assert not page_modules().keys() & read_modules(FOLDER).keys()
+    assert not page_modules().keys() & read_files(FOLDER, ".js").keys()

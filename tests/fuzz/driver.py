@@ -3,10 +3,10 @@
     python -m tests.fuzz.driver TARGET SEED FOLDER [SECONDS]
 
 A target is a module `<target>_target.py` with `seeds()`, good examples; `NUM_INPUTS`, how many
-files it gets where no SECONDS of computing are given; and `run(data, folder)`, which raises
-whatever isn't one of bertkit's errors. An input that does, that computes for too long or for which
-the address space doesn't suffice is written to FOLDER and named; one that ends the process lies
-there as `<target>-last`.
+files it gets where no SECONDS of computing are given; and `read(data, folder)`, which reads one. An
+input that comes to an error other than bertkit's, that computes for too long or for which the
+address space doesn't suffice is written to FOLDER and named; one that ends the process lies there
+as `<target>-last`.
 """
 
 import importlib
@@ -17,9 +17,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from tests.waiting import MAX_SECONDS, end_when_stuck
+
+from bertkit.base.errors import BertkitError
 
 ADDRESS_SPACE_BYTES = 600 << 20
 NUMBERS = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, (1 << 63) - 1, 1 << 63)
@@ -63,7 +66,7 @@ def main(target: str, seed: int, folder: Path, seconds: float = math.inf) -> Non
     num_failures = num_inputs = 0
     with tempfile.TemporaryDirectory() as name:
         for data in (seeds := module.seeds()):
-            module.run(data, Path(name))  # loads what is lazy
+            run_one(module.read, data, Path(name))  # loads what is lazy
         limit = address_space_bytes() + ADDRESS_SPACE_BYTES
         resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
         end = time.process_time() + seconds
@@ -72,7 +75,7 @@ def main(target: str, seed: int, folder: Path, seconds: float = math.inf) -> Non
             data = mutate(seeds, draw)
             (folder / f"{target}-last").write_bytes(data)
             num_inputs += 1
-            if problem := run_one(module.run, data, Path(name)):
+            if problem := run_one(module.read, data, Path(name)):
                 num_failures += 1
                 (folder / f"{target}-{seed}-{num_inputs}").write_bytes(data)
                 tell(f"{target}-{seed}-{num_inputs}: {problem}")
@@ -80,12 +83,12 @@ def main(target: str, seed: int, folder: Path, seconds: float = math.inf) -> Non
     sys.exit(1 if num_failures else 0)
 
 
-def run_one(run: Callable[[bytes, Path], None], data: bytes, folder: Path) -> str:
+def run_one(read: Callable[[bytes, Path], None], data: bytes, folder: Path) -> str:
     """Why an input isn't taken as it should be; empty where it is."""
     start = time.process_time()
     try:
-        with end_when_stuck():
-            run(data, folder)
+        with end_when_stuck(), suppress(BertkitError):
+            read(data, folder)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is a failure
         return f"{type(error).__name__}: {error!s:.300}"
     seconds = time.process_time() - start

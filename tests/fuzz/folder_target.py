@@ -1,13 +1,11 @@
 """Random bytes as one of the JSON and text files of a model folder; the first says as which."""
 
-from contextlib import suppress
 from pathlib import Path
 
 from tests.hostile.folder_files import shards, true_places
 from tests.hostile.whole import CONFIG, INDEX, VOCABULARY, WEIGHTS, to_json, whole_files
 
 import bertkit
-from bertkit.base.errors import BertkitError
 
 NUM_INPUTS = 1_000
 FILES = ("config.json", "vocab.txt", "tokenizer.json", "tokenizer_config.json", INDEX)
@@ -37,9 +35,3 @@ def read(data: bytes, folder: Path) -> None:
         (folder / file).write_bytes(content)
     for door in (bertkit.BertModel.from_pretrained, bertkit.Tokenizer.load):
         door(folder)
-
-
-def run(data: bytes, folder: Path) -> None:
-    """The same, where bertkit's own errors are as good as none."""
-    with suppress(BertkitError):
-        read(data, folder)

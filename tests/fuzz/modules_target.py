@@ -1,6 +1,5 @@
 """Random bytes as a file of a sentence-transformers folder; the first says as which."""
 
-from contextlib import suppress
 from pathlib import Path
 
 from tests.hostile.sentence_files import (
@@ -12,7 +11,6 @@ from tests.hostile.sentence_files import (
     sentence_folder,
 )
 
-from bertkit.base.errors import BertkitError
 from bertkit.models.open_model import OpenModel
 
 NUM_INPUTS = 2_000
@@ -32,9 +30,3 @@ def read(data: bytes, folder: Path) -> None:
         (folder / file).parent.mkdir(exist_ok=True)
         (folder / file).write_bytes(content)
     _ = OpenModel.open(folder).sentences
-
-
-def run(data: bytes, folder: Path) -> None:
-    """The same, where bertkit's own errors are as good as none."""
-    with suppress(BertkitError):
-        read(data, folder)

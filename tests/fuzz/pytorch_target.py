@@ -10,7 +10,6 @@ from pathlib import Path
 import torch
 from tests.pickles import archive, state, stream, tensor
 
-from bertkit.base.errors import BertkitError
 from bertkit.checkpoints.pytorch_file import open_pytorch
 
 NUM_INPUTS = 7_000
@@ -41,13 +40,10 @@ def seeds() -> list[bytes]:
     return [bytes([number]) + example for number, (_, example) in enumerate(PARTS)]
 
 
-def run(data: bytes, folder: Path) -> None:
+def read(data: bytes, folder: Path) -> None:
     """Open a file with the part that the bytes stand for, and read all of it."""
     place, _ = PARTS[data[0] % len(PARTS)] if data else PARTS[0]
     path = folder / "pytorch_model.bin"
     path.write_bytes(place(data[1:]))
-    try:
-        for lazy in open_pytorch(path).values():
-            lazy.read()
-    except BertkitError:
-        pass
+    for lazy in open_pytorch(path).values():
+        lazy.read()

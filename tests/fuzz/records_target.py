@@ -2,13 +2,11 @@
 
 import io
 import json
-from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bertkit.base.errors import BertkitError
 from bertkit.data.tables.records import Record, RowReport, open_records, read_examples
 from bertkit.data.tables.settings import RecordSettings
 
@@ -60,9 +58,3 @@ def read(data: bytes, folder: Path) -> None:
     report = RowReport(path.name)
     examples = read_examples(open_records(path, settings), dict_of, report)
     assert len(examples) + report.num_broken == report.num_rows
-
-
-def run(data: bytes, folder: Path) -> None:
-    """The same, where bertkit's own errors are as good as none."""
-    with suppress(BertkitError):
-        read(data, folder)

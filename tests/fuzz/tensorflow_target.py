@@ -18,7 +18,6 @@ from tests.bundles import (
     write_files,
 )
 
-from bertkit.base.errors import BertkitError
 from bertkit.checkpoints.leveldb_table import read_table
 from bertkit.checkpoints.tensorflow import open_tensorflow
 
@@ -60,12 +59,9 @@ def seeds() -> list[bytes]:
     return [bytes([number]) + example for number, (_, example) in enumerate(PARTS)]
 
 
-def run(data: bytes, folder: Path) -> None:
+def read(data: bytes, folder: Path) -> None:
     """Open a checkpoint with the part that the bytes stand for, and read all of it."""
     place, _ = PARTS[data[0] % len(PARTS)] if data else PARTS[0]
     write_files(folder, {**FILES, **place(data[1:])})
-    try:
-        for tensor in open_tensorflow(folder).tensors.values():
-            tensor.read()
-    except BertkitError:
-        pass
+    for tensor in open_tensorflow(folder).tensors.values():
+        tensor.read()

@@ -8,10 +8,13 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from tests.fuzz import folder_target, modules_target, records_target
+
+from bertkit.base.errors import BertkitError
 
 SECONDS = os.environ.get("BERTKIT_FUZZ_SECONDS", "").split()
 SEED = os.environ.get("BERTKIT_FUZZ_SEED", "0")
@@ -22,7 +25,7 @@ TARGETS = sorted(
 )
 
 pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="memory is limited as Linux does it"),
+    pytest.mark.skipif(sys.platform != "linux", reason="memory is limited as Linux does it")
 ]
 
 
@@ -52,7 +55,8 @@ def test_mutated_files_come_to_errors_of_ours(target, endings, capsys):
 
 @pytest.mark.parametrize("data", records_target.FAILED)
 def test_files_that_failed_come_to_errors_of_ours(data, tmp_path):
-    records_target.run(data, tmp_path)
+    with suppress(BertkitError):
+        records_target.read(data, tmp_path)
 
 
 @pytest.mark.parametrize("target", [folder_target, modules_target, records_target])
@@ -60,4 +64,4 @@ def test_the_good_examples_are_read_to_the_end(target, tmp_path):
     seeds = target.seeds()
     assert len(seeds) == len(set(seeds)) > 1
     for data in seeds:
-        target.read(data, tmp_path)  # which raises, unlike `run`, what a reader finds wrong
+        target.read(data, tmp_path)  # which raises what it finds wrong

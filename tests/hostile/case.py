@@ -1,7 +1,7 @@
 """One foreign folder that is broken or hostile, and what bertkit must say to it."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -62,13 +62,12 @@ class Case:
         return folder / self.opened
 
 
-def number_cases(
-    defect: str,
-    folders: Iterable[dict[str, bytes]],
-    error: type[BertkitError] | None,
-    match: str,
-    **places: Any,
-) -> Iterator[Case]:
-    """A case of each folder; `places` are the links, pipes and what else all of them have."""
-    for index, files in enumerate(folders):
-        yield Case(defect, index, files, error, match, **places)
+# What the folders of a defect are made of, by its name, its error, and what the message holds.
+Defects = Mapping[tuple[str, type[BertkitError] | None, str], Iterable[Any]]
+
+
+def make_cases(defects: Defects, make_folder: Callable[[Any], dict[str, bytes]]) -> Iterator[Case]:
+    """A case of each folder of each defect."""
+    for (defect, error, match), contents in defects.items():
+        for index, content in enumerate(contents):
+            yield Case(defect, index, make_folder(content), error, match)

@@ -5,6 +5,7 @@ checksum; where the checksum itself is the matter, bytes are changed after.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tests.bundles import (
@@ -23,7 +24,7 @@ from tests.bundles import (
     table,
     varint,
 )
-from tests.hostile.case import Case, number_cases
+from tests.hostile.case import Case, Defects, make_cases
 
 from bertkit.base.errors import (
     BertkitError,
@@ -107,15 +108,6 @@ def changed_bias(
     return with_pairs({BIAS: entry(shape, offset + move, size, checksum, dtype=dtype, shard=shard)})
 
 
-@defect(DamagedFileError, r"pooler/dense/bias.*checksum")
-def wrong_checksum_of_a_tensor() -> list[dict[str, bytes]]:
-    offset, checksum = find(BIAS)
-    return [
-        with_pairs({BIAS: entry((8,), offset, 32, wrong)})
-        for wrong in (0, checksum ^ 1, 0xFFFFFFFF)
-    ]
-
-
 @defect(DamagedFileError, "isn't a whole index .* ends with")
 def truncated_index() -> list[dict[str, bytes]]:
     size = len(FILES[INDEX])
@@ -145,27 +137,6 @@ def block_outside() -> list[dict[str, bytes]]:
     files = [with_index(body + footer(place, varint(0) + varint(0))) for place in places]
     files += [with_places([place]) for place in places]
     return files
-
-
-@defect(DamagedFileError, "its blocks overlap or aren't in order")
-def overlapping_blocks() -> list[dict[str, bytes]]:
-    size = varint(len(block(sorted(PAIRS.items()))))
-    return [with_places([varint(0) + size, varint(second) + size]) for second in (0, 1, 1000)]
-
-
-@defect(DamagedFileError, "has no end")
-def number_without_end() -> list[dict[str, bytes]]:
-    return [
-        with_index(FILES[INDEX][:-48] + (ENDLESS * 4)[:40] + FILES[INDEX][-8:]),
-        with_blocks(ENDLESS + restart_array([0])),
-        with_blocks(b"\x00" + ENDLESS + restart_array([0])),
-        with_blocks(b"\x00\x01" + ENDLESS + restart_array([0])),
-        with_blocks(b"\x80" * 9 + b"\x02" + restart_array([0])),  # 2⁶⁴
-        with_blocks(b"\x80" + restart_array([0])),
-        with_pairs({BIAS: ENDLESS}),
-        with_pairs({BIAS: b"\x08" + ENDLESS}),
-        with_pairs({b"": b"\x08" + ENDLESS}),
-    ]
 
 
 @defect(DamagedFileError, "are announced and")
@@ -206,12 +177,6 @@ def bomb_of_keys() -> list[dict[str, bytes]]:
     return [with_blocks(content) for content in contents]
 
 
-@defect(UnsafeFileError, "more than 20,000")
-def too_many_entries() -> list[dict[str, bytes]]:
-    pairs = {f"{number:05d}".encode(): b"" for number in range(20_001)}
-    return [with_index(table(cut_blocks(pairs)))]
-
-
 @defect(UnsafeFileError, "more than 100 field")
 def too_many_fields() -> list[dict[str, bytes]]:
     files = [with_pairs({BIAS: field(4, 1) * 1001}), with_pairs({b"": field(9, 1) * 400_000})]
@@ -231,39 +196,12 @@ def key_twice() -> list[dict[str, bytes]]:
     return [*(with_blocks(block(order)) for order in orders), with_index(in_two_blocks)]
 
 
-@defect(DamagedFileError, "isn't sorted")
-def unsorted_keys() -> list[dict[str, bytes]]:
-    orders = (GOLDEN_PAIRS[::-1], [*GOLDEN_PAIRS[1:], GOLDEN_PAIRS[0]])
-    return [with_blocks(block(order)) for order in orders]
-
-
-@defect(CheckpointError, "compressed with snappy")
-def snappy() -> list[dict[str, bytes]]:
-    return [with_index(table(cut_blocks(PAIRS), kind=1)), with_blocks(b"", kind=1)]
-
-
-@defect(DamagedFileError, "the unknown type")
-def unknown_kind_of_block() -> list[dict[str, bytes]]:
-    return [with_index(table(cut_blocks(PAIRS), kind=kind)) for kind in (2, 3, 4, 7, 255)]
-
-
 @defect(DamagedFileError, "can't have")
 def huge_shape() -> list[dict[str, bytes]]:
     shapes = [(1 << 62,), (1 << 40, 1 << 40), (2**63 - 1,) * 8, (8, 1 << 32), (1 << 61, 8)]
     files = [changed_bias(shape) for shape in shapes]
     files += [changed_bias((1 << 30,), size=1 << 62)]
     return files
-
-
-@defect(DamagedFileError, "each at least 1")
-def negative_dimension() -> list[dict[str, bytes]]:
-    shapes = [(-8,), (-1, -8), (-(1 << 63),), (0,), (0, 1 << 62), (8, 0)]
-    return [changed_bias(shape) for shape in shapes]
-
-
-@defect(DamagedFileError, "at most 8 sizes")
-def too_many_dimensions() -> list[dict[str, bytes]]:
-    return [changed_bias((1,) * extra + (8,)) for extra in (8, 50, 90)]
 
 
 @defect(DamagedFileError, r"has \d+ shapes")
@@ -290,11 +228,6 @@ def entry_outside_the_data() -> list[dict[str, bytes]]:
     return files
 
 
-@defect(DamagedFileError, r"bytes at -")
-def negative_offset() -> list[dict[str, bytes]]:
-    return [changed_bias(move=move) for move in (-(1 << 20), -(1 << 62))]
-
-
 @defect(UnsafeFileError, "lies over another tensor")
 def tensors_over_each_other() -> list[dict[str, bytes]]:
     files = [changed_bias(move=move) for move in (-1, -32, 1, 16)]
@@ -313,76 +246,12 @@ def missing_data() -> list[dict[str, bytes]]:
     return files
 
 
-@defect(MissingFileError, "no checkpoint|doesn't exis")
-def missing_index_or_config() -> list[dict[str, bytes]]:
-    return [
-        {name: data for name, data in FILES.items() if name != missing}
-        for missing in (INDEX, "bert_config.json")
-    ]
-
-
-@defect(UnsafeFileError, r"names [\d,]+ data files; at most 1,000")
-def number_of_data_files() -> list[dict[str, bytes]]:
-    return [with_pairs({b"": header(n)}) for n in (1001, 1 << 20, (1 << 31) - 1, (1 << 63) - 1)]
-
-
-@defect(DamagedFileError, "data files, byte order")
-def no_data_files() -> list[dict[str, bytes]]:
-    return [with_pairs({b"": header(number)}) for number in (0, -1, -(1 << 63))]
-
-
-@defect(DamagedFileError, r"it lies in data file -?\d+ of 1")
-def unknown_data_file() -> list[dict[str, bytes]]:
-    return [changed_bias(shard=shard) for shard in (1, -1, 1 << 31, (1 << 63) - 1)]
-
-
-@defect(CheckpointError, "big-endian")
-def big_endian() -> list[dict[str, bytes]]:
-    return [with_pairs({b"": header(endianness=1)})]
-
-
-@defect(DamagedFileError, "byte order")
-def unknown_byte_order() -> list[dict[str, bytes]]:
-    return [with_pairs({b"": header(endianness=order)}) for order in (2, 255, -1)]
-
-
 @defect(DamagedFileError, "it has no header")
 def no_header() -> list[dict[str, bytes]]:
     pairs = {key: value for key, value in PAIRS.items() if key}
     files = [with_index(table(cut_blocks(pairs))), with_index(table([]))]
     files.append(with_blocks(block([])))
     return files
-
-
-@defect(CheckpointError, r"a reader of version \d+, and this one has 1")
-def later_version() -> list[dict[str, bytes]]:
-    return [with_pairs({b"": header(min_consumer=version)}) for version in (2, 1000)]
-
-
-@defect(CheckpointError, "holds variables in slices")
-def slices() -> list[dict[str, bytes]]:
-    part = field(1, field(1, 0) + field(2, 8))
-    return [
-        with_pairs({BIAS: entry((8,), 0, 0, 0, slices=part)}),
-        with_pairs({BIAS: entry((8,), 0, 0, 0, slices=part * 100)}),
-        with_pairs({b"\0\x01bert/pooler\0\x01": PAIRS[BIAS]}),
-    ]
-
-
-@defect(CheckpointError, r"has TensorFlow's type -?\d+; read are float32, f")
-def unknown_type() -> list[dict[str, bytes]]:
-    return [changed_bias(dtype=dtype) for dtype in (0, 4, 7, 8, 10, 20, 21, 101, 1 << 31, -1)]
-
-
-@defect(CheckpointError, "train.Checkpoint of TensorFlow")
-def objects() -> list[dict[str, bytes]]:
-    return [with_pairs({b"_CHECKPOINTABLE_OBJECT_GRAPH": b""})]
-
-
-@defect(DamagedFileError, "can't be a name")
-def unprintable_name() -> list[dict[str, bytes]]:
-    names = (b"\x1b[2Jbert", b"bert\nbert", b"bert\x00", "bert\u202e".encode())
-    return [with_pairs({name: PAIRS[BIAS]}) for name in names]
 
 
 @defect(DamagedFileError, "wire type|isn't a (number|message)")
@@ -401,12 +270,6 @@ def two_names_for_one() -> list[dict[str, bytes]]:
     return [{**with_pairs({b"bert.pooler.dense.bias": again}), DATA: extra}]
 
 
-@defect(DamagedFileError, "isn't JSON|JSON object|UTF-8|more than")
-def broken_config() -> list[dict[str, bytes]]:
-    contents = (b"", b"{", b"[]", b"\xff", b"[" * 100_000, b" " * ((1 << 20) + 1))
-    return [{**FILES, "bert_config.json": content} for content in contents]
-
-
 @defect(None)
 def what_is_never_read() -> list[dict[str, bytes]]:
     """The optimizer's state, bytes after the last tensor, the graph: no model is made of them."""
@@ -418,8 +281,98 @@ def what_is_never_read() -> list[dict[str, bytes]]:
     return files
 
 
+def _short_ones() -> Defects:
+    offset, checksum = find(BIAS)
+    size = varint(len(block(sorted(PAIRS.items()))))
+    pairs = {f"{number:05d}".encode(): b"" for number in range(20_001)}
+    orders = (GOLDEN_PAIRS[::-1], [*GOLDEN_PAIRS[1:], GOLDEN_PAIRS[0]])
+    shapes = [(-8,), (-1, -8), (-(1 << 63),), (0,), (0, 1 << 62), (8, 0)]
+    part = field(1, field(1, 0) + field(2, 8))
+    names = (b"\x1b[2Jbert", b"bert\nbert", b"bert\x00", "bert\u202e".encode())
+    contents = (b"", b"{", b"[]", b"\xff", b"[" * 100_000, b" " * ((1 << 20) + 1))
+    return {
+        ("wrong checksum of a tensor", DamagedFileError, r"pooler/dense/bias.*checksum"): [
+            with_pairs({BIAS: entry((8,), offset, 32, wrong)})
+            for wrong in (0, checksum ^ 1, 0xFFFFFFFF)
+        ],
+        ("overlapping blocks", DamagedFileError, "its blocks overlap or aren't in order"): [
+            with_places([varint(0) + size, varint(second) + size]) for second in (0, 1, 1000)
+        ],
+        ("number without end", DamagedFileError, "has no end"): [
+            with_index(FILES[INDEX][:-48] + (ENDLESS * 4)[:40] + FILES[INDEX][-8:]),
+            with_blocks(ENDLESS + restart_array([0])),
+            with_blocks(b"\x00\x01" + ENDLESS + restart_array([0])),
+            with_blocks(b"\x80" * 9 + b"\x02" + restart_array([0])),  # 2⁶⁴
+            with_pairs({BIAS: b"\x08" + ENDLESS}),
+            with_pairs({b"": b"\x08" + ENDLESS}),
+        ],
+        ("too many entries", UnsafeFileError, "more than 20,000"): [
+            with_index(table(cut_blocks(pairs)))
+        ],
+        ("unsorted keys", DamagedFileError, "isn't sorted"): [
+            with_blocks(block(order)) for order in orders
+        ],
+        ("snappy", CheckpointError, "compressed with snappy"): [
+            with_index(table(cut_blocks(PAIRS), kind=1)),
+            with_blocks(b"", kind=1),
+        ],
+        ("unknown kind of block", DamagedFileError, "the unknown type"): [
+            with_index(table(cut_blocks(PAIRS), kind=kind)) for kind in (2, 3, 4, 7, 255)
+        ],
+        ("negative dimension", DamagedFileError, "each at least 1"): [
+            changed_bias(shape) for shape in shapes
+        ],
+        ("too many dimensions", DamagedFileError, "at most 8 sizes"): [
+            changed_bias((1,) * extra + (8,)) for extra in (8, 50, 90)
+        ],
+        ("negative offset", DamagedFileError, r"bytes at -"): [
+            changed_bias(move=move) for move in (-(1 << 20), -(1 << 62))
+        ],
+        ("missing index or config", MissingFileError, "no checkpoint|doesn't exis"): [
+            {name: data for name, data in FILES.items() if name != missing}
+            for missing in (INDEX, "bert_config.json")
+        ],
+        ("number of data files", UnsafeFileError, r"names [\d,]+ data files; at most 1,000"): [
+            with_pairs({b"": header(n)}) for n in (1001, 1 << 20, (1 << 31) - 1, (1 << 63) - 1)
+        ],
+        ("no data files", DamagedFileError, "data files, byte order"): [
+            with_pairs({b"": header(number)}) for number in (0, -1, -(1 << 63))
+        ],
+        ("unknown data file", DamagedFileError, r"it lies in data file -?\d+ of 1"): [
+            changed_bias(shard=shard) for shard in (1, -1, 1 << 31, (1 << 63) - 1)
+        ],
+        ("big endian", CheckpointError, "big-endian"): [with_pairs({b"": header(endianness=1)})],
+        ("unknown byte order", DamagedFileError, "byte order"): [
+            with_pairs({b"": header(endianness=order)}) for order in (2, 255, -1)
+        ],
+        ("later version", CheckpointError, r"a reader of version \d+, and this one has 1"): [
+            with_pairs({b"": header(min_consumer=version)}) for version in (2, 1000)
+        ],
+        ("slices", CheckpointError, "holds variables in slices"): [
+            with_pairs({BIAS: entry((8,), 0, 0, 0, slices=part)}),
+            with_pairs({BIAS: entry((8,), 0, 0, 0, slices=part * 100)}),
+            with_pairs({b"\0\x01bert/pooler\0\x01": PAIRS[BIAS]}),
+        ],
+        ("unknown type", CheckpointError, r"has TensorFlow's type -?\d+; read are float32, f"): [
+            changed_bias(dtype=dtype) for dtype in (0, 4, 7, 8, 10, 20, 21, 101, 1 << 31, -1)
+        ],
+        ("objects", CheckpointError, "train.Checkpoint of TensorFlow"): [
+            with_pairs({b"_CHECKPOINTABLE_OBJECT_GRAPH": b""})
+        ],
+        ("unprintable name", DamagedFileError, "can't be a name"): [
+            with_pairs({name: PAIRS[BIAS]}) for name in names
+        ],
+        ("broken config", DamagedFileError, "isn't JSON|JSON object|UTF-8|more than"): [
+            {**FILES, "bert_config.json": content} for content in contents
+        ],
+    }
+
+
 def cases() -> Iterator[Case]:
     """All of them."""
-    for make_folders, error, match in DEFECTS:
-        name = make_folders.__name__.replace("_", " ")
-        yield from number_cases(f"TensorFlow: {name}", make_folders(), error, match)
+    functions = {
+        (make_folders.__name__.replace("_", " "), error, match): make_folders()
+        for make_folders, error, match in DEFECTS
+    }
+    for case in make_cases(_short_ones() | functions, dict):
+        yield replace(case, defect=f"TensorFlow: {case.defect}")

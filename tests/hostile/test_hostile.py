@@ -18,7 +18,7 @@ MIN_DEFECTS, MIN_CASES = 200, 1000  # as docs/security.md says
 MODULES = tuple(sorted(path.stem for path in Path(__file__).parent.glob("*_files.py")))
 
 pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="memory is measured through /proc"),
+    pytest.mark.skipif(sys.platform != "linux", reason="memory is measured through /proc")
 ]
 
 

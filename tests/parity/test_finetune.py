@@ -187,29 +187,6 @@ def test_an_older_folder_loads_and_is_mended_by_convert(sentence_encoder, tmp_pa
     check_elsewhere("classify", tmp_path / "mended", "sentence-transformers")
 
 
-def test_an_exported_folder_has_no_weights_for_transformers(
-    sentence_encoder, tmp_path, monkeypatch
-):
-    folder = train("classify", sentence_encoder, tmp_path, monkeypatch)
-    export(folder, tmp_path / "onnx")
-    with pytest.raises(OSError, match=r"model\.safetensors"):
-        transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "onnx")
-    text = CASES["classify"].inputs[0]
-    inputs = transformers.AutoTokenizer.from_pretrained(tmp_path / "onnx")(
-        text, return_tensors="np"
-    )
-    session = onnxruntime.InferenceSession(tmp_path / "onnx" / "onnx" / "model.onnx")
-    (logits,) = session.run(["logits"], dict(inputs))
-    predictor = Predictor.load(folder, device="cpu", engine="torch", precision="fp32")
-    encoded = predictor.task.encode(
-        [predictor.task.make_example(text, "here")], predictor.loaded.tokenizer
-    )
-    assert_close(
-        torch.from_numpy(predictor.compute_window(EncodedExamples([], encoded))[0]),
-        torch.from_numpy(logits),
-    )
-
-
 def test_a_causal_classifier_is_refused_by_transformers(tmp_path, monkeypatch):
     parent = tmp_path / "causal"
     save_model(parent, is_decoder=True)

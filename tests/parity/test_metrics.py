@@ -99,10 +99,7 @@ def test_sets_of_labels_score_as_in_scikit_learn():
         shape = generator.integers(1, 8), generator.integers(2, 5)
         truth, guess = generator.random((2, *shape)) < generator.random((2, 1, 1))
         counts = classification.count_label_sets(truth, guess).add_up()
-        ours = [
-            counts.pool().f1,
-            counts.f1.mean(axis=-1),
-        ]
+        ours = [counts.pool().f1, counts.f1.mean(axis=-1)]
         theirs = [
             sklearn_metrics.f1_score(truth, guess, average="micro", zero_division=0),
             sklearn_metrics.f1_score(truth, guess, average="macro", zero_division=0),

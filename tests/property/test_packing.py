@@ -10,7 +10,7 @@ from tests.unit.inference.small import build_config
 from bertkit.models.bert.encoder import BertModel
 from bertkit.nn.attention import attend_fused, attend_spelled_out
 from bertkit.nn.head_blocks import length_mask
-from bertkit.nn.packing import PackedBatch, pad
+from bertkit.nn.packing import PackedBatch
 
 CONFIG = build_config(
     vocab_size=50, hidden_size=16, intermediate_size=24, max_position_embeddings=40
@@ -66,15 +66,6 @@ def test_padding_changes_nothing(model, mode, lengths, more):
         padded = model(rows, types, mask).last_hidden_state
     assert_close(padded[mask.bool()], packed)
     assert not padded[~mask.bool()].any()
-
-
-@given(LENGTHS)
-def test_pad_and_pack_are_inverse(lengths):
-    tokens = torch.randn(sum(lengths), 3)
-    mask = length_mask(lengths, tokens.device)
-    padded = pad(tokens, mask)
-    assert torch.equal(padded[mask], tokens)
-    assert mask.sum(1).tolist() == lengths
 
 
 @given(LENGTHS)

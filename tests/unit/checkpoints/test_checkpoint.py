@@ -60,20 +60,6 @@ def test_pages_that_are_given_back_are_free_and_come_again(tmp_path):
     assert lazy.read().sum(dtype=torch.int64) == total == 255 * 128 << 18
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"version https://git-lfs.github.com/spec/v1", "git lfs pull"),
-        (b"<!DOCTYPE html>", "web page"),
-        (b"\x89HDF\r\n", "HDF5"),
-        (b"something else", "b'somethin'"),
-    ],
-)
-def test_what_a_file_is_instead_is_told(tmp_path, content, message):
-    (tmp_path / "weights").write_bytes(content)
-    assert message in MappedFile.open(tmp_path / "weights").describe_start()
-
-
 def test_a_file_that_is_missing_or_empty_is_named(tmp_path):
     with pytest.raises(MissingFileError, match="weights"):
         MappedFile.open(tmp_path / "weights")

@@ -145,12 +145,6 @@ def test_another_commit_shares_what_did_not_change(hub, folder):
     assert (snapshot / "vocab.txt").samefile(folder / "snapshots" / COMMIT / "vocab.txt")
 
 
-def test_weights_stay_where_they_are_unless_they_are_wanted(hub):
-    hub.files["model.safetensors.index.json"] = b"{}"
-    snapshot = resolve_tokenizer(MODEL)
-    assert list_files(snapshot) == [name for name in WANTED if name != "model.safetensors"]
-
-
 @pytest.mark.parametrize("name", ["onnx/model.onnx", "onnx/model_quantized.onnx"])
 def test_an_export_of_ours_is_fetched_and_found_again_offline(hub, name, monkeypatch):
     wanted = ["config.json", name, f"{name}_data"]
@@ -208,15 +202,6 @@ def test_an_etag_is_never_a_path(hub, tmp_path):
     hub.etag = str(tmp_path / "outside")
     assert list_files(resolve_model(MODEL)) == WANTED
     assert list_outside(tmp_path) == []
-
-
-def test_huggingface_hub_takes_an_etag_for_a_path(hub, tmp_path, monkeypatch):
-    """The reason why it doesn't fetch for us; without it, `hub.py` could be a call of it."""
-    hub.etag = str(tmp_path / "outside")
-    template = hub.endpoint + "/{repo_id}/resolve/{revision}/{filename}"
-    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
-    hf_hub_download(MODEL, "vocab.txt", endpoint=hub.endpoint)
-    assert (tmp_path / "outside").read_bytes() == hub.files["vocab.txt"]
 
 
 def test_too_many_files_are_refused(hub):
@@ -543,18 +528,15 @@ def test_too_much_is_refused_before_it_is_fetched(hub, name, size, message):
     assert not hub.asked(name)
 
 
-@pytest.mark.parametrize("scheme", ["file:///etc/passwd", "ftp://127.0.0.1/x", "data:x"])
-def test_a_redirect_to_another_scheme_is_refused(hub, tmp_path, scheme):
-    hub.redirects["vocab.txt"] = scheme
-    with pytest.raises(HubError, match=r"can't be reached \((Unsupported|Remote|Invalid)"):
+CIRCLE = f"/{MODEL}/resolve/{COMMIT}/vocab.txt"
+
+
+@pytest.mark.parametrize("target", ["file:///etc/passwd", "ftp://127.0.0.1/x", "data:x", CIRCLE])
+def test_a_redirect_to_another_scheme_or_in_a_circle_is_refused(hub, tmp_path, target):
+    hub.redirects["vocab.txt"] = target
+    with pytest.raises(HubError, match=r"\((Unsupported|Remote|Invalid)|TooManyRedirects"):
         resolve_model(MODEL)
     assert list_outside(tmp_path) == []
-
-
-def test_a_circle_of_redirects_ends(hub):
-    hub.redirects["vocab.txt"] = f"/{MODEL}/resolve/{COMMIT}/vocab.txt"
-    with pytest.raises(HubError, match="TooManyRedirects"):
-        resolve_model(MODEL)
 
 
 @pytest.mark.parametrize(
@@ -640,12 +622,6 @@ def test_what_may_not_be_looked_up_is_no_model_of_the_hub(hub, monkeypatch):
     with pytest.raises(StorageError, match="secret/model can't be read: Permission denied"):
         resolve_model("secret/model")
     assert not hub.requests
-
-
-def test_a_misspelled_folder_is_told_too(hub):
-    expected = "^there is no my-modle on this disk, and the Hub gives none: .*no public model"
-    with pytest.raises(HubError, match=expected):
-        resolve_model("my-modle")
 
 
 CHILD = """

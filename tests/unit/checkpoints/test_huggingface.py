@@ -11,7 +11,6 @@ from bertkit.checkpoints import huggingface
 from bertkit.checkpoints.checkpoint import LazyTensor
 from bertkit.checkpoints.huggingface import open_huggingface
 from bertkit.checkpoints.safetensors_file import open_safetensors, read_safetensors
-from bertkit.checkpoints.transfer import export_tensors, import_tensors
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.bert.heads import BertForPreTraining
@@ -25,16 +24,6 @@ CONFIG = BertConfig(
 def folder(tmp_path):
     BertForPreTraining(CONFIG).save_pretrained(tmp_path)
     return tmp_path
-
-
-def test_export_undoes_import(folder):
-    foreign = open_huggingface(folder).tensors
-    expected = {n: tuple(t.shape) for n, t in BertForPreTraining(CONFIG).state_dict().items()}
-    ours = import_tensors(foreign, expected, folder)
-    assert ours.keys() == expected.keys()
-    again = export_tensors(ours)
-    assert again.keys() == foreign.keys()
-    assert all(torch.equal(again[name], foreign[name].read()) for name in foreign)
 
 
 @pytest.mark.parametrize("kind", [BertForPreTraining, BertModel])
@@ -60,20 +49,6 @@ def test_old_names_of_norms_are_read_and_new_ones_written(tmp_path, kind):
     assert all(torch.equal(again[name], tensors[name]) for name in tensors)
 
 
-@pytest.mark.parametrize("is_safetensors", [True, False])
-def test_weights_of_a_model_in_data_parallel_are_read(is_safetensors, folder):
-    model = BertForPreTraining.from_pretrained(folder)
-    tensors = read_safetensors(folder / "model.safetensors")
-    (folder / "model.safetensors").unlink()
-    wrapped = {f"module.{name}": tensor.clone() for name, tensor in tensors.items()}
-    if is_safetensors:
-        save_file(wrapped, folder / "model.safetensors")
-    else:
-        torch.save(wrapped, folder / "pytorch_model.bin")
-    read = BertForPreTraining.from_pretrained(folder).state_dict()
-    assert all(torch.equal(read[name], tensor) for name, tensor in model.state_dict().items())
-
-
 def test_missing_files(folder, tmp_path):
     with pytest.raises(MissingFileError, match="doesn't exist"):
         BertForPreTraining.from_pretrained(tmp_path / "nowhere")
@@ -83,11 +58,6 @@ def test_missing_files(folder, tmp_path):
     (folder / "config.json").unlink()
     with pytest.raises(MissingFileError, match="is no model folder"):
         BertForPreTraining.from_pretrained(folder)
-
-
-def test_a_file_of_a_folder_is_not_the_folder(folder):
-    with pytest.raises(MissingFileError, match=r"model\.safetensors is a file; name its folder"):
-        BertForPreTraining.from_pretrained(folder / "model.safetensors")
 
 
 def write_index(folder: Path, places: dict[str, str]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.bundles import block, cut_blocks, flip_in_turn, table
 
-from bertkit.base.errors import DamagedFileError, MissingFileError, StorageError, UnsafeFileError
+from bertkit.base.errors import DamagedFileError, UnsafeFileError
 from bertkit.checkpoints import leveldb_table
 from bertkit.checkpoints.leveldb_table import MAX_KEY_BYTES, TABLE_LIMIT_BYTES, is_table, read_table
 
@@ -67,13 +67,6 @@ def test_a_file_larger_than_any_index_isnt_read(tmp_path):
         stream.truncate(TABLE_LIMIT_BYTES + 1)
     with pytest.raises(UnsafeFileError, match="has more than 2,097,152 bytes"):
         read_table(tmp_path / "x.index")
-
-
-def test_what_isnt_there_or_is_no_file(tmp_path):
-    with pytest.raises(MissingFileError, match=r"x\.index doesn't exist"):
-        read_table(tmp_path / "x.index")
-    with pytest.raises(StorageError, match="can't be read"):
-        read_table(tmp_path)
 
 
 def test_a_table_is_known_by_its_end(tmp_path):

@@ -2,7 +2,6 @@
 
 import pytest
 
-from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints.names import (
     count_parameters,
     find_part,
@@ -35,11 +34,6 @@ def test_the_prefix_of_a_wrapped_model_is_removed_if_all_tensors_have_it(prefix)
     assert rename_tensors(wrapped) == rename_tensors(plain)
     assert rename_tensors({**wrapped, "other.bias": 3}).keys() > {f"{prefix}classifier.bias"}
     assert rename_tensors({}) == {}
-
-
-def test_two_tensors_of_one_name_are_refused():
-    with pytest.raises(CheckpointError, match=r"two tensors mean bert.pooler.dense.bias"):
-        rename_tensors({"pooler.dense.bias": 1, "bert.pooler.dense.bias": 2})
 
 
 def test_a_layer_is_made_of_its_parts():

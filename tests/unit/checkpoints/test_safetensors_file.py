@@ -5,9 +5,8 @@ import os
 import pytest
 import safetensors.torch
 import torch
-from tests.hostile.whole import join
 
-from bertkit.base.errors import DamagedFileError, MissingFileError, StorageError, UnsafeFileError
+from bertkit.base.errors import StorageError, UnsafeFileError
 from bertkit.checkpoints import safetensors_file
 from bertkit.checkpoints.checkpoint import copied_files
 from bertkit.checkpoints.safetensors_file import (
@@ -39,12 +38,6 @@ def test_both_libraries_read_what_the_other_wrote(tmp_path):
     assert_equal(read_safetensors(tmp_path / "theirs"))
 
 
-def test_writing_to_a_tensor_leaves_the_file_alone(tmp_path):
-    write_safetensors(tmp_path / "file", TENSORS)
-    read_safetensors(tmp_path / "file")["t1"].fill_(9)
-    assert_equal(read_safetensors(tmp_path / "file"))
-
-
 def test_a_file_that_is_copied_may_be_written_over(tmp_path):
     path = tmp_path / "file"
     write_safetensors(path, TENSORS)
@@ -54,22 +47,6 @@ def test_a_file_that_is_copied_may_be_written_over(tmp_path):
     for tensor in tensors.values():
         tensor.release()
     assert_equal({name: tensor.read() for name, tensor in tensors.items()})
-
-
-def test_an_odd_address_is_copied(tmp_path):
-    header = b'{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
-    for more in range(8):
-        content = join(header + b" " * more, torch.tensor([1.0, 2.0]).numpy().tobytes())
-        (tmp_path / str(more)).write_bytes(content)
-        assert read_safetensors(tmp_path / str(more))["a"].tolist() == [1.0, 2.0]
-
-
-def test_a_missing_and_an_empty_file_are_told(tmp_path):
-    with pytest.raises(MissingFileError, match="doesn't exist"):
-        open_safetensors(tmp_path / "file")
-    (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(DamagedFileError, match="is empty"):
-        open_safetensors(tmp_path / "file")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

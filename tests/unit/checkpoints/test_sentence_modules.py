@@ -7,11 +7,8 @@ from tests.hostile.sentence_files import DENSE, LINEAR, POOLING
 from tests.hostile.whole import to_json, weights_file
 
 from bertkit.base.errors import MissingFileError
-from bertkit.checkpoints.checkpoint import LazyTensor
 from bertkit.checkpoints.sentence_modules import (
-    ACTIVATIONS,
     POOLING_FLAGS,
-    Dense,
     Normalize,
     Pooling,
     read_dense,
@@ -38,17 +35,6 @@ def put_dense(folder: Path, content: dict[str, object], weights: dict[str, torch
     return put(folder, "2_Dense/model.safetensors", weights_file(weights))
 
 
-def lazy(tensor: torch.Tensor) -> LazyTensor:
-    return LazyTensor(tuple(tensor.shape), tensor.dtype, lambda: tensor)
-
-
-@pytest.mark.parametrize("flag", POOLING_FLAGS)
-def test_old_keys_name_a_way_of_pooling(tmp_path, flag):
-    content = {**POOLING, "pooling_mode_mean_tokens": False, flag: True}
-    pooling = read_pooling(put_pooling(tmp_path, content), "1_Pooling")
-    assert pooling == Pooling(8, (POOLING_FLAGS[flag],))
-
-
 def test_old_keys_are_joined_in_the_order_of_old_versions(tmp_path):
     content = {"include_prompt": False, "word_embedding_dimension": 8}
     content |= dict.fromkeys(reversed(POOLING_FLAGS), True)
@@ -60,33 +46,9 @@ def test_old_keys_are_joined_in_the_order_of_old_versions(tmp_path):
     ) == MODES
 
 
-@pytest.mark.parametrize(
-    ("named", "modes"),
-    [("lasttoken", ("lasttoken",)), (["mean"], ("mean",)), (["mean", "cls"], ("mean", "cls"))],
-)
-def test_new_keys_name_ways_in_any_order(tmp_path, named, modes):
-    content = {"embedding_dimension": 8, "pooling_mode": named}
-    assert read_pooling(put_pooling(tmp_path, content), "1_Pooling") == Pooling(8, modes)
-
-
 def test_both_kinds_of_keys_may_agree(tmp_path):
     content = {**POOLING, "embedding_dimension": 8, "pooling_mode": "mean"}
     assert read_pooling(put_pooling(tmp_path, content), "1_Pooling") == Pooling(8, ("mean",))
-
-
-@pytest.mark.parametrize(
-    "pooling",
-    [
-        *(Pooling(8, (mode,)) for mode in MODES),
-        Pooling(8, ("cls", "mean"), include_prompt=False),
-        Pooling(8, ("mean", "cls")),
-        Pooling(8, MODES),
-    ],
-)
-def test_pooling_is_written_as_it_is_read(tmp_path, pooling):
-    records = write_module(tmp_path, "1_Pooling", pooling)
-    assert list(records) == ["1_Pooling/config.json"]
-    assert read_pooling(tmp_path, "1_Pooling") == pooling
 
 
 def test_rare_keys_are_written_only_where_they_are_needed(tmp_path):
@@ -108,30 +70,6 @@ def test_normalize_needs_no_folder_and_writes_none(tmp_path):
     assert read_normalize(tmp_path, "3_Normalize") == Normalize()
     assert write_module(tmp_path, "3_Normalize", Normalize()) == {}
     assert list(tmp_path.iterdir()) == []
-
-
-def test_normalize_may_have_the_config_of_new_versions(tmp_path):
-    ends = {"module_input_name": "sentence_embedding", "module_output_name": "sentence_embedding"}
-    put(tmp_path, "2/config.json", to_json(ends))
-    assert read_normalize(tmp_path, "2") == Normalize()
-
-
-@pytest.mark.parametrize("name", ACTIVATIONS)
-def test_a_dense_module_is_written_as_it_is_read(tmp_path, name):
-    dense = Dense(lazy(LINEAR["linear.weight"]), None, name)
-    records = write_module(tmp_path, "2_Dense", dense)
-    assert list(records) == ["2_Dense/config.json", "2_Dense/model.safetensors"]
-    again = read_dense(tmp_path, "2_Dense")
-    assert (again.activation, again.bias) == (name, None)
-    assert torch.equal(again.weight.read(), LINEAR["linear.weight"])
-
-
-def test_activations_are_classes_of_torch():
-    from importlib import import_module
-
-    for dotted in ACTIVATIONS.values():
-        module, _, name = dotted.rpartition(".")
-        assert getattr(import_module(module), name)().__module__ == module
 
 
 def test_a_dense_module_keeps_the_type_of_its_weights(tmp_path):

@@ -66,39 +66,13 @@ def test_where_all_names_differ_both_sides_are_shown():
     assert "more" in message
 
 
-def test_many_problems_are_counted():
-    foreign = export_tensors(TENSORS) | {f"x{number}": torch.ones(1) for number in range(20)}
-    with pytest.raises(CheckpointError, match="; and 12 more"):
-        import_tensors(lazy(foreign), SHAPES, SOURCE)
-
-
 def test_unused_parts_are_left_behind():
     foreign = export_tensors(TENSORS) | {"classifier.bias": torch.ones(1)}
     assert import_tensors(lazy(foreign), SHAPES, SOURCE, unused_parts=["classifier"])
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
-def test_weights_that_are_not_finite_are_refused(value):
-    foreign = export_tensors(TENSORS)
-    foreign[f"{SELF}.key.bias"] = torch.tensor([0.0, value])
-    with pytest.raises(CheckpointError, match=r"key.bias has NaN or infinity"):
-        import_tensors(lazy(foreign), SHAPES, SOURCE)
-
-
 def test_large_numbers_are_finite_though_their_sum_is_not():
     assert is_finite(torch.full((4,), 3e38))
-
-
-@pytest.mark.parametrize("copy", [torch.zeros(3, 2), torch.ones(2, 3), torch.ones(3, 3)])
-def test_a_copy_that_differs_is_refused(copy):
-    foreign = export_tensors(TENSORS) | {"cls.predictions.decoder.weight": copy}
-    with pytest.raises(CheckpointError, match=r"must equal .*, and doesn't"):
-        import_tensors(lazy(foreign), SHAPES, SOURCE)
-
-
-def test_an_equal_copy_is_taken():
-    foreign = export_tensors(TENSORS) | {"cls.predictions.decoder.weight": TENSORS[WORDS]}
-    assert import_tensors(lazy(foreign), SHAPES, SOURCE)
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (2, 2, 3), (6,)])

@@ -1,4 +1,3 @@
-import inspect
 import json
 
 import pytest
@@ -10,11 +9,7 @@ from bertkit.base.errors import CheckpointError, SettingsError
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.bert.feature_based import BertFeatureBased
-from bertkit.models.bert.fine_tuning import FineTunedBert
-from bertkit.models.open_model import ARCHITECTURES
 from bertkit.nn.packing import PackedBatch
-
-FINE_TUNED = [one.kind for one in ARCHITECTURES.values() if issubclass(one.kind, FineTunedBert)]
 
 BATCH = PackedBatch.from_single([[2, 5, 6, 3], [2, 3], [2, 7, 3]])
 
@@ -87,18 +82,3 @@ def test_a_saved_head_with_a_bilstm_is_refused_by_name(kind, tmp_path):
     path.write_text(json.dumps(content))
     with pytest.raises(CheckpointError, match=r"has a BiLSTM \(lstm_hidden=64\), which isn't"):
         kind.from_pretrained(tmp_path)
-
-
-@pytest.mark.parametrize("scores", ["token", "sequence", "choice"])
-def test_the_model_says_what_it_scores(scores):
-    assert build(scores=scores).scored == scores
-
-
-@pytest.mark.parametrize("kind", FINE_TUNED, ids=lambda kind: kind.__name__)
-def test_a_fine_tuned_model_has_all_that_its_bases_declare(kind):
-    head = {"layers": "last", "scores": "token"}
-    model = kind(build_config(num_labels=2, feature_head=head))
-    bases = [base for base in kind.__mro__ if base.__module__.startswith("bertkit.")]
-    declared = {name for base in bases for name in inspect.get_annotations(base)}
-    assert {"encoder", "scored"} <= declared
-    assert [name for name in declared if not hasattr(model, name)] == []

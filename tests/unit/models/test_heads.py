@@ -61,8 +61,7 @@ def test_a_question_answering_model_has_two_outputs():
 
 
 @pytest.mark.parametrize(
-    "kind",
-    [BertForSequenceClassification, BertForTokenClassification, BertForMultipleChoice],
+    "kind", [BertForSequenceClassification, BertForTokenClassification, BertForMultipleChoice]
 )
 @pytest.mark.parametrize(
     ("rates", "expected"),

@@ -2,16 +2,10 @@
 
 import pytest
 import torch
-from tests.closeness import assert_close
 
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
-from bertkit.models.bert.neighbor_heads import (
-    attend_to_neighbors,
-    rotations,
-    sinusoids,
-    wave_frequencies,
-)
+from bertkit.models.bert.neighbor_heads import attend_to_neighbors
 from bertkit.nn.attention import score_keys
 from bertkit.nn.packing import PackedBatch
 
@@ -77,12 +71,3 @@ def test_only_positions_queries_and_keys_change():
     assert changed == {"embeddings.position.weight", joined}
     values = before[joined].view(3, -1)[2]
     assert encoder.state_dict()[joined].view(3, -1)[2].equal(values)
-
-
-def test_a_rotation_moves_positions_by_an_offset():
-    frequencies = wave_frequencies(16)
-    rows = sinusoids(9, frequencies).view(9, -1, 2)
-    for offset in (-2, 1):
-        moved = torch.einsum("pij,npj->npi", rotations(frequencies * offset), rows)
-        inner = torch.arange(2, 7)
-        assert_close(moved[inner], rows[inner - offset])

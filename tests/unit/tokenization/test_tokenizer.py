@@ -60,12 +60,6 @@ def test_a_mark_of_a_tokenizer_with_accents_is_what_its_pieces_are():
     assert cased.find_words("e\u0301 !\u0301") == [(0, 2), (3, 4), (4, 5)]
 
 
-def test_special_tokens_in_a_text_are_text(tokenizer):
-    encoding = tokenizer.encode("[MASK] [SEP]")
-    assert tokenizer.special_ids.isdisjoint(set(encoding.ids[1:-1]) - {tokenizer.unk_id})
-    assert encoding.tokens[1] == "["
-
-
 def test_only_read_mask_reads_the_mask(tokenizer):
     encoding = tokenizer.encode("the [MASK]. [SEP]", read_mask=True)
     assert encoding.tokens[1:5] == ["the", "[MASK]", ".", "["]
@@ -117,13 +111,6 @@ def test_a_batch_without_padding_length_is_as_long_as_its_longest(tokenizer):
     assert tokenizer.encode_batch([]).input_ids.shape == (0, 0)
 
 
-def test_a_batch_is_cut_to_pad_to(tokenizer):
-    batch = tokenizer.encode_batch(["a b c d e", "a"], pad_to=4)
-    assert batch.input_ids.shape == (2, 4)
-    assert batch.input_ids[0].tolist() == tokenizer.encode("a b c d e", max_length=4).ids
-    assert tokenizer.encode_batch(["a b c", "a"], max_length=4).input_ids.shape == (2, 4)
-
-
 def test_a_batch_needs_as_many_pairs(tokenizer):
     with pytest.raises(InputError, match="as many pairs as texts \\(2\\), got 1"):
         tokenizer.encode_batch(["a", "b"], ["c"])
@@ -167,25 +154,12 @@ def test_three_switches_are_independent():
     assert Tokenizer(vocabulary).encode("中中").tokens[1:-1] == ["中", "中"]
 
 
-def test_half_a_character_is_dropped(tokenizer):
-    text = "a\ud800b the"
-    assert tokenizer.encode(text).tokens[-2] == "the"
-    assert tokenizer.encode(text).offsets[-2] == (4, 7)
-    assert tokenizer.piece_ids([text]) == [tokenizer.encode(text).ids[1:-1]]
-
-
 def test_decode_joins_pieces_and_skips_special_tokens(tokenizer):
     assert tokenizer.decode(tokenizer.encode("The cats, a cat.").ids) == "the cats, a cat."
     with pytest.raises(InputError, match="token ids go from 0 to"):
         tokenizer.decode([len(VOCABULARY)])
     with pytest.raises(InputError, match="got -1"):
         tokenizer.decode([-1])
-
-
-def test_continuations_are_marked(tokenizer):
-    marked = [VOCABULARY[index] for index in np.flatnonzero(tokenizer.is_continuation)]
-    assert marked == ["##s", "##er"]
-    assert tokenizer.is_continuation.shape == (tokenizer.vocab_size,)
 
 
 def test_marks_and_special_tokens_are_no_characters_of_the_text(tokenizer):

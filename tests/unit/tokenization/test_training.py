@@ -1,5 +1,4 @@
 import os
-import random
 import subprocess
 import sys
 import tracemalloc
@@ -13,7 +12,7 @@ from bertkit.tokenization import training
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.settings import VocabularySettings
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.tokenization.training import WordCounts, WordSplitter, build_vocabulary, count_words
+from bertkit.tokenization.training import WordCounts, WordSplitter, count_words
 
 DETERMINISM_SCRIPT = """
 import hashlib
@@ -47,13 +46,11 @@ def test_equal_counts_are_decided_by_the_text():
 
 def test_vocabulary_ends_at_the_size_asked():
     full = train_vocabulary(["hug hug hug pug pug hugs."], settings())
-    cut = train_vocabulary(["hug hug hug pug pug hugs."], settings(vocab_size=17))
-    assert cut == full[:17]
+    assert train_vocabulary(["hug hug hug pug pug hugs."], settings(vocab_size=17)) == full[:17]
 
 
-def test_min_frequency_is_of_the_merge():
-    assert "ab" in train_vocabulary(["ab"], settings(min_frequency=1))
-    assert "ab" not in train_vocabulary(["ab"], settings(min_frequency=2))
+def test_overlong_words_dont_count():
+    assert count_words(["x" * 101, "ab"], settings()).counts == {"ab": 1}
 
 
 def test_overlapping_pairs_are_counted_once_merged():
@@ -68,14 +65,6 @@ def test_an_outdated_count_is_put_right_before_it_wins():
     merged = [token for token in vocabulary[5:] if len(token.removeprefix("##")) > 1]
     assert merged[0] == "##bc"
     assert merged.index("mn") < merged.index("ab")
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_no_entry_comes_twice(seed):
-    generator = random.Random(seed)
-    words = ["".join(generator.choices("aab", k=generator.randint(2, 12))) for _ in range(30)]
-    vocabulary = train_vocabulary([" ".join(words)], settings(min_frequency=1, vocab_size=400))
-    assert len(set(vocabulary)) == len(vocabulary)
 
 
 def test_equally_frequent_characters_are_kept_by_code_point():
@@ -100,10 +89,6 @@ def test_words_are_those_of_the_tokenizer():
         assert set(words) <= set(tokenizer.encode(text).tokens)
 
 
-def test_overlong_words_dont_count():
-    assert count_words(["x" * 101, "ab"], settings()).counts == {"ab": 1}
-
-
 def test_too_small_a_size_for_the_characters_is_refused():
     with pytest.raises(SettingsError, match=r"vocab_size \(8\) can't hold .* at least 11"):
         train_vocabulary(["abc"], settings(vocab_size=8))
@@ -119,13 +104,6 @@ def test_words_that_were_all_forgotten_are_said_so():
 def test_no_words_is_an_error(texts):
     with pytest.raises(InputError, match="has no words"):
         train_vocabulary(texts, settings())
-
-
-def test_progress_counts_each_entry_once():
-    told: list[int] = []
-    counts = count_words(["hug hug hug pug pug hugs."], settings())
-    vocabulary = build_vocabulary(counts, settings(), told.append)
-    assert sum(told) == len(vocabulary)
 
 
 def test_the_same_bytes_under_any_hash_seed():

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 from tests.letters import letters_tokenizer
-from tests.unit.inference.small import save_small
 from tests.unit.inference.small_task import save_classifier
 
 import bertkit
@@ -13,13 +12,6 @@ from bertkit.cli.main import main
 
 KNOWN, HALF, UNKNOWN = "the cat saw a hat .", "the cat сидел тихо", "кот сидел"
 HALF_IS = "WARNING: 2 of 4 tokens (50.0 %) are not in the vocabulary and are read as [UNK]"
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("models") / "small"
-    save_small(folder)
-    return folder
 
 
 @pytest.fixture(scope="module")

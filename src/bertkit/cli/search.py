@@ -19,13 +19,7 @@ if TYPE_CHECKING:
     from bertkit.inference.embeddings.word_vectors import Neighbors
     from bertkit.retrieval.search_index import Hit
 
-
-MAX_TEXTS = 1000
-
-
-SHOWN_CHARS = 160
-
-
+MAX_TEXTS, SHOWN_CHARS = 1000, 160
 OPERATOR = re.compile(r"(?:^|\s+)([+-])(?:\s+|$)")
 
 

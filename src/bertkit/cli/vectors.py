@@ -1,7 +1,6 @@
 """Commands that write vectors: embed, features."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -184,11 +183,10 @@ def features(
 
     if output is None:
         result = print_features(FeatureStream(model, texts, settings), print)
-        facts = format_json(_list_facts(result)).rstrip()
-        announce(facts if json else _describe_features(result))
+        announce(format_json(result).rstrip() if json else _describe_features(result))
         return
     result = extract(model, texts, output, settings)
-    print_result(result, _describe_features, json=json, facts=_list_facts(result))
+    print_result(result, _describe_features, json=json)
     if not json:
         _suggest_similarity(model, texts, settings)
 
@@ -204,11 +202,6 @@ def _suggest_similarity(model: str, texts: str, settings: FeaturesSettings) -> N
     compared = read_arguments([texts], read_pairs)
     engine = repeat_flags(settings, EngineSettings)
     suggest("similarity", *name_again(model), *compared, *engine, json=not compared)
-
-
-def _list_facts(result: "FeaturesResult") -> dict[str, object]:
-    """Return a result as JSON."""
-    return {**asdict(result), "tokens_per_second": result.tokens_per_second}
 
 
 def _describe_features(result: "FeaturesResult") -> str:

@@ -40,11 +40,7 @@ class FeaturesResult:
     identity: dict[str, Any]  # everything that the features depend on
     engine: str
     elapsed_seconds: float  # without loading the model
-
-    @property
-    def tokens_per_second(self) -> float:
-        """Throughput, special tokens included."""
-        return self.counts.tokens / max(self.elapsed_seconds, 1e-9)
+    tokens_per_second: float  # special tokens included
 
 
 class FeatureStream:
@@ -71,8 +67,14 @@ class FeatureStream:
     def read(self, progress: ProgressBar | None = None) -> Iterator[TextFeatures]:
         """Yield the features of each text; can be read once."""
         started = time.monotonic()
-        texts = self._read_texts(progress)
-        yield from self._extractor.stream(texts, counts=self._counts)
+
+        def read_texts() -> Iterator[TextOrPair]:
+            for row in self.table.rows():
+                if progress is not None:
+                    progress.advance(row.num_bytes)
+                yield split_pair(row.text) if self.settings.pairs else row.text
+
+        yield from self._extractor.stream(read_texts(), counts=self._counts)
         self._counts.undecodable = self.table.num_undecodable
         if not self._is_one_of_many:
             check_unknown(self.table.name, self._counts.unknown_tokens, self._counts.text_tokens)
@@ -87,13 +89,8 @@ class FeatureStream:
             identity=self.form.identity,
             engine=self._extractor.engine.name,
             elapsed_seconds=self._elapsed_seconds,
+            tokens_per_second=self._counts.tokens / max(self._elapsed_seconds, 1e-9),
         )
-
-    def _read_texts(self, progress: ProgressBar | None) -> Iterator[TextOrPair]:
-        for row in self.table.rows():
-            if progress is not None:
-                progress.advance(row.num_bytes)
-            yield split_pair(row.text) if self.settings.pairs else row.text
 
 
 def split_pair(text: str) -> TextOrPair:

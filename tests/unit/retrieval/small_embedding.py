@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.inference.small import WORDS, save_small
+from tests.unit.inference.small import WORDS
 
 from bertkit.inference import stream
 from bertkit.inference.embeddings.embedder import Embedder
@@ -46,14 +46,14 @@ def make_texts(num_texts: int = NUM_TEXTS, seed: int = 0) -> list[str]:
     return texts
 
 
+def contents(folder: Path) -> dict[str, bytes]:
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
 def write_texts(path: Path, texts: list[str]) -> Path:
     path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     return path
-
-
-def make_model(folder: Path) -> Path:
-    save_small(folder)
-    return folder
 
 
 def use_small_windows(patches: pytest.MonkeyPatch, save_seconds: float = 0.0) -> None:

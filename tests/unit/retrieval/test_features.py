@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from tests.unit.inference.small import save_small
 
 from bertkit.base.checksummed_json import read_checksummed_json
 from bertkit.base.errors import InputError, SettingsError, StorageError
@@ -25,13 +24,6 @@ from bertkit.retrieval.settings import FeaturesSettings
 ROWS = ["the cat saw a dog .", "", "a ||| hat", 'the "hat" é', "the " * 40]
 SINGLE = {"engine": "torch"}
 APART = {"engine": "torch", "combine": "none", "layers": (-1, 0)}
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    folder: Path = tmp_path_factory.mktemp("models") / "small"
-    save_small(folder)
-    return folder
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.unit.retrieval.small_embedding import make_model, make_texts, settings, write_texts
+from tests.unit.retrieval.small_embedding import contents, make_texts, settings, write_texts
 
 from bertkit.base.errors import InputError, ResumeError, SettingsError
 from bertkit.cli.main import main
@@ -16,22 +16,12 @@ from bertkit.retrieval.settings import FeaturesSettings
 NAMES = ("a.txt", "b.txt", "more/a.txt")
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    return make_model(tmp_path_factory.mktemp("files") / "model")
-
-
 @pytest.fixture
 def texts(tmp_path):
     (tmp_path / "texts" / "more").mkdir(parents=True)
     for seed, name in enumerate(NAMES):
         write_texts(tmp_path / "texts" / name, make_texts(20, seed))
     return tmp_path / "texts"
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
 def times(folder: Path) -> dict[str, int]:

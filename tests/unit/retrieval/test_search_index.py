@@ -42,13 +42,6 @@ TEXTS = ["the cat saw a dog .", "", "a hat", "zèbre", "the dog lost the hat", "
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("models") / "small"
-    save_small(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
 def other_model(tmp_path_factory):
     """A sentence-transformers folder with prompts and a measure of its own."""
     folder = tmp_path_factory.mktemp("models") / "other"

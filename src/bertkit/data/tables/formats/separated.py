@@ -122,9 +122,11 @@ def _read_first(rows: "CellReader", decoder: RowDecoder) -> list[str] | None:
     try:
         first = next(rows, None)
     except csv.Error:
-        if (mark := _find_separator(rows, decoder)) is None:
+        # Try the only other separator that is behind a quote in the line.
+        marks = [mark for mark in OTHER_SEPARATORS if f'"{mark}'.encode() in rows.first_line]
+        if decoder.layout.delimiter is not None or not rows.can_change or len(marks) != 1:
             raise
-        rows.change_delimiter(mark)
+        rows.change_delimiter(marks[0])
         rows.repeat_row()
         first = next(rows)
     found = SEPARATOR_LINE.fullmatch(rows.delimiter.join(first or ()))
@@ -145,14 +147,6 @@ def _name_columns(header: list[str]) -> tuple[str, ...]:
     names = [name.strip() for name in header]
     num_named = max((number for number, name in enumerate(names, 1) if name), default=len(names))
     return tuple(names[:num_named])
-
-
-def _find_separator(rows: "CellReader", decoder: RowDecoder) -> str | None:
-    """Return the only other separator behind a quote in a first line that isn't CSV with commas."""
-    if decoder.layout.delimiter is not None or not rows.can_change:
-        return None
-    marks = [mark for mark in OTHER_SEPARATORS if f'"{mark}'.encode() in rows.first_line]
-    return marks[0] if len(marks) == 1 else None
 
 
 def _try_other_delimiter(rows: "CellReader", first: list[str], decoder: RowDecoder) -> list[str]:

@@ -28,7 +28,7 @@ from bertkit.models.bert.pretrained import PretrainedBert, pack_padded
 from bertkit.models.bert.weights import initialize, save_weights, without_memory
 from bertkit.models.open_model import OpenModel
 from bertkit.nn.attention import TokenBatch
-from bertkit.nn.embeddings import Embeddings, sinusoids
+from bertkit.nn.embeddings import sinusoids
 from bertkit.nn.packing import PackedBatch, pad
 
 
@@ -114,21 +114,16 @@ def fill_halves(model: nn.Module, checkpoint: Checkpoint) -> None:
         unused_parts=UNUSED_PARTS,
         names=ENCODER_DECODER,
     )
-    _check_shared(checkpoint, tensors)
-    _check_positions(checkpoint, tensors)
-    model.load_state_dict(tensors, assign=True)
-    for parameter in model.parameters():
-        parameter.requires_grad_(True)
-
-
-def _check_shared(checkpoint: Checkpoint, tensors: dict[str, Tensor]) -> None:
-    """Check that shared embeddings are equal in the file."""
     ours = ("encoder.embeddings.word.weight", "decoder.embeddings.word.weight")
     if checkpoint.config.get("shares_embeddings") and not tensors[ours[0]].equal(tensors[ours[1]]):
         raise CheckpointError(
             f"{checkpoint.folder}: shares_embeddings is true, and {SHARED[0]} and {SHARED[1]}"
             " differ"
         )
+    _check_positions(checkpoint, tensors)
+    model.load_state_dict(tensors, assign=True)
+    for parameter in model.parameters():
+        parameter.requires_grad_(True)
 
 
 def _check_positions(checkpoint: Checkpoint, tensors: dict[str, Tensor]) -> None:
@@ -167,7 +162,11 @@ class EncoderDecoderModel(nn.Module):
             self.decoder.embeddings.word = self.encoder.embeddings.word
         if self.config.positions == "sinusoidal":
             for half in (self.encoder, self.decoder):
-                fix_positions(half.embeddings)
+                weight = half.embeddings.position.weight
+                if not weight.is_meta:
+                    with torch.no_grad():
+                        weight.copy_(sinusoids(*weight.shape))
+                weight.requires_grad_(False)
 
     def read(self, source: PackedBatch) -> CrossAttentionCache:
         """Encode the source, for generating."""
@@ -293,12 +292,3 @@ class EncoderDecoderModel(nn.Module):
             if isinstance(head := getattr(parent, "masked_lm", None), MaskedLMHead):
                 self.masked_lm.load_state_dict(head.state_dict())
         self.join()
-
-
-def fix_positions(embeddings: Embeddings) -> None:
-    """Set position embeddings to sines and cosines, and freeze them."""
-    weight = embeddings.position.weight
-    if not weight.is_meta:
-        with torch.no_grad():
-            weight.copy_(sinusoids(*weight.shape))
-    weight.requires_grad_(False)

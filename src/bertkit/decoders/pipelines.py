@@ -26,11 +26,7 @@ def load_pipelines(opened: OpenModel, settings: EmbedderSettings) -> Pipelines:
     if opened.is_sentence_encoder or opened.is_bidirectional or "masked_lm" not in opened.heads:
         return {}
     generator = Generator.load(opened, whole)
-    return {"generate": generator, "score": load_scorer(generator, opened, settings)}
-
-
-def load_scorer(generator: Generator, opened: OpenModel, settings: EmbedderSettings) -> TextScorer:
-    """Return a scorer with the weights of a generator, unless those are bf16: its head isn't."""
-    if settings.precision == "bf16":
-        return TextScorer.load(opened, settings)
-    return LeftToRightScorer(generator.loaded, start_engine(generator.loaded.model, settings))
+    if settings.precision == "bf16":  # the scorer's head isn't
+        return {"generate": generator, "score": TextScorer.load(opened, settings)}
+    engine = start_engine(generator.loaded.model, settings)
+    return {"generate": generator, "score": LeftToRightScorer(generator.loaded, engine)}

@@ -126,8 +126,13 @@ class FillMask(EncoderPipeline[str, FilledText]):
         self, encoded: Sequence[tuple[str, list[int]]], computed: Sequence[Any]
     ) -> Iterator[FilledText]:
         """Name the candidates of each [MASK]."""
+        vocabulary = self.loaded.tokenizer.vocabulary
         for (text, _), best in zip(encoded, computed, strict=True):
-            blanks = self._name_candidates(*best)
+            rows = zip(*(part.tolist() for part in best), strict=True)  # of ids, of probabilities
+            blanks = [
+                [Candidate(vocabulary[id_], id_, share) for id_, share in zip(*row, strict=True)]
+                for row in rows
+            ]
             yield FilledText(text, blanks, fill_in(text, blanks))
 
     def _find_best(
@@ -137,30 +142,20 @@ class FillMask(EncoderPipeline[str, FilledText]):
         batch, model = PackedBatch.from_single(sequences), self.loaded.model
         places = (batch.input_ids == self.loaded.tokenizer.mask_id).nonzero()[:, 0]
         (tokens,) = self.engine(batch)
-        target_ids, found = self._target_ids(), []
+        targets, found = self.options.targets, []
         for masked in torch.split(tokens[places.to(tokens.device)], BLANKS_AT_A_TIME):
             scores = model.score_words(masked)
             check_finite(scores, "the model's scores")
             # A model's vocab_size may exceed the number of entries in its vocabulary.
             shares, num_entries = scores.softmax(dim=-1), self.loaded.tokenizer.vocab_size
-            if target_ids is None:
+            if targets is None:
                 best = scores[:, :num_entries].topk(min(self.options.top_k, num_entries)).indices
             else:
-                ids = target_ids.to(scores.device)
+                ids = torch.tensor(list(map(self._target_id, targets)), device=scores.device)
                 best = ids[scores[:, ids].topk(min(self.options.top_k, len(ids))).indices]
             found.append((best.cpu(), shares.gather(1, best).cpu()))
         ids, shares = map(torch.cat, zip(*found, strict=True))
         return ids, shares
-
-    def _name_candidates(
-        self, ids: Int[Tensor, "blanks top_k"], shares: Float[Tensor, "blanks top_k"]
-    ) -> list[list[Candidate]]:
-        vocabulary = self.loaded.tokenizer.vocabulary
-        rows = zip(ids.tolist(), shares.tolist(), strict=True)
-        return [
-            [Candidate(vocabulary[id_], id_, share) for id_, share in zip(*row, strict=True)]
-            for row in rows
-        ]
 
     def change_options(self, changes: dict[str, Any]) -> Settings:
         """Return the options with some of them changed, if the vocabulary has their words."""
@@ -168,12 +163,6 @@ class FillMask(EncoderPipeline[str, FilledText]):
         for word in changes.get("targets") or ():
             self._target_id(word)
         return options
-
-    def _target_ids(self) -> Int[Tensor, " targets"] | None:
-        """Return the ids that candidates are restricted to; None for all entries."""
-        if self.options.targets is None:
-            return None
-        return torch.tensor([self._target_id(word) for word in self.options.targets])
 
     def _target_id(self, word: str) -> int:
         """Return the id of a target, which must be a single vocabulary entry."""

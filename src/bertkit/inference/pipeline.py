@@ -329,28 +329,20 @@ class EncoderPipeline(Pipeline[Input, Result]):
     options: Settings = field(default_factory=Settings)
 
     bundled = "words"
-    model_kind: ClassVar[type[PretrainedBert]]
+    model_kind: ClassVar[type[PretrainedBert] | None] = None  # None for what predicts words
 
     @classmethod
     def build(cls, opened: OpenModel, loading: EngineSettings) -> Self:
         """Load any checkpoint that has the head."""
-        loaded = LoadedModel.load(cls.find_kind(opened), opened, loading.device)
+        loaded = LoadedModel.load(cls.model_kind or opened.word_model, opened, loading.device)
         return cls(loaded, start_engine(cast("HasEncoder", loaded.model), loading))
 
-    @classmethod
-    def find_kind(cls, opened: OpenModel) -> type[PretrainedBert]:
-        """Return the kind of model to load."""
-        return cls.model_kind
-
+    @torch.inference_mode()
     def compute_window(self, encoded: Any) -> list[Any]:
         """Compute what `compute_batch` gives for each of the encoded sequences."""
         lengths = [self.count_tokens(one) for one in encoded]
-        return compute_in_batches(encoded, lengths, self.engine.tokens_per_batch, self.infer)
-
-    @torch.inference_mode()
-    def infer(self, batch: Sequence[Any]) -> Iterable[Any]:
-        """Run `compute_batch` without gradients."""
-        return self.compute_batch(batch)
+        budget = self.engine.tokens_per_batch
+        return compute_in_batches(encoded, lengths, budget, self.compute_batch)
 
     def count_tokens(self, encoded: Any) -> int:
         """Return the number of tokens of a sequence."""

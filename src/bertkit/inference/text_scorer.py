@@ -25,7 +25,6 @@ from bertkit.data.tables.settings import RecordSettings
 from bertkit.inference.engines.engine import check_finite
 from bertkit.inference.pipeline import EncoderPipeline, NamedInput, WindowSize
 from bertkit.inference.settings import EngineSettings
-from bertkit.models.bert.pretrained import PretrainedBert
 from bertkit.models.open_model import OpenModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.reports.notebook import Row, Tabular
@@ -145,11 +144,6 @@ class TextScorer(EncoderPipeline[str, TextScore]):
     """
 
     window_chars = WINDOW_CHARS
-
-    @classmethod
-    def find_kind(cls, opened: OpenModel) -> type[PretrainedBert]:
-        """Return the kind of model that predicts words."""
-        return opened.word_model
 
     @classmethod
     def build(cls, opened: OpenModel, loading: EngineSettings) -> Self:

@@ -69,11 +69,13 @@ class RecurrentGenerator(Seq2SeqGenerator):
 
     model: AttentionalTranslator  # type: ignore[assignment]  # both hooks below use this one
 
-    def _start(self, sources: PackedBatch) -> Sequences:
+    def start(self, sources: PackedBatch) -> Sequences:
+        """Start one target for each source."""
         return TranslatorSequences(self.model, sources)
 
     @property
-    def _num_scores(self) -> int:
+    def num_scores(self) -> int:
+        """Number of scores of a next token."""
         return self.model.config.vocab_size
 
 

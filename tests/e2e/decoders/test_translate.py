@@ -88,19 +88,6 @@ def test_translations_are_held_against_right_ones(workshop, tmp_path, capsys):
     assert "got 10 texts and 1 reference;" in capsys.readouterr().err
 
 
-def test_references_may_be_another_column_of_the_same_file(workshop, tmp_path, capsys):
-    path = tmp_path / "pairs.tsv"
-    rows = (f"{target}\t{source}\n" for source, target in make_pairs(10, 9))
-    path.write_text("de\ten\n" + "".join(rows))
-    command = (
-        f"translate {workshop}/model --file {path} --text-column en --references {path}".split()
-    )
-    assert main([*command, "--reference-column", "de"]) == 0
-    assert capsys.readouterr().out.startswith("bleu 100.0\t")
-    assert main(command) == 2
-    assert "--reference-column" in capsys.readouterr().err
-
-
 def test_a_missing_extra_is_told_before_texts_are_written(workshop, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "sacrebleu.metrics", None)
     monkeypatch.setattr(

@@ -8,7 +8,6 @@ from tests.closeness import close
 from tests.unit.inference.small_causal import save_causal
 from tests.unit.inference.test_text_scorer import log_shares
 
-from bertkit.base.errors import NonFiniteError
 from bertkit.decoders.generation.generator import Generator
 from bertkit.decoders.text_scorer import LeftToRightScorer, ask_left_to_right
 from bertkit.inference.pipeline import NamedInput
@@ -101,11 +100,3 @@ def test_a_model_reads_no_more_than_it_was_trained_on(tmp_path):
     with torch.no_grad():
         scorer.loaded.model.encoder.embeddings.position.weight[10:] = torch.nan
     assert scorer(LONG).log_probability == expected
-
-
-def test_a_model_without_numbers_scores_nothing(causal_folder):
-    scorer = TextScorer.load(causal_folder, device="cpu", precision="fp32")
-    with torch.no_grad():
-        scorer.loaded.model.masked_lm.bias[5] = -math.inf
-    with pytest.raises(NonFiniteError, match="the model's scores aren't finite"):
-        scorer("the cat")

@@ -15,53 +15,31 @@ CLS, SEP, UNK = TOKENIZER.cls_id, TOKENIZER.sep_id, TOKENIZER.unk_id
 A, B, C, D = (TOKENIZER.token_to_id(letter) for letter in "abcd")
 
 
-def count(encoder: TextEncoder, *texts: str) -> TextCounts:
-    return encoder(texts).counts
-
-
-def test_texts_are_framed_and_counted():
-    found = TextEncoder(TOKENIZER, max_length=5)(["a b", "c"])
-    assert found.ids == [[CLS, A, B, SEP], [CLS, C, SEP]]
-    assert found.owners == [0, 1]
-    assert found.num_skipped == [0, 0]
-    assert found.counts == TextCounts(texts=2, tokens=7, text_tokens=3)
-
-
-@pytest.mark.parametrize("text", ["", "  ", "\u200b", "\N{REPLACEMENT CHARACTER}"])
-def test_a_text_without_a_token_is_empty(text):
-    encoder = TextEncoder(TOKENIZER, max_length=5)
-    assert encoder([text]).ids == [[CLS, SEP]]
-    assert count(encoder, text) == TextCounts(texts=1, tokens=2, empty=1)
-
-
-def test_what_the_vocabulary_does_not_know_is_counted_where_nothing_else_is_there():
-    encoder = TextEncoder(TOKENIZER, max_length=5)
-    assert encoder(["zebra x"]).ids == [[CLS, UNK, UNK, SEP]]
-    assert count(encoder, "zebra x", "a x") == TextCounts(
-        texts=2, tokens=8, text_tokens=4, unknown_tokens=3, unknown_only=1
-    )
-
-
-def test_a_nul_is_dropped_and_counted():
-    encoder = TextEncoder(TOKENIZER, max_length=5)
-    assert encoder(["a\0 b"]).ids == [[CLS, A, B, SEP]]
-    assert count(encoder, "a\0 b", "a") == TextCounts(texts=2, tokens=7, text_tokens=3, with_nul=1)
-    assert count(encoder, "\0") == TextCounts(texts=1, tokens=2, with_nul=1, empty=1)
-
-
-def test_a_long_text_is_cut_and_counted():
-    encoder = TextEncoder(TOKENIZER, max_length=4)
-    assert encoder(["a b c"]).ids == [[CLS, A, B, SEP]]
-    assert count(encoder, "a b c", "a b") == TextCounts(
-        texts=2, tokens=8, text_tokens=5, truncated=1
-    )
+@pytest.mark.parametrize(
+    ("texts", "ids", "counts"),
+    [
+        (["a b", "c"], [[A, B], [C]], {"text_tokens": 3}),
+        (["", "  ", "\u200b", "\N{REPLACEMENT CHARACTER}"], [[]] * 4, {"empty": 4}),
+        (["zebra x"], [[UNK, UNK]], {"text_tokens": 2, "unknown_tokens": 2, "unknown_only": 1}),
+        (["a x"], [[A, UNK]], {"text_tokens": 2, "unknown_tokens": 1}),
+        (["a\0 b", "\0"], [[A, B], []], {"text_tokens": 2, "with_nul": 2, "empty": 1}),
+        (["a b c d"], [[A, B, C]], {"text_tokens": 4, "truncated": 1}),
+    ],
+)
+def test_texts_are_framed_cut_and_counted(texts, ids, counts):
+    found = TextEncoder(TOKENIZER, max_length=5)(texts)
+    assert found.ids == [[CLS, *inner, SEP] for inner in ids]
+    assert found.owners == list(range(len(texts)))
+    assert not any(found.num_skipped)
+    num_tokens = sum(map(len, found.ids))
+    assert found.counts == TextCounts(texts=len(texts), tokens=num_tokens, **counts)
 
 
 def test_the_start_of_a_long_text_may_be_cut_off_but_not_its_prompt():
     encoder = TextEncoder(TOKENIZER, max_length=5, prompt="seek ", keeps_end=True)
     seek = TOKENIZER.token_to_id("seek")
     assert encoder(["a b c", "a"]).ids == [[CLS, seek, B, C, SEP], [CLS, seek, A, SEP]]
-    assert count(encoder, "a b c").truncated == 1
+    assert encoder(["a b c"]).counts.truncated == 1
 
 
 @pytest.mark.parametrize(

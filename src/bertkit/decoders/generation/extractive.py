@@ -91,19 +91,6 @@ class SummaryCounts(InputCounts):
     text_tokens: int = 0
     unknown_tokens: int = 0  # of these, [UNK]
 
-    @classmethod
-    def of(cls, summaries: Sequence[ExtractiveSummary], read: TextCounts) -> Self:
-        """Count some summaries."""
-        return cls(
-            texts=len(summaries),
-            empty=sum(not summary.num_candidates for summary in summaries),
-            whole=sum(summary.is_whole and summary.num_candidates > 0 for summary in summaries),
-            limited=sum(summary.is_limited for summary in summaries),
-            truncated=read.truncated,
-            text_tokens=read.text_tokens,
-            unknown_tokens=read.unknown_tokens,
-        )
-
 
 def count_wanted(settings: SummarySettings, num_candidates: int) -> int:
     """Return the requested number of sentences before limits; all of them if words are limited."""
@@ -212,7 +199,16 @@ class CentralSummarizer(Pipeline[str, ExtractiveSummary]):
         self, encoded: object, computed: tuple[list[ExtractiveSummary], TextCounts]
     ) -> SummaryCounts:
         """Return the statistics of some texts."""
-        return SummaryCounts.of(*computed)
+        summaries, read = computed
+        return SummaryCounts(
+            texts=len(summaries),
+            empty=sum(not summary.num_candidates for summary in summaries),
+            whole=sum(summary.is_whole and summary.num_candidates > 0 for summary in summaries),
+            limited=sum(summary.is_limited for summary in summaries),
+            truncated=read.truncated,
+            text_tokens=read.text_tokens,
+            unknown_tokens=read.unknown_tokens,
+        )
 
 
 def summarize_vectors(

@@ -173,7 +173,17 @@ class Generator(Pipeline[str, ContinuedText]):
     ) -> Iterator[ContinuedText]:
         """Turn token ids into texts."""
         for (text, ids, _), found in zip(encoded, computed, strict=True):
-            yield ContinuedText(text, [self._describe(text, ids, one) for one in found])
+            answers = [
+                Continuation(
+                    text=self._continuation_text(text, ids, one.tokens),
+                    num_tokens=len(one.tokens),
+                    log_probability=one.log_probability,
+                    score=one.score,
+                    is_finished=one.is_finished,
+                )
+                for one in found
+            ]
+            yield ContinuedText(text, answers)
 
     def _continue(self, prompts: Sequence[Prompt]) -> list[list[Hypothesis]]:
         """Continue a batch of texts."""
@@ -192,15 +202,6 @@ class Generator(Pipeline[str, ContinuedText]):
         most = [self.loaded.max_length - len(ids) for ids in rows]
         return DecodingLimits(tokenizer.sep_id, most, suppressed)
 
-    def _describe(self, prompt: str, ids: Sequence[int], found: Hypothesis) -> Continuation:
-        return Continuation(
-            text=self._continuation_text(prompt, ids, found.tokens),
-            num_tokens=len(found.tokens),
-            log_probability=found.log_probability,
-            score=found.score,
-            is_finished=found.is_finished,
-        )
-
     def _continuation_text(
         self, prompt: str, ids: Sequence[int], written: Sequence[int], *, is_open: bool = False
     ) -> str:
@@ -211,7 +212,7 @@ class Generator(Pipeline[str, ContinuedText]):
         vocabulary = self.loaded.tokenizer.vocabulary
         pieces = [vocabulary[token] for token in (*ids, *written)]
         text = self.spacing.join(pieces, normalize=False)
-        start = find_letter(text, count_letters(pieces[: len(ids)]))
+        start = find_letter(text, sum(map(len, join_word_pieces(pieces[: len(ids)]))))
         stop = find_letter(text, count_settled_letters(pieces)) if is_open else len(text)
         text_after = unicodedata.normalize("NFC", text[start:stop])
         return text_after.lstrip() if not prompt or prompt[-1].isspace() else text_after
@@ -242,11 +243,6 @@ class WordStream(Generator):
     def end(self) -> None:
         """Let go of what writes; from now on it gives None, in whichever thread it is called."""
         self.words[:] = [iter(())]
-
-
-def count_letters(pieces: Sequence[str]) -> int:
-    """Count the characters of the words that pieces form, without spaces."""
-    return sum(map(len, join_word_pieces(pieces)))
 
 
 def count_settled_letters(pieces: Sequence[str]) -> int:

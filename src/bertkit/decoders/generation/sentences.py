@@ -70,7 +70,9 @@ def choose_candidates(text: str, spans: list[SentenceSpan]) -> list[int]:
     letters are returned. Of sentences with the same words, only the first is.
     """
     lettered = [
-        number for number, (start, stop) in enumerate(spans) if has_letters(text[start:stop])
+        number
+        for number, (start, stop) in enumerate(spans)
+        if any(map(str.isalpha, text[start:stop]))
     ]
     ended = [
         number
@@ -82,11 +84,6 @@ def choose_candidates(text: str, spans: list[SentenceSpan]) -> list[int]:
         words = split_words(text[spans[number].start : spans[number].stop])
         first.setdefault(" ".join(words), number)
     return list(first.values())
-
-
-def has_letters(text: str) -> bool:
-    """Whether a text contains a letter of any script."""
-    return any(map(str.isalpha, text))
 
 
 def _find_blocks(text: str) -> Iterator[tuple[int, int]]:

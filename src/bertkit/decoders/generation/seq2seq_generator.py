@@ -211,13 +211,13 @@ class Seq2SeqGenerator(Pipeline[str, GeneratedText]):
         limits = DecodingLimits(
             end_id=end_id,
             max_tokens=[limit_written(len(each), settings, most) for each in ids],
-            suppressed_ids=find_suppressed_tokens(self.tokenizer, end_id, self._num_scores),
+            suppressed_ids=find_suppressed_tokens(self.tokenizer, end_id, self.num_scores),
         )
         sources = [DecodingSource(number=window.numbers[number]) for number in chosen]
         batch = PackedBatch.from_single(ids).to(self._device)
-        return decode(self._start(batch), settings, limits, sources)
+        return decode(self.start(batch), settings, limits, sources)
 
-    def _start(self, sources: PackedBatch) -> Sequences:
+    def start(self, sources: PackedBatch) -> Sequences:
         """Start one target for each source."""
         return SourceSequences(self.model, sources)
 
@@ -241,7 +241,8 @@ class Seq2SeqGenerator(Pipeline[str, GeneratedText]):
         return next(self.model.parameters()).device
 
     @property
-    def _num_scores(self) -> int:
+    def num_scores(self) -> int:
+        """Number of scores of a next token."""
         return self.model.config.decoder.vocab_size
 
 

@@ -55,13 +55,18 @@ class Seq2SeqFacts(ModelFacts):
         return f"encoder and decoder initialized from {self.initial_model}"
 
     @property
-    def weights(self) -> str:
-        """A description of the final weights: averaged, or those of one step."""
+    def training(self) -> str:
+        """A description of how long it was trained, and of its weights: averaged, or of a step."""
         saved = self.saved
+        ending = ", and ended early" if saved.has_ended_early else ""
+        weights = f"the weights after step {saved.best_step:,}"
         if saved.averaged_steps:
             steps = ", ".join(f"{step:,}" for step in saved.averaged_steps)
-            return f"the mean of the weights after the steps {steps}"
-        return f"the weights after step {saved.best_step:,}"
+            weights = f"the mean of the weights after the steps {steps}"
+        return (
+            f"trained for {pluralize(saved.num_steps, 'step')},"
+            f" {pluralize(saved.num_epochs, 'epoch')}{ending}; this is {weights}."
+        )
 
 
 NUM_SHOWN, SHOWN_COLUMNS = 20, 400  # number of texts, and width of each
@@ -95,18 +100,8 @@ def build_page(
     where = f"{saved.dev.num_pairs:,} held-out pairs"
     beside = f"copying the source: {copied}"
     title = state_finding(saved.metric, saved.metrics[saved.metric], where, beside)
-    return Report(title, summarize(facts), sections, name=facts.name)
-
-
-def summarize(facts: Seq2SeqFacts) -> str:
-    """Say in two sentences what was trained, and for how long."""
-    saved = facts.saved
-    ending = ", and ended early" if saved.has_ended_early else ""
-    return (
-        f"{facts.kind.summary} {facts.origin.capitalize()}. It trained for"
-        f" {pluralize(saved.num_steps, 'step')},"
-        f" {pluralize(saved.num_epochs, 'epoch')}{ending}; this is {facts.weights}."
-    )
+    summary = f"{facts.kind.summary} {facts.origin.capitalize()}. It {facts.training}"
+    return Report(title, summary, sections, name=facts.name)
 
 
 def tabulate_metrics(facts: Seq2SeqFacts) -> Table:
@@ -194,12 +189,7 @@ def describe_result(facts: Seq2SeqFacts) -> str:
 
 def describe_training(facts: Seq2SeqFacts) -> str:
     """Build the section on training: steps, the initial encoder's files and the settings."""
-    saved = facts.saved
-    ending = " and ended early" if saved.has_ended_early else ""
-    made = (
-        f"The model was trained for {pluralize(saved.num_steps, 'step')}"
-        f" ({pluralize(saved.num_epochs, 'epoch')}){ending}; this is {facts.weights}."
-    )
+    made = f"The model was {facts.training}"
     if facts.record.settings["model"] is None:
         return model_card.describe_training(facts, made)
     name = plain(facts.initial_model)

@@ -9,7 +9,6 @@ from functools import partial
 from bertkit.base.errors import DamagedFileError, MissingFileError
 from bertkit.base.progress import announce, show_progress
 from bertkit.checkpoints.run_folder import checkpoint_path
-from bertkit.decoders.decoding.settings import DecodingSettings
 from bertkit.decoders.generation.seq2seq_generator import GeneratedText, GenerationCounts
 from bertkit.decoders.model import EncoderDecoderModel
 from bertkit.decoders.seq2seq.examples import warn_of_ends, warn_of_letters, warn_of_metric
@@ -91,13 +90,18 @@ def average(job: Seq2SeqJob, run: Run, steps: Sequence[int]) -> Seq2SeqJob:
 def evaluate_model(job: Seq2SeqJob) -> Seq2SeqEvaluation:
     """Evaluate a model on the held-out pairs, with its default decoding settings, in float32."""
     counts, scored = GenerationCounts(), job.writing_metrics
-    answers = write_all(job, job.saved.decoding, counts)
+    generator, sources, answers = job.build_generator(job.saved.decoding), job.data.dev.sources, []
+    with show_progress("generating held-out texts", len(sources)) as bar:
+        for answer in generator.stream(sources, counts=counts):
+            answers.append(answer)
+            bar.advance(1)
     metrics = {**job.measure([each.text for each in answers]), **job.measure_loss()}
     baseline = job.measure(copy_beginnings(job))
     signatures = scored.describe(len(answers))
+    beginnings = [text[:RIGHT_CHARS] for text in job.data.dev.targets]
     warnings = (
         *warn_of_metric(
-            job.writing_metrics.best_by, metrics, baseline, partial(measure_right, job)
+            scored.best_by, metrics, baseline, partial(scored.measure, beginnings, beginnings)
         ),
         *warn_of_ends(counts),
         *warn_of_letters(job.tokenizer.settings, job.data.dev.targets),
@@ -115,19 +119,6 @@ def estimate_evaluation_seconds(job: Seq2SeqJob) -> float:
     return (time.monotonic() - started) * num_texts / num_sampled
 
 
-def write_all(
-    job: Seq2SeqJob, decoding: DecodingSettings, counts: GenerationCounts
-) -> list[GeneratedText]:
-    """Generate hypotheses for all held-out sources."""
-    generator = job.build_generator(decoding)
-    sources, answers = job.data.dev.sources, []
-    with show_progress("generating held-out texts", len(sources)) as bar:
-        for answer in generator.stream(sources, counts=counts):
-            answers.append(answer)
-            bar.advance(1)
-    return answers
-
-
 def copy_beginnings(job: Seq2SeqJob) -> list[str]:
     """Return the first words of each source, as many as a mean reference has, as a baseline."""
     targets = job.data.train.targets
@@ -135,9 +126,3 @@ def copy_beginnings(job: Seq2SeqJob) -> list[str]:
     # Limited, because the time of ROUGE grows with the product of both lengths.
     num_words = min(mean, job.saved.max_target_length)
     return [cut_words(text, num_words) for text in job.data.dev.sources]
-
-
-def measure_right(job: Seq2SeqJob) -> dict[str, float]:
-    """Score the beginnings of the references against the references."""
-    texts = [text[:RIGHT_CHARS] for text in job.data.dev.targets]
-    return job.writing_metrics.measure(texts, texts)

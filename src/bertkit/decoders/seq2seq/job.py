@@ -152,7 +152,13 @@ class Seq2SeqJob(Job[PairBatch]):
         self.order = TokenBatchOrder(self.train.lengths, settings.tokens_per_batch, settings.seed)
         self.num_micro_batches = settings.accumulate
         self.progress_metrics = {"word_accuracy": "next word"}
-        self.watched = watch(self.writing_metrics.best_by, settings)
+        is_by_metric = settings.best_by == "metric"
+        self.watched = Watched(
+            self.writing_metrics.best_by if is_by_metric else "loss",
+            is_higher_better=is_by_metric,
+            patience=settings.patience,
+            is_tie_by_loss=True,  # a metric of texts is often the same again
+        )
         self.num_steps: int | None = None  # once it is known
 
     @property
@@ -231,17 +237,6 @@ class Seq2SeqJob(Job[PairBatch]):
         if self.num_steps is None:
             return ()
         return list_averaged(self.settings, self.num_steps, step)
-
-
-def watch(metric: str, settings: Seq2SeqSettings) -> Watched:
-    """Return the metric that selects the best weights; the loss breaks ties, which are common."""
-    is_by_metric = settings.best_by == "metric"
-    return Watched(
-        metric if is_by_metric else "loss",
-        is_higher_better=is_by_metric,
-        patience=settings.patience,
-        is_tie_by_loss=True,
-    )
 
 
 def score(model: EncoderDecoderModel, batch: PairBatch, smoothing: float = 0.0) -> Scores:

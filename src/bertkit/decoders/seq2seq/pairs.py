@@ -59,10 +59,6 @@ class PairSettings(FileSettings):
         " If more are broken, it is an error.",
     )
 
-    def record_settings(self) -> RecordSettings:
-        """Return the settings for reading one file with columns."""
-        return RecordSettings(**self.model_dump(include=set(RecordSettings.model_fields)))
-
 
 MAX_CHARS = 1 << 20  # of a text; a longer line is neither a sentence nor an article
 
@@ -156,7 +152,7 @@ def _read_files(
 ) -> tuple[list[Pair], PairReport]:
     """Pair each line of one file with the same line of the other."""
     tables = [_open_lines(path, settings) for path in (source, target)]
-    report = _begin_report(f"{source} and {target}", tables)
+    report = PairReport(f"{source} and {target}", [RowReport(table.name) for table in tables])
     lines = [table.records(file) for table, file in zip(tables, report.files, strict=True)]
     pairs = []
     for left, right in zip_longest(*lines):
@@ -209,7 +205,8 @@ def open_pairs(source: Table, settings: PairSettings, *, split: str = "train") -
             else row
             for row in source
         ]
-    return open_records(source, settings.record_settings(), split=split)
+    reading = RecordSettings(**settings.model_dump(include=set(RecordSettings.model_fields)))
+    return open_records(source, reading, split=split)
 
 
 def _read_columns(table: RecordTable, settings: PairSettings) -> tuple[list[Pair], PairReport]:
@@ -220,12 +217,8 @@ def _read_columns(table: RecordTable, settings: PairSettings) -> tuple[list[Pair
     def parse(record: Record) -> Pair:
         return Pair(*(_take_text(record, column) for column in columns.values()))
 
-    report = _begin_report(table.name, [table])
+    report = PairReport(table.name, [RowReport(table.name)])
     return read_examples(table, parse, report.files[0]), report
-
-
-def _begin_report(name: str, tables: list[RecordTable]) -> PairReport:
-    return PairReport(name, [RowReport(table.name) for table in tables])
 
 
 def _check_columns(table: RecordTable, columns: Mapping[str, str]) -> None:

@@ -224,7 +224,15 @@ class Seq2SeqTraining(ModelRecipe[Seq2SeqJob, Seq2SeqResult]):
     def describe(self, run: Run) -> RunRecord:
         """Return settings, with the budget, and data."""
         WRITING_METRICS[self.settings.kind].measure([""], [""])  # before hours of training
-        return describe_run(self.files, self.settings)
+        sets = (self.files.train, self.files.dev)
+        hashes = [None if each is None else identify(each, self.settings) for each in sets]
+        return RunRecord(
+            settings={"kind": self.settings.kind, **self.settings.dump_with_fixed_budget()},
+            data_fingerprint=json.dumps(hashes),
+            model={},
+            num_steps=0,
+            versions={},
+        )
 
     def find_hidden_size(self) -> int:
         """Return that of the encoder to start from, or of a new model."""
@@ -302,16 +310,3 @@ def tell_data(job: Seq2SeqJob) -> None:
         announce(line)
     number = sum(parameter.numel() for parameter in job.model.parameters())
     announce(f"{number:,} weights, {job.tokenizer.vocab_size:,} entries of the vocabulary")
-
-
-def describe_run(files: PairFiles, settings: Seq2SeqSettings) -> RunRecord:
-    """Return the run's record, with its budget, without what depends on the pairs and the model."""
-    sets = (files.train, files.dev)
-    hashes = [None if each is None else identify(each, settings) for each in sets]
-    return RunRecord(
-        settings={"kind": settings.kind, **settings.dump_with_fixed_budget()},
-        data_fingerprint=json.dumps(hashes),
-        model={},
-        num_steps=0,
-        versions={},
-    )

@@ -248,15 +248,14 @@ class TokenEmbedder(Embedder):
     @torch.inference_mode()
     def compute_window(self, encoded: EncodedTexts) -> Any:
         """Compute the states of a window of texts."""
-        lengths = [len(ids) for ids in encoded.ids]
-        return compute_in_batches(
-            encoded.ids, lengths, self.engine.tokens_per_batch, self._compute_states
-        )
 
-    def _compute_states(self, batch: Sequence[list[int]]) -> list[Any]:
-        packed = PackedBatch.from_single(batch)
-        states = as_array(self.engine(packed)[-1])
-        return np.split(states, packed.first_tokens[1:].tolist())
+        def compute(batch: Sequence[list[int]]) -> list[Any]:
+            packed = PackedBatch.from_single(batch)
+            states = as_array(self.engine(packed)[-1])
+            return np.split(states, packed.first_tokens[1:].tolist())
+
+        lengths = [len(ids) for ids in encoded.ids]
+        return compute_in_batches(encoded.ids, lengths, self.engine.tokens_per_batch, compute)
 
 
 def average_parts(

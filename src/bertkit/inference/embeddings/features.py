@@ -280,7 +280,9 @@ class FeatureExtractor(Pipeline[TextOrPair, TextFeatures]):
         )
         states = dict(zip(engine.layers, engine(batch), strict=True))
         features = as_array(plan.join([states[layer] for layer in plan.layers]))
-        sequences = as_array(self._read_sequences(states[max(states)], batch))
+        last, pooler = states[max(states)], self.loaded.model.pooler
+        placed = batch.to(last.device)
+        sequences = as_array(last[placed.first_tokens] if pooler is None else pooler(last, placed))
         starts = accumulate((0, *batch.lengths[:-1]))
         return [
             TextFeatures(
@@ -288,16 +290,6 @@ class FeatureExtractor(Pipeline[TextOrPair, TextFeatures]):
             )
             for text, start, sequence in zip(texts, starts, sequences, strict=True)
         ]
-
-    def _read_sequences(
-        self, last: Float[Tensor, "tokens hidden"], batch: PackedBatch
-    ) -> Float[Tensor, "sequences hidden"]:
-        """Return C of each sequence."""
-        batch = batch.to(last.device)
-        if self.loaded.model.pooler is None:
-            return last[batch.first_tokens]
-        sequences: Tensor = self.loaded.model.pooler(last, batch)
-        return sequences
 
 
 def as_array(features: Float[Tensor, "..."]) -> Array:

@@ -61,7 +61,6 @@ class WordTable:
 
     vectors: Float[Tensor, "vocabulary features"]
     tokenizer: Tokenizer
-    num_layers: int = 0  # that give further vectors
     max_length: int = sys.maxsize
 
     @classmethod
@@ -100,6 +99,7 @@ class WordVectors(Loadable):
 
     bundled = "vectors"
     loading_kind = WordVectorSettings
+    _engine: Engine | None
 
     def __init__(
         self,
@@ -107,15 +107,18 @@ class WordVectors(Loadable):
         settings: WordVectorSettings | None = None,
     ) -> None:
         settings = settings or WordVectorSettings()
-        table = loaded if isinstance(loaded, WordTable) else find_table(loaded)
-        self.layer = resolve_layers([settings.layer], table.num_layers)[0]
-        self._tokenizer = table.tokenizer
-        self._max_pieces = table.max_length - 2  # beside [CLS] and [SEP]
-        self._table = table.vectors
-        self._entries = list_entries(table.tokenizer, whole_words=settings.whole_words)
-        self._engine: Engine | None = None
+        self._tokenizer, self._engine = loaded.tokenizer, None
+        self._max_pieces = loaded.max_length - 2  # beside [CLS] and [SEP]
+        self._entries = list_entries(loaded.tokenizer, whole_words=settings.whole_words)
+        num_layers = 0
         if isinstance(loaded, WordTable):
-            has_vector = table.vectors.any(dim=1).tolist()
+            self._table = loaded.vectors
+        else:
+            self._table = loaded.model.encoder.embeddings.word.weight.detach()
+            num_layers = loaded.model.config.num_hidden_layers
+        self.layer = resolve_layers([settings.layer], num_layers)[0]
+        if isinstance(loaded, WordTable):
+            has_vector = self._table.any(dim=1).tolist()
             self._entries = [token_id for token_id in self._entries if has_vector[token_id]]
         elif self.layer:
             self._engine = start_engine(loaded.model, settings, [self.layer])
@@ -244,13 +247,6 @@ class WordVectors(Loadable):
         batch = PackedBatch.from_single([[cls_id, *ids, sep_id] for ids in words])
         states: Tensor = engine(batch)[0]
         return states
-
-
-def find_table(loaded: LoadedModel[BertModel]) -> WordTable:
-    """Return a model's word embeddings."""
-    table = loaded.model.encoder.embeddings.word.weight.detach()
-    num_layers = loaded.model.config.num_hidden_layers
-    return WordTable(table, loaded.tokenizer, num_layers, loaded.max_length)
 
 
 def list_entries(tokenizer: Tokenizer, *, whole_words: bool) -> list[int]:

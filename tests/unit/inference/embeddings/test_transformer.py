@@ -2,7 +2,6 @@
 
 import pickle
 from functools import partial
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -19,7 +18,6 @@ from tests.closeness import close
 
 from bertkit import Embedder, EmbedderSettings
 from bertkit.base.errors import InputError, SettingsError
-from bertkit.inference.embeddings.transformer import TextTransformer
 
 TEXTS = ["the cat saw", "a dog lost the hat", "the hat", "dogs saw a cat"] * 3
 LABELS = [0, 1, 1, 0] * 3
@@ -133,20 +131,3 @@ def test_a_choice_of_output_is_kept_and_undone(embedder):
         assert isinstance(asked.transform(TEXTS), np.ndarray)
     with pytest.raises(SettingsError, match="transform is 'arrow'; expected default, pandas"):
         embedder.set_output(transform="arrow")
-
-
-@pytest.mark.parametrize(
-    "name", ["check_set_output_transform_pandas", "check_set_output_transform"]
-)
-def test_the_tables_pass_the_checks_of_scikit_learn(name):
-    class Lengths(TextTransformer):
-        """Their checks give numbers, which an embedder refuses."""
-
-        params: ClassVar = {}
-        dimension = 1
-        load = None
-
-        def __call__(self, inputs):
-            return np.array([[len(np.atleast_1d(one))] for one in inputs], np.float32)
-
-    getattr(estimator_checks, name)("Lengths", Lengths())

@@ -9,6 +9,7 @@ from tests.unit.inference.small import WORDS, save_small
 from bertkit.base.errors import InputError, NonFiniteError, SettingsError
 from bertkit.inference.embeddings.settings import WordVectorSettings
 from bertkit.inference.embeddings.word_vectors import WordTable, WordVectors, list_entries
+from bertkit.inference.engines import engine
 from bertkit.inference.loading import LoadedModel
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
@@ -71,10 +72,12 @@ def test_layer_0_is_the_table_of_word_embeddings(loaded):
 
 @pytest.mark.parametrize(("layer", "number"), [(1, 1), (2, 2), (-1, 2), (-2, 1)])
 @pytest.mark.parametrize("tokens_per_batch", [2, 7, 1000])
-def test_a_higher_layer_reads_each_entry_alone(loaded, layer, number, tokens_per_batch):
+def test_a_higher_layer_reads_each_entry_alone(
+    loaded, monkeypatch, layer, number, tokens_per_batch
+):
+    monkeypatch.setitem(engine.TOKENS_PER_BATCH, "cpu", tokens_per_batch)
     others = {word: read_alone(loaded, number, word) for word in WHOLE_WORDS if word != "dog"}
     vectors = WordVectors(loaded, WordVectorSettings(layer=layer, engine="torch", precision="fp32"))
-    vectors._engine.tokens_per_batch = tokens_per_batch
     found = vectors.nearest("dog", top_k=100)
     assert_same(list_answers(found), rank(read_alone(loaded, number, "dog"), others))
     assert found.layer == number

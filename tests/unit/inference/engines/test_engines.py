@@ -1,4 +1,4 @@
-"""The door in front of the engines."""
+"""The choice of an engine, and PyTorch's, which gives what the model's own modules give."""
 
 import pytest
 import torch
@@ -8,7 +8,7 @@ from tests.unit.inference.small import build_model
 from bertkit.base.errors import SettingsError
 from bertkit.inference.engines import choice
 from bertkit.inference.engines.choice import ENGINES, choose_engine
-from bertkit.inference.engines.engine import resolve_layers
+from bertkit.inference.engines.engine import TorchEngine, resolve_layers
 from bertkit.inference.engines.onnx_engine import OnnxEngine
 from bertkit.models.bert.heads import BertLMHeadModel
 from bertkit.nn.packing import PackedBatch
@@ -105,3 +105,27 @@ def test_auto_takes_what_the_processor_is_known_for(monkeypatch, taken):
     assert engine.name == ("onnx" if taken == "fp32" else "torch")
     assert model.encoder.embeddings.word.weight.dtype == torch.float32
     assert choose_engine("onnx", model).precision == "fp32"
+
+
+def test_float64_runs_as_it_is():
+    model = build_model().double()
+    engine = TorchEngine(model)
+    assert engine.encoder is model.encoder
+    with torch.no_grad():
+        expected = model.encoder(BATCH)
+    found = engine(BATCH)[0]
+    assert found.dtype == torch.float32
+    assert_close(found, expected.float())
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+@pytest.mark.parametrize(("precision", "tolerance"), [("fp32", 1e-4), ("bf16", 0.1)])
+def test_a_gpu_agrees_with_the_cpu(precision, tolerance):
+    sizes = {"hidden_size": 32, "intermediate_size": 64, "initializer_range": 0.1}
+    expected = TorchEngine(build_model(**sizes))(BATCH)[0]
+    engine = TorchEngine(build_model(**sizes).cuda(), precision=precision)
+    found = engine(BATCH)[0]
+    assert found.is_cuda
+    assert found.dtype == torch.float32
+    assert_close(found.cpu(), expected, within=tolerance)

@@ -9,7 +9,7 @@ from onnxruntime import quantization
 from tests.closeness import assert_close
 from torch import nn
 
-from bertkit.inference.onnx.export import _take_weights_in
+from bertkit.inference.onnx.export import take_weights_in
 from bertkit.inference.onnx.graph import OnnxGraph, multiply_int8, quantize_matrix
 from bertkit.training.processor import has_native_int8
 
@@ -30,7 +30,7 @@ def build(graph: OnnxGraph, output: str) -> onnx.ModelProto:
     graph.node("Identity", output, output="y")
     inputs = {"x": (torch.float32, ("rows", 24))}
     model = graph.build(inputs, {"y": ("rows", 10)})
-    _take_weights_in(model, graph.weights)
+    take_weights_in(model, graph.weights)
     onnx.checker.check_model(model, full_check=True)
     return model
 
@@ -67,17 +67,6 @@ def test_a_layer_is_near_its_float32_twin(linear):
     assert_close(found, expected, within=0.05)
     assert not torch.equal(found, expected)
     assert graph.weights["layer.weight.T"].dtype == torch.int8
-
-
-def test_values_are_quantized_once_for_all_their_products(linear):
-    graph = OnnxGraph(OPSET)
-    parts = [
-        multiply_int8(graph, name, "x", linear.weight, linear.bias) for name in ("query", "key")
-    ]
-    model = build(graph, graph.node("Add", *parts))
-    kinds = [node.op_type for node in model.graph.node]
-    assert kinds.count("DynamicQuantizeLinear") == 1
-    assert kinds.count("MatMulInteger") == 2
 
 
 def test_a_row_of_zeros_stays_zero():

@@ -1,6 +1,7 @@
 """A small corpus of our own, and the command line of a small run."""
 
 import random
+import shlex
 from pathlib import Path
 
 import pytest
@@ -61,3 +62,9 @@ def without_precision(error: str) -> str:
     """What a command says on standard error, but for the line of where and how it computes."""
     lines = error.splitlines(keepends=True)
     return "".join(line for line in lines if not line.startswith("computing on "))
+
+
+def list_suggestions(shown: str) -> list[list[str]]:
+    """The words of the commands that are suggested."""
+    lines = [line for line in shown.splitlines() if line.startswith("Try: bertkit ")]
+    return [shlex.split(line.removeprefix("Try: bertkit ")) for line in lines]

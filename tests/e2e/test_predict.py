@@ -5,6 +5,7 @@ import random
 
 import pytest
 from tests.closeness import close
+from tests.e2e.small import list_suggestions
 from tests.unit.recipes.finetune.small import FILLERS, save_model
 
 from bertkit.cli.main import main
@@ -51,6 +52,7 @@ def write_data(folder, task):
         "regress": lambda text, is_cat: {"text": text, "label": 1.5 if is_cat else -1.5},
         "choose": lambda text, is_cat: {
             "context": text,
+            "question": "so?",
             "choices": ["the cat", "the dog"],
             "label": 1 - is_cat,
         },
@@ -76,6 +78,11 @@ WORDS = {
     "answer": ["the", "a", "--context", "the cat saw"],
     "choose": ["the cat", "a dog", "--choice", "the cat", "--choice", "the dog"],
 }
+# What goes before and after the text of a row in the command that is suggested.
+AROUND = {
+    "answer": (["the", "--context"], []),
+    "choose": ([], ["--question", "so?", "--choice", "the cat", "--choice", "the dog"]),
+}
 
 
 def test_every_task_is_tried():
@@ -93,6 +100,14 @@ def test_a_task_from_its_file_to_its_answers(workshop, tmp_path, capsys, task):
     more = ["--max-question-length", "6"] if task == "answer" else []
     assert main([*words, *more]) == 0
     learned = json.loads(capsys.readouterr().out)["metrics"]
+    words.remove("--json")
+    assert main([*words, *more]) == 0  # of a finished run
+    shown = capsys.readouterr()
+    (suggestion,) = list_suggestions(shown.out + shown.err)
+    (text, _), (before, after) = next(make_texts()), AROUND.get(task, ([], []))
+    assert suggestion == [task, str(model), *before, text, *after]
+    assert main(suggestion) == 0
+    capsys.readouterr()
     assert main([task, str(model), *WORDS[task], "--json"]) == 0
     spoken = capsys.readouterr().out.splitlines()
     assert len([json.loads(line) for line in spoken]) == 2

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 from bertkit.base.errors import pluralize
 from bertkit.reports.figures.confusion_matrix import ConfusionMatrix
@@ -61,6 +62,18 @@ def state_finding(
     found = f"{shown} right" if metric == "accuracy" else f"{show_name(metric)} {shown}"
     notes = "; ".join(filter(None, (cell.show_interval(), beside)))
     return f"{found}{f' ({notes})' if notes else ''} on {where}"
+
+
+def state_metric(
+    metric: str,
+    where: str,
+    metrics: Mapping[str, float | None],
+    intervals: Mapping[str, Any],
+    baseline: Mapping[str, float | None],
+) -> str:
+    """State one of the metrics in a line, with its interval and chance."""
+    beside, interval = show_chance(metric, baseline), intervals.get(metric)
+    return state_finding(metric, metrics[metric], where, beside, interval)
 
 
 def show_name(metric: str) -> str:

@@ -95,7 +95,7 @@ def score_bilstm(
         settings: settings of training, as for fine-tuning.
     """
     learned, data = task.read(settings)
-    pretrained = open_pretrained(checkpoint, None, learned, settings)
+    pretrained = open_pretrained(checkpoint, learned, settings)
     prepared = prepare(learned, data, pretrained.tokenizer)
     machine = Machine.choose(settings, lambda: pretrained.config.hidden_size)
     torch.manual_seed(settings.seed)

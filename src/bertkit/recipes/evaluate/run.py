@@ -32,7 +32,7 @@ from bertkit.reports.notebook import show_metrics
 from bertkit.reports.report import Report, write_report
 from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.saved import list_scorer_files
-from bertkit.tasks.sections import CHANCE, build_sections, show_chance, state_finding
+from bertkit.tasks.sections import CHANCE, build_sections, state_metric
 from bertkit.tasks.settings import with_columns
 from bertkit.tasks.table import TASKS
 from bertkit.tasks.task import Task
@@ -140,16 +140,10 @@ def write_evaluation(output: Path, result: EvaluateResult) -> None:
         write_json(output / name, content)
     number, metric = result.counts.num_examples, result.task.metric
     where = f"{pluralize(number, 'row')} of {result.counts.name}"
-    beside = show_chance(metric, measure_chance(result.counts, metric))
+    chance = measure_chance(result.counts, metric)
     report = Report(
-        state_finding(
-            metric,
-            result.metrics[metric],
-            where,
-            beside,
-            result.evaluation.intervals.get(metric),
-        ),
-        f"The model’s task is {result.task.name}. {CHANCE if beside else ''}".strip(),
+        state_metric(metric, where, result.metrics, result.evaluation.intervals, chance),
+        f"The model’s task is {result.task.name}. {CHANCE if chance else ''}".strip(),
         build_sections(result.evaluation),
         name=describe_model(result.model),
     )

@@ -38,13 +38,10 @@ TASK_HEADS = frozenset({"classifier", "qa_outputs"})
 
 
 def open_pretrained(
-    name: str | Path | OpenModel,
-    revision: str | None,
-    task: Task[Any, Any],
-    settings: FineTuneSettings,
+    name: str | Path | OpenModel, task: Task[Any, Any], settings: FineTuneSettings
 ) -> OpenModel:
     """Open a model with the task's labels and the run's dropout; check that it can be trained."""
-    opened = OpenModel.open(name, revision=revision)
+    opened = OpenModel.open(name)
     pooling: PoolingName = "cls"
     if task.reads_texts:
         pooling = task.settings.pooling or find_pooling(opened)

@@ -17,14 +17,7 @@ from bertkit.reports.figures.picture import write_picture
 from bertkit.reports.report import Charts, Report, Section, Table
 from bertkit.reports.text import Cell, is_share
 from bertkit.tasks.saved import list_scorer_files, save_task
-from bertkit.tasks.sections import (
-    CHANCE,
-    build_sections,
-    draw_confusion,
-    show_chance,
-    show_name,
-    state_finding,
-)
+from bertkit.tasks.sections import CHANCE, build_sections, draw_confusion, show_name, state_metric
 from bertkit.training.history import TrainingHistory
 from bertkit.training.log import read_log
 from bertkit.training.run import Run, RunState
@@ -45,11 +38,9 @@ def build_page(facts: FineTuningFacts, history: TrainingHistory) -> Report:
         *tabulate_data(saved),
         *facts.list_settings(),
     ]
-    metric, where = final.task.metric, f"{saved.dev.num_examples:,} held-out rows"
-    beside = show_chance(metric, final.baseline)
-    found = final.evaluation
-    interval = found.intervals.get(metric)
-    title = state_finding(metric, found.metrics[metric], where, beside, interval)
+    where = f"{saved.dev.num_examples:,} held-out rows"
+    metric, found = final.task.metric, final.evaluation
+    title = state_metric(metric, where, found.metrics, found.intervals, final.baseline)
     return Report(title, summarize(facts), sections, name=facts.name)
 
 

@@ -1,12 +1,10 @@
 """Fine-tune a model: read, train, keep the best epoch, evaluate it, write its folder."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -92,8 +90,24 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
         return OpenModel.open(self.sources.model, revision=self.sources.revision)
 
     def describe(self, run: Run) -> RunRecord:
-        """Return settings and data."""
-        return describe_run(self.sources, self.tables, self.task_settings, self.settings)
+        """Return settings and data, without what depends on the model."""
+        task_settings = self.task_settings.model_dump(mode="json")
+        if "pairs" in task_settings:  # not given, the data decide, as with false
+            task_settings["pairs"] = bool(task_settings["pairs"])
+        return RunRecord(
+            settings={
+                "task": self.sources.task,
+                "model": self.sources.model,
+                "revision": self.sources.revision,
+                **task_settings,
+                **self.settings.model_dump(mode="json"),
+                **self.settings.undecided,
+            },
+            data_fingerprint=json.dumps([each.identity() for each in self.tables], sort_keys=True),
+            model={},
+            num_steps=0,
+            versions={},
+        )
 
     def find_hidden_size(self) -> int:
         """Return that of the model to start from."""
@@ -108,10 +122,10 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
         else:
             task, data = prepared.task, prepared.data
         if checkpoint is None:
-            pretrained = open_pretrained(self.parent, None, task, settings)
+            pretrained = open_pretrained(self.parent, task, settings)
             source = identify(pretrained)
         else:
-            pretrained = open_pretrained(checkpoint, None, task, settings)
+            pretrained = open_pretrained(checkpoint, task, settings)
             record = Run.of(checkpoint).read_record()
             source = {} if record is None else record.source
         if prepared is None:
@@ -169,35 +183,6 @@ def check_kind(output: Path, kind: str) -> None:
     for name, what, way in OTHER_KINDS:
         if name in others:
             raise ResumeError(f"{output} holds {what}; {way}, or choose another --output")
-
-
-def describe_run(
-    sources: Sources,
-    tables: Sequence[RecordTable],
-    task_settings: TaskSettings,
-    settings: FineTuneSettings,
-) -> RunRecord:
-    """Return the run's record, without what depends on the model."""
-    return RunRecord(
-        settings={
-            "task": sources.task,
-            "model": sources.model,
-            "revision": sources.revision,
-            **describe_task(task_settings),
-            **settings.model_dump(mode="json"),
-            **settings.undecided,
-        },
-        data_fingerprint=json.dumps([table.identity() for table in tables], sort_keys=True),
-        model={},
-        num_steps=0,
-        versions={},
-    )
-
-
-def describe_task(settings: TaskSettings) -> dict[str, Any]:
-    """Return the task's settings for the record; without `pairs` the data decide, as with false."""
-    content = settings.model_dump(mode="json")
-    return content | ({"pairs": bool(content["pairs"])} if "pairs" in content else {})
 
 
 def build_job(

@@ -22,7 +22,6 @@ from bertkit.checkpoints.run_folder import METRICS_FILE, RUN_FOLDER, SavedNumber
 from bertkit.recipes.finetune.card import SavedFineTuning
 from bertkit.recipes.finetune.comparison import SeedComparison
 from bertkit.recipes.finetune.evaluation import evaluate_model
-from bertkit.recipes.finetune.examples import open_tables
 from bertkit.recipes.finetune.prepared import (
     Prepared,
     identify,
@@ -33,10 +32,10 @@ from bertkit.recipes.finetune.prepared import (
 from bertkit.recipes.finetune.result import FineTuneResult, write_model
 from bertkit.recipes.finetune.run import (
     SEEDS_FOLDER,
+    FineTuning,
     Sources,
     build_job,
     check_kind,
-    describe_run,
     finetune,
     list_paths,
 )
@@ -52,7 +51,7 @@ from bertkit.training.lifecycle import (
     replace_run,
 )
 from bertkit.training.ranks import refuse_ranks
-from bertkit.training.run import Run, RunRecord, keep_precision
+from bertkit.training.run import Run, keep_precision
 
 SEEDS_FILE = "seeds.json"
 STOPPED = "stopped; the same command resumes with the runs that aren't finished"
@@ -102,6 +101,11 @@ class SeedRuns:
             FineTuneSettings, {**given, "seed": seed, "split_seed": split_seed}, f"seed {seed}"
         )
 
+    @property
+    def recipe(self) -> FineTuning:
+        """All runs as one, without the number of seeds, which may grow."""
+        return FineTuning(self.sources, self.task_settings, self.settings)
+
     def run(self, seed: int, prepared: Prepared) -> None:
         """Train with one seed; errors as in `finetune`."""
         output, chosen = self.find_output(seed), self.choose(seed)
@@ -126,11 +130,11 @@ def finetune_seeds(
     ):
         old = record.read_record()
         plan = replace(plan, settings=keep_precision(settings, old))
-        wanted = describe_plan(plan).recognize_source(old, "model")
+        wanted = plan.recipe.describe(record).recognize_source(old, "model")
         is_replaced = old is not None and not keep_run(old, wanted, overwrite=settings.overwrite)
         if is_replaced:
             plan, old = replace(plan, settings=settings), None
-            wanted = describe_plan(plan)
+            wanted = plan.recipe.describe(record)
         elif (finished := read_finished(plan)) is not None:
             return finished
         prepared, facts = prepare_data(plan)
@@ -151,18 +155,11 @@ def load_best(plan: SeedRuns) -> FineTuneResult:
     return FineTuneResult(plan.output, saved)
 
 
-def describe_plan(plan: SeedRuns) -> RunRecord:
-    """Build the record of all runs, without the number of seeds, which may grow."""
-    tables = open_tables(plan.sources.train, plan.sources.dev, plan.settings)
-    return describe_run(plan.sources, tables, plan.task_settings, plan.settings)
-
-
 def prepare_data(plan: SeedRuns) -> tuple[Prepared, dict[str, object]]:
     """Read and encode the data once; return it with the parent checkpoint's facts."""
-    kind, sources, settings = TASKS[plan.sources.task].load(), plan.sources, plan.settings
-    tables = open_tables(sources.train, sources.dev, settings)
-    task, data = read_task(kind, tables, plan.task_settings, settings)
-    parent = open_pretrained(sources.model, sources.revision, task, settings)
+    kind, recipe, settings = TASKS[plan.sources.task].load(), plan.recipe, plan.settings
+    task, data = read_task(kind, recipe.tables, plan.task_settings, settings)
+    parent = open_pretrained(recipe.parent, task, settings)
     return prepare(task, data, parent.tokenizer), identify(parent)
 
 
@@ -245,7 +242,7 @@ def write_best(plan: SeedRuns, prepared: Prepared, comparison: SeedComparison) -
         )
         remove_folder(folder)
         plan.run(seed, prepared)
-    parent = open_pretrained(folder, None, prepared.task, settings)
+    parent = open_pretrained(folder, prepared.task, settings)
     run, saved = Run(folder / RUN_FOLDER), SavedFineTuning.read(folder)
     machine = Machine.choose(
         keep_precision(settings, run.read_record()), lambda: parent.config.hidden_size

@@ -16,7 +16,7 @@ from bertkit.reports.report import Charts, Command, Folded, Paragraph, Report, S
 from bertkit.reports.text import format_metric, format_percent
 from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.metrics.shares import COUNT, describe_share, show_share
-from bertkit.tasks.sections import build_sections, show_chance, show_name, state_finding
+from bertkit.tasks.sections import build_sections, show_name, state_metric
 from bertkit.training.sections import (
     LOSS,
     MINUTES,
@@ -124,10 +124,8 @@ def state_run(facts: RunFacts) -> str:
     history, result = facts.history, facts.result
     if result is not None:
         where = f"{result.dev.num_examples:,} held-out rows"
-        beside = show_chance(result.metric, result.baseline)
-        name = result.metric
-        interval = result.intervals.get(name)
-        return state_finding(name, result.metrics[name], where, beside, interval)
+        measured = result.metrics, result.intervals, result.baseline
+        return state_metric(result.metric, where, *measured)
     after = f"{history.num_steps:,} of {facts.record.num_steps:,} steps"
     if facts.task is None:
         after = f"{describe_number(history.train.last('tokens') or 0.0)} tokens"

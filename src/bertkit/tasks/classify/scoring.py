@@ -35,18 +35,30 @@ CountStatistic = Callable[[Counts], Numbers]
 
 
 @dataclass(frozen=True)
-class ClassifyScoring(ConfidentScoring[ClassifyExample, Classification]):
-    """Accuracy, F1s and Matthews' correlation of single labels."""
+class LabelScoring(TaskScoring[ClassifyExample, Classification]):
+    """What scorings of one label a text and of several have in common."""
 
     calibration = "metric"
 
     known: Sequence[str]  # the labels of the model
-    positive: str | None  # the label that F1 is of
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """All labels."""
-        return list_names(self.examples, self.known)
+        """The model's labels, followed by labels of examples that it doesn't know."""
+        met = {label for example in self.examples for label in example.labels or ()}
+        return (*self.known, *sort_labels(met - set(self.known)))
+
+    def name_f1(self, counts: Counts) -> dict[str, float]:
+        """Return the F1 of each label."""
+        pairs = zip(self.names, counts.f1.tolist(), strict=True)
+        return {f"f1 {name}": value for name, value in pairs}
+
+
+@dataclass(frozen=True)
+class ClassifyScoring(ConfidentScoring[ClassifyExample, Classification], LabelScoring):
+    """Accuracy, F1s and Matthews' correlation of single labels."""
+
+    positive: str | None  # the label that F1 is of
 
     @cached_property
     def ids(self) -> tuple[Ids, Ids]:
@@ -80,10 +92,7 @@ class ClassifyScoring(ConfidentScoring[ClassifyExample, Classification]):
     @property
     def details(self) -> dict[str, float]:
         """F1 of each of more than two labels."""
-        if len(self.names) < 3:
-            return {}
-        pairs = zip(self.names, self.counts.f1.tolist(), strict=True)
-        return {f"f1 {name}": value for name, value in pairs}
+        return self.name_f1(self.counts) if len(self.names) > 2 else {}
 
     @property
     def statistics(self) -> dict[str, Statistic]:
@@ -124,17 +133,8 @@ class ClassifyScoring(ConfidentScoring[ClassifyExample, Classification]):
 
 
 @dataclass(frozen=True)
-class JointScoring(TaskScoring[ClassifyExample, Classification]):
+class JointScoring(LabelScoring):
     """F1s of several labels, and the share of texts with exactly the true ones."""
-
-    calibration = "metric"
-
-    known: Sequence[str]  # the labels of the model
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """All labels."""
-        return list_names(self.examples, self.known)
 
     @cached_property
     def labels(self) -> tuple[list[set[str]], list[set[str]], list[set[str]]]:
@@ -176,8 +176,7 @@ class JointScoring(TaskScoring[ClassifyExample, Classification]):
     @property
     def details(self) -> dict[str, float]:
         """F1 of each label."""
-        pairs = zip(self.names, self.by_label.f1.tolist(), strict=True)
-        return {f"f1 {name}": value for name, value in pairs}
+        return self.name_f1(self.by_label)
 
     @property
     def statistics(self) -> dict[str, Statistic]:
@@ -235,9 +234,3 @@ class JointScoring(TaskScoring[ClassifyExample, Classification]):
         if found == {()}:
             return ("no text gets a label; find_threshold searches for a better threshold",)
         return (f"every prediction is {show(', '.join(*found))!r}",) if len(found) == 1 else ()
-
-
-def list_names(examples: Sequence[ClassifyExample], labels: Sequence[str]) -> tuple[str, ...]:
-    """Return the model's labels, followed by labels of examples that it doesn't know."""
-    met = {label for example in examples for label in example.labels or ()}
-    return (*labels, *sort_labels(met - set(labels)))

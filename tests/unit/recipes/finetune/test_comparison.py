@@ -3,7 +3,6 @@ import math
 import pytest
 
 from bertkit.recipes.finetune.comparison import SeedComparison
-from bertkit.reports.report import Report, render_report
 
 
 def compare(*values: float) -> SeedComparison:
@@ -31,13 +30,3 @@ def test_a_run_without_a_number_is_the_worst(odd):
         "highest": None,
         "values": {"0": None},
     }
-
-
-def test_a_line_and_the_page_show_the_best_and_the_spread():
-    found = compare(0.5, 0.25, 1.0, math.nan)
-    line = found.describe()
-    assert "Best of 4 runs: seed 2 (accuracy 100.0 %; median 37.5 % (25.0–100.0 %))." in line
-    assert "test set" in line
-    page = render_report(Report("title", "", [found.draw()]))
-    for words in ("accuracy of the runs", "seed 3", "not defined", "Best of 4 runs"):
-        assert words in page, words

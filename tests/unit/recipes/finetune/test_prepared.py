@@ -26,7 +26,7 @@ THREE = Classify(TASK, ("bad", "good", "so so"))
 @pytest.fixture
 def classifier(made, tmp_path):
     """A folder of a classifier of `TWO`, whose head is told by its values."""
-    parent = open_pretrained(made / "model", None, TWO, QUICK)
+    parent = open_pretrained(made / "model", TWO, QUICK)
     model = load_pretrained(parent, BertForSequenceClassification)
     torch.nn.init.constant_(model.classifier.weight, 0.125)
     model.save_pretrained(tmp_path / "classifier")
@@ -35,7 +35,7 @@ def classifier(made, tmp_path):
 
 
 def test_a_new_head_is_drawn_from_the_seed_and_told(made, capsys):
-    parent = open_pretrained(made / "model", None, TWO, QUICK)
+    parent = open_pretrained(made / "model", TWO, QUICK)
     models = []
     for seed in (1, 1, 2):
         torch.manual_seed(seed)
@@ -49,7 +49,7 @@ def test_a_new_head_is_drawn_from_the_seed_and_told(made, capsys):
 
 def test_a_head_with_the_same_labels_is_trained_on(classifier, capsys):
     capsys.readouterr()
-    parent = open_pretrained(classifier, None, TWO, QUICK)
+    parent = open_pretrained(classifier, TWO, QUICK)
     model = load_pretrained(parent, BertForSequenceClassification)
     assert bool((model.classifier.weight == 0.125).all())
     assert capsys.readouterr().err == ""
@@ -57,7 +57,7 @@ def test_a_head_with_the_same_labels_is_trained_on(classifier, capsys):
 
 def test_a_head_whose_labels_have_no_names_is_trained_on(made, tmp_path, capsys):
     task = AnswerQuestions(AnswerSettings(max_length=24, max_question_length=8))
-    parent = open_pretrained(made / "model", None, task, QUICK)
+    parent = open_pretrained(made / "model", task, QUICK)
     model = load_pretrained(parent, BertForQuestionAnswering)
     torch.nn.init.constant_(model.qa_outputs.weight, 0.125)
     model.save_pretrained(tmp_path)
@@ -67,7 +67,7 @@ def test_a_head_whose_labels_have_no_names_is_trained_on(made, tmp_path, capsys)
         config.pop(key, None)
     (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
     capsys.readouterr()
-    again = load_pretrained(open_pretrained(tmp_path, None, task, QUICK), BertForQuestionAnswering)
+    again = load_pretrained(open_pretrained(tmp_path, task, QUICK), BertForQuestionAnswering)
     assert bool((again.qa_outputs.weight == 0.125).all())
     assert capsys.readouterr().err == ""
 
@@ -76,7 +76,7 @@ def test_a_head_whose_labels_have_no_names_is_trained_on(made, tmp_path, capsys)
     "task", [THREE, Classify(TASK, ("down", "up"))], ids=["more labels", "other names"]
 )
 def test_a_head_with_other_labels_is_replaced_and_told(classifier, capsys, task):
-    parent = open_pretrained(classifier, None, task, QUICK)
+    parent = open_pretrained(classifier, task, QUICK)
     model = load_pretrained(parent, BertForSequenceClassification)
     assert model.classifier.weight.shape[0] == len(task.labels)
     assert not bool((model.classifier.weight == 0.125).any())
@@ -87,12 +87,10 @@ def test_a_head_with_other_labels_is_replaced_and_told(classifier, capsys, task)
 
 
 def test_dropout_is_the_models_own_unless_it_is_given(made):
-    config = open_pretrained(
-        made / "model", None, TWO, QUICK.model_copy(update={"dropout": None})
-    ).config
+    config = open_pretrained(made / "model", TWO, QUICK.model_copy(update={"dropout": None})).config
     assert (config.hidden_dropout_prob, config.classifier_dropout) == (0.1, None)
     settings = QUICK.model_copy(update={"dropout": 0.2, "classifier_dropout": 0.3})
-    config = open_pretrained(made / "model", None, TWO, settings).config
+    config = open_pretrained(made / "model", TWO, settings).config
     rates = (config.hidden_dropout_prob, config.attention_probs_dropout_prob)
     assert (*rates, config.classifier_dropout) == (0.2, 0.2, 0.3)
 
@@ -100,7 +98,7 @@ def test_dropout_is_the_models_own_unless_it_is_given(made):
 def test_more_tokens_than_positions_are_refused_with_both_numbers(made):
     task = Classify(ClassifySettings(max_length=25), ("bad", "good"))
     with pytest.raises(InputError, match=r"max_length \(25\) .*max_position_embeddings \(24\)"):
-        open_pretrained(made / "model", None, task, QUICK)
+        open_pretrained(made / "model", task, QUICK)
 
 
 def test_a_tokenizer_of_another_model_is_refused(made, tmp_path):
@@ -108,12 +106,12 @@ def test_a_tokenizer_of_another_model_is_refused(made, tmp_path):
     words = [f"w{number}" for number in range(30)]
     Tokenizer([*SPECIAL_TOKENS, *words]).save(tmp_path / "model")
     with pytest.raises(CheckpointError, match="they don't match"):
-        open_pretrained(tmp_path / "model", None, TWO, QUICK)
+        open_pretrained(tmp_path / "model", TWO, QUICK)
 
 
 def test_pairs_need_a_model_with_two_segments(made, tmp_path, sources):
     save_model(tmp_path / "model", type_vocab_size=1)
-    parent = open_pretrained(tmp_path / "model", None, TWO, QUICK)
+    parent = open_pretrained(tmp_path / "model", TWO, QUICK)
     check_pairs(parent, has_pairs=False)
     (tmp_path / "pairs.csv").write_text("text,other,label\nthe,a,x\na,the,y\n")
     pairs = str(tmp_path / "pairs.csv")
@@ -128,7 +126,7 @@ def test_a_left_to_right_parent_keeps_its_direction(made, tmp_path):
     config = json.loads((made / "model" / "config.json").read_text("utf-8"))
     text = json.dumps({**config, "is_decoder": True})
     (tmp_path / "causal" / "config.json").write_text(text, encoding="utf-8")
-    parent = open_pretrained(tmp_path / "causal", None, TWO, QUICK)
+    parent = open_pretrained(tmp_path / "causal", TWO, QUICK)
     model = load_pretrained(parent, BertForSequenceClassification)
     assert model.config.is_decoder
     assert model.encoder.layers[0].attention.is_causal

@@ -77,7 +77,7 @@ def test_the_layer_is_that_of_the_other_views(open_page, inspected, tmp_path):
     assert output.inner_text() == "layer 2"
 
 
-def test_a_token_that_is_pointed_at_tells_its_nearest(open_page, path):
+def test_a_token_that_is_pointed_at_or_gone_to_by_keys_tells_its_nearest(open_page, path):
     page = open_page(path, **STILL)
     detail = page.locator(".plane-detail")
     assert "Point at a token" in detail.inner_text()
@@ -87,10 +87,6 @@ def test_a_token_that_is_pointed_at_tells_its_nearest(open_page, path):
     assert page.locator(".plane-main line.ray").count() == 5
     page.locator(".plane-shares").hover()
     assert "Point at a token" in detail.inner_text()
-
-
-def test_keys_go_from_token_to_token(open_page, path):
-    page = open_page(path, **STILL)
     page.get_by_label("After").focus()
     page.keyboard.press("ArrowRight")
     assert page.locator(".layer-slider output").inner_text() == "layer 2"
@@ -107,6 +103,10 @@ def test_keys_go_from_token_to_token(open_page, path):
     assert marks(page).nth(2).get_attribute("aria-pressed") == "true"
     page.keyboard.press("Escape")
     assert marks(page).nth(2).get_attribute("aria-pressed") == "false"
+    for shown in ("Nearest to cat (3)", "Point at a token"):  # kept by a click, and let go
+        marks(page).nth(2).locator("circle").click()
+        page.locator(".plane-shares").hover()
+        assert shown in detail.inner_text()
 
 
 def test_contexts_are_compared_with_the_chosen_place(open_page, path):
@@ -136,9 +136,6 @@ def test_what_cant_be_laid_out_says_so(open_page, inspected, tmp_path):
     page = open_page(write_scene(tmp_path / "twins.html", inputs, "geometry"), **STILL)
     assert page.locator(".cosines tbody td").last.inner_text() == "–"
     assert page.locator(".contexts .plane-mark").count() == 2
-
-
-def test_a_name_without_room_is_told(open_page, inspected, tmp_path):
     path = write_scene(tmp_path / "long.html", observe(inspected, "cat " * 60), "geometry")
     page = open_page(path, **STILL)
     note = page.locator(".plane .quiet").first.inner_text()

@@ -71,6 +71,10 @@ def test_the_strongest_heads_come_first_and_the_gradient_is_another_map(open_pag
     assert changes == sorted(changes, reverse=True)
     names = "els => els.map(e => e.getAttribute('aria-label'))"
     before = cells(page).evaluate_all(names)
+    shade = "e => getComputedStyle(e).backgroundColor"
+    light = cells(page).first.evaluate(shade)
+    page.get_by_role("button", name="light / dark").click()
+    assert cells(page).first.evaluate(shade) != light
     page.get_by_role("button", name="gradient").click()
     after = cells(page).evaluate_all(names)
     assert all("without it" in name for name in before)

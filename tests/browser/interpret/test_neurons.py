@@ -191,17 +191,16 @@ def test_a_token_kept_in_another_view_is_shown(open_page, inputs, tmp_path):
     assert tokens(page).nth(SAW).get_attribute("aria-pressed") == "true"
 
 
-def test_a_head_that_is_switched_off_is_told(start, inspected, tmp_path):
-    inputs = observe(inspected, TEXT, without=(HeadName(1, 2),))
-    page = start(write_scene(tmp_path / "page.html", inputs, "neurons"))
-    told = "This head is switched off"
-    assert told not in page.locator("#view-neurons").inner_text()
-    page.get_by_role("group", name="Head", exact=True).get_by_role("button", name="2").click()
-    assert told in page.locator("#view-neurons").inner_text()
-
-
-def test_a_long_text_tells_how_to_get_its_numbers(open_page, inspected, tmp_path):
+def test_a_long_text_and_a_head_that_is_switched_off_are_told(
+    start, open_page, inspected, tmp_path
+):
     inputs = observe(inspected, "cat " * 150)
     page = open_page(write_scene(tmp_path / "page.html", inputs, "neurons"))
     page.get_by_text("the text has 152 tokens").wait_for()
     assert page.locator("#view-neurons code").inner_text() == "--neurons"
+    inputs = observe(inspected, TEXT, without=(HeadName(1, 2),))
+    page = start(write_scene(tmp_path / "off.html", inputs, "neurons"))
+    told = "This head is switched off"
+    assert told not in page.locator("#view-neurons").inner_text()
+    page.get_by_role("group", name="Head", exact=True).get_by_role("button", name="2").click()
+    assert told in page.locator("#view-neurons").inner_text()

@@ -101,6 +101,8 @@ def test_tabs_layers_and_heads_by_mouse_and_by_keys(open_page, pair_page):
     assert pressed(page, "Heads") == ["1", "2"]
     chip(page, "Heads", "head 1").dblclick()
     assert pressed(page, "Heads") == ["1"]
+    chip(page, "Heads", "head 2").press("Shift+Enter")
+    assert pressed(page, "Heads") == ["2"]
 
 
 def test_hostile_text_stays_text(open_page, tmp_path, inspected):

@@ -75,6 +75,10 @@ def test_a_chosen_token_tells_where_it_looks_and_who_looks_at_it(open_page, path
     page = open_page(path)
     details = page.locator(".details")
     wait_for_no_token(page)
+    chips(page).nth(2).hover()
+    wait_for_token(page, 3)
+    page.mouse.move(5, 5)
+    wait_for_no_token(page)
     page.get_by_role("button", name="all layers").click()
     chips(page).nth(4).click()
     wait_for_token(page, 5)
@@ -116,6 +120,8 @@ def test_keys_go_through_tokens_and_heads(open_page, path):
     assert page.get_by_role("tab", name="Heads").get_attribute("aria-selected") == "true"
     layer = page.get_by_role("group", name="Layer").locator("[aria-pressed=true]")
     assert layer.inner_text() == "2"
+    page.get_by_role("tab", name="Tokens").click()
+    assert page.locator(".pattern-grid [aria-current=true]").count() == 1
 
 
 def test_each_head_has_its_pattern(open_page, path, inputs):

@@ -136,6 +136,11 @@ def list_neighbors(body, answer):
     return [["The cat was sitting.", cosines[1]], ["It rains.", cosines[0]]]
 
 
+def list_scores(body, answer):
+    means = [math.exp(one["log_probability"] / one["num_tokens"]) for one in answer["results"]]
+    return [["the cat", percent(means[0])], ["a dog saw", percent(means[1])]]
+
+
 def list_hits(body, answer):
     assert answer["results"][0]["text"] == "It rains."
     return [[hit["text"], f"{hit['score']:.3f}"] for hit in answer["results"]]
@@ -153,6 +158,7 @@ NEIGHBORS = "A cat sat.\nIt rains.\nThe cat was sitting."
         ("reranker", "Order by a query", {"query": "cat", "texts": DOCUMENTS}, list_ordered),
         ("encoder", "Find neighbors", {"texts": NEIGHBORS}, list_neighbors),
         ("encoder", "Search", {"query": "the weather"}, list_hits),
+        ("words", "Score", {"texts": "the cat\na dog saw"}, list_scores),
     ],
 )
 def test_bars_are_those_of_the_answer(page, client, model, task, texts, list_expected):
@@ -162,13 +168,7 @@ def test_bars_are_those_of_the_answer(page, client, model, task, texts, list_exp
     assert rows(result) == list_expected(body, client.post(f"/{path}", body).json)
 
 
-def test_probabilities_and_numbers(page, client):
-    choose(page, "words", "Score")
-    result = ask(page, texts="the cat\na dog saw")
-    path, body = asked(result)
-    found = client.post(f"/{path}", body).json["results"]
-    means = [math.exp(one["log_probability"] / one["num_tokens"]) for one in found]
-    assert rows(result) == [["the cat", percent(means[0])], ["a dog saw", percent(means[1])]]
+def test_a_number_is_shown(page, client):
     choose(page, "reranker", "Predict a number")
     result = ask(page, text="the cat")
     path, body = asked(result)
@@ -264,19 +264,8 @@ def test_a_key_is_asked_for_and_stays_in_memory(open_page, models, tmp_path):
 def test_models_are_listed_once_they_are_loaded(browser, client):
     page = browser.new_page()
     refusal = {"error": {"message": "words is being loaded; try again"}}
-    asked = []
-
-    def answer(route):
-        asked.append(route)
-        if len(asked) == 1:
-            headers = {"Retry-After": "1"}
-            route.fulfill(
-                status=503, headers=headers, content_type="application/json", json=refusal
-            )
-        else:
-            route.continue_()
-
-    page.route("**/v1/models", answer)
+    refused = {"status": 503, "headers": {"Retry-After": "1"}, "json": refusal}
+    page.route("**/v1/models", lambda route: route.fulfill(**refused), times=1)
     page.goto(address(client))
     expect(page.get_by_role("alert")).to_have_text("words is being loaded; try again. Wait 1 s.")
     page.get_by_role("button", name="words").wait_for()

@@ -13,6 +13,7 @@ from bertkit.interpret import contexts as module
 from bertkit.interpret.contexts import (
     compare_contexts,
     compare_different,
+    find_word,
     predict_words,
     read_words,
 )
@@ -167,3 +168,9 @@ def test_entries_without_a_word_are_no_candidates(tmp_path):
     (words, *_) = read_words(inspected, inspected.read(TEXT), top_k=40)
     assert len(words.candidates) == inspected.tokenizer.vocab_size
     assert sum(one.probability for one in words.candidates) < 1
+
+
+def test_several_words_are_found_together(inspected):
+    encoded = inspected.read("the cat lost the cats - the cat")
+    ids = inspected.tokenizer.piece_ids(["the cat"])[0]
+    assert find_word(encoded, ids) == [range(1, 3), range(8, 10)]

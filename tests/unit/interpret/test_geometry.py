@@ -19,6 +19,7 @@ def test_points_and_shares_are_those_of_scikit_learn():
     vectors = random_vectors()
     reference = PCA(2).fit(vectors.double().numpy())
     plane = project(vectors)
+    assert torch.equal(project(vectors.numpy()).points, plane.points)
     assert_close(plane.shares, reference.explained_variance_ratio_)
     expected = reference.transform(vectors.double().numpy())
     assert_close(np.abs(plane.points.numpy()), np.abs(expected), "float32")

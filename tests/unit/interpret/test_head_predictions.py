@@ -215,3 +215,15 @@ def test_scores_that_are_not_finite_are_refused(save, tmp_path):
     for texts in ((TEXT,), PAIR):
         with pytest.raises(NonFiniteError, match="the scores of the head of model aren't"):
             find_outcome(inspected, inspected.read(*texts))
+
+
+def test_without_a_mask_every_token_is_a_decision(small_folder):
+    found = decisions_of(outcome_of(small_folder, TEXT))
+    tokens = ["the", "cat", "##s", "saw", "a", "hat", "."]
+    assert [decision["about"] for decision in found] == tokens
+
+
+def test_vectors_without_length_are_no_division_by_zero():
+    nothing = Outcome(torch.zeros(2, 3))
+    assert compare(nothing, nothing).vector == 0
+    assert compare(nothing, nothing).tokens == 0

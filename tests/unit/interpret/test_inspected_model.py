@@ -2,20 +2,9 @@
 
 import pytest
 from tests.unit.inference.small import save_run, save_small
-from tests.unit.inference.small_task import save_answerer, save_classifier, save_tagger
 
 from bertkit.base.errors import InputError
 from bertkit.interpret.inspected_model import InspectedModel
-
-
-@pytest.mark.parametrize("save", [save_small, save_classifier, save_tagger, save_answerer])
-def test_models_of_each_kind_are_observed(tmp_path, save):
-    save(tmp_path / "model")
-    inspected = InspectedModel.load(str(tmp_path / "model"))
-    assert inspected.name == "model"
-    observed = inspected.observe(inspected.read("the cat saw a hat"))
-    assert [len(heads.weights) for heads in observed.layers] == [2, 2]
-    assert [state.shape for state in observed.states] == [(7, 8)] * 3
 
 
 def test_a_run_is_observed(tmp_path):
@@ -31,12 +20,6 @@ def test_a_pair_is_numbered_through_but_refused_by_a_model_of_single_texts(inspe
     save_small(tmp_path / "model", type_vocab_size=1)
     with pytest.raises(InputError, match="takes single texts"):
         InspectedModel.load(tmp_path / "model").read("cat", "hat")
-
-
-def test_brackets_are_text_and_a_mask_only_where_it_is_read(inspected):
-    assert "[MASK]" not in inspected.read("the [MASK]").tokens
-    assert inspected.read("the [MASK]", read_mask=True).tokens[2] == "[MASK]"
-    assert inspected.read("the [SEP]").tokens.count("[SEP]") == 1
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import json
 import re
 import subprocess
 import zlib
-from html.parser import HTMLParser
 
 import pytest
 from tests.scripts import find_node
+from tests.unit.reports.reading import Reader
 
 from bertkit.reports.interactive import InteractivePage, join_modules, write_page
 
@@ -58,7 +58,7 @@ def test_modules_share_what_they_export_and_nothing_else():
     assert run(script) == '{"first":"my own","second":13} 3\n'
 
 
-def test_a_module_runs_once_and_after_those_that_it_imports():
+def test_a_module_is_strict_and_runs_once_after_those_that_it_imports():
     log = 'export const here = console.log("{0}");'
     script = join_modules(
         {
@@ -69,6 +69,8 @@ def test_a_module_runs_once_and_after_those_that_it_imports():
         }
     )
     assert run(script) == "a\nb\n"
+    script = join_modules({"start.js": "try { loose = 1; } catch (error) { console.log('no'); }"})
+    assert run(script) == "no\n"
 
 
 @pytest.mark.parametrize(
@@ -116,6 +118,9 @@ def test_what_is_not_there_or_not_exported_is_told():
 def test_line_ends_are_those_that_the_browser_hashes():
     script = join_modules({"start.js": "const a = 1;\r\nconst b = 2;\r"})
     assert "\r" not in script
+    sources = {"start.js": START, "user.js": USER, "shared.js": SHARED}
+    other = {name: source.replace("\n", "\r\n") for name, source in sources.items()}
+    assert join_modules(other) == join_modules(sources)
     assert "const a = 1;\nconst b = 2;" in script
     assert build(styles=["a {\r\n}\r"]).render() == build(styles=["a {\n}\n"]).render()
 
@@ -132,35 +137,6 @@ def build(**changes):
         "arrays": {"weights-1": bytes(range(256))},
     }
     return InteractivePage(**content | changes)
-
-
-class Reader(HTMLParser):
-    """What a browser finds: elements with their attributes, and the text in each."""
-
-    def __init__(self, html):
-        super().__init__(convert_charrefs=True)
-        self.elements, self.open = [], []
-        self.feed(html)
-
-    def handle_starttag(self, tag, attributes):
-        self.elements.append({"tag": tag, "text": "", **dict(attributes)})
-        if tag != "meta":
-            self.open.append(self.elements[-1])
-
-    def handle_endtag(self, tag):
-        assert self.open.pop()["tag"] == tag
-
-    def handle_data(self, data):
-        if self.open:
-            self.open[-1]["text"] += data
-
-    def find(self, tag, **attributes):
-        return [
-            element
-            for element in self.elements
-            if element["tag"] == tag
-            and all(element.get(name) == value for name, value in attributes.items())
-        ]
 
 
 def hash_of(text):

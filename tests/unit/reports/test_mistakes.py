@@ -77,3 +77,10 @@ def test_an_excerpt_begins_and_ends_with_its_text():
     assert passage.num_left_out == 5
     assert [len(piece.text) for piece in passage.pieces()] == [MAX_CHARACTERS]
     assert MarkedText("x" * MAX_CHARACTERS).num_left_out == 0
+
+
+def test_a_highlight_across_the_border_of_the_excerpt_is_marked_up_to_it():
+    text = "x" * 1000
+    [piece, after] = MarkedText(text, highlights=[Highlight(0, 900, "true", "A")]).excerpt()
+    assert piece == Piece("x" * EXCERPT_CHARACTERS, "true", "")
+    assert after.text == " …"

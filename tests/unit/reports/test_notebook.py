@@ -10,6 +10,7 @@ from bertkit.retrieval.search_index import Hit
 from bertkit.tasks.answer.scoring import Answer
 from bertkit.tasks.answer.scoring import AnswerCandidate as Span
 from bertkit.tasks.classify.decoding import Classification
+from bertkit.tasks.tag.decoding import NamedEntity, TaggedWord, Tagging
 
 
 @dataclass(frozen=True)
@@ -74,3 +75,12 @@ def test_answers_show_the_others():
     spans = (Span("Ada", 0, 3, 0.9, 2.0, 1.0), Span("", None, None, 0.1, 0.0, 0.0))
     assert display(Answer("Ada", 0, 3, 0.9, None, spans)).count("<tr>") == 3
     assert "<th>perplexity</th>" in display(TextScore("a", 2, 0, -1.0))
+
+
+def test_a_tagging_shows_its_words():
+    tagged = Tagging(
+        (TaggedWord("Ada", "B-PER", 0.9), TaggedWord("left", "O", 0.8)),
+        (NamedEntity("PER", "Ada", 0, 1, 0.9),),
+    )
+    assert "<td>left</td><td>O</td><td>80.0 %</td>" in display(tagged)
+    assert "<td>Ada left</td><td>PER: Ada</td>" in display(ResultList([tagged]))

@@ -1,9 +1,8 @@
 """Reports: self-contained, harmless, and true to their data."""
 
 import math
-from html.parser import HTMLParser
 
-import pytest
+from tests.unit.reports.reading import Reader
 
 from bertkit.reports.figures.confusion_matrix import ConfusionMatrix
 from bertkit.reports.figures.line_chart import LineChart, Series
@@ -20,26 +19,9 @@ from bertkit.reports.report import (
     render_report,
     write_report,
 )
+from bertkit.reports.text import MetricCell
 
 HOSTILE = "</b></script></style></details></mark><img src=x onerror=alert(1)>{{ 7 * 7 }}&\"'"
-
-
-class Page(HTMLParser):
-    """Collects tags, attributes and text."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.attributes: list[tuple[str, str | None]] = []
-        self.text = ""
-        self.feed(html)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.attributes += attrs
-
-    def handle_data(self, data):
-        self.text += data
 
 
 EACH_ONCE = {(true, predicted): 1 for true in range(31) for predicted in range(31)}
@@ -63,28 +45,30 @@ def every_section(text: str) -> list:
 
 
 def test_text_is_never_markup_in_any_section():
-    harmless = Page(render_report(Report("t", "s", every_section("plain text"))))
-    hostile = Page(render_report(Report(HOSTILE, HOSTILE, every_section(HOSTILE))))
-    assert hostile.tags == harmless.tags
-    assert "script" not in hostile.tags
-    assert "img" not in hostile.tags
+    harmless = Reader(render_report(Report("t", "s", every_section("plain text"))))
+    hostile = Reader(render_report(Report(HOSTILE, HOSTILE, every_section(HOSTILE))))
+    tags, plain = ([element["tag"] for element in one.elements] for one in (hostile, harmless))
+    assert tags == plain
+    assert not {"script", "img"} & {*tags}
     assert hostile.text.count("onerror=alert(1)>{{ 7 * 7 }}") >= 100
 
 
 def test_nothing_is_fetched_and_the_policy_says_so():
     html = render_report(Report("t", "s", every_section("plain")))
-    page = Page(html)
-    attributes = dict(page.attributes)
-    policy = attributes["content"] if "default-src" in attributes["content"] else html
+    page = Reader(html)
+    [policy] = [meta["content"] for meta in page.find("meta") if "http-equiv" in meta]
     assert "default-src 'none'; style-src 'unsafe-inline'; img-src data:;" in policy
-    assert not {"src", "href", "srcset", "action", "onload"} & attributes.keys()
+    assert not {"src", "href", "srcset", "action", "onload"} & set().union(*page.elements)
     assert "url(" not in html
     assert "http:" not in html
     assert "https:" not in html
 
 
 def test_numbers_are_readable_and_stand_right():
-    html = render_report(Report("t", "s", [Table(["name", "n"], [["a", 1234567]])]))
+    cells = ["a", 1234567, MetricCell(0.912, interval=(0.897, 0.926))]
+    html = render_report(Report("t", "s", [Table(["name", "n", "f1"], [cells])]))
+    assert '<td class="number">0.912 (0.897–0.926)</td>' in html
+    assert '<th scope="col" class="number">f1</th>' in html
     assert '<td class="number">1,234,567</td>' in html
     assert '<th scope="col" class="number">n</th>' in html
     assert '<th scope="col">name</th>' in html
@@ -94,16 +78,13 @@ def test_numbers_are_readable_and_stand_right():
     assert "<td>label 0</td><td>label 1</td>" in html
 
 
-def test_bars_are_as_long_as_their_shares():
+def test_bars_and_whiskers_are_as_long_as_their_shares():
     bars = Bars([Bar("a", 0.1, "10 %"), Bar("b", 0.4, "40 %", is_highlighted=True)])
     assert [bars.width_percent(bar) for bar in bars.bars] == [25.0, 100.0]
     html = render_report(Report("t", "s", [bars]))
     assert '<div class="bar" style="width: 25.0%">' in html
     assert '<div class="bar highlighted" style="width: 100.0%">' in html
     assert Bars([Bar("a", 0.0, "0 %")]).width_percent(Bar("a", 0.0, "0 %")) == 0.0
-
-
-def test_whiskers_stand_in_the_measure_of_the_bars_and_lengthen_the_longest():
     bars = Bars([Bar("a", 0.4, "", extent=(0.3, 0.5)), Bar("b", 0.2, "", extent=(-0.1, 0.25))])
     assert [bars.width_percent(bar) for bar in bars.bars] == [80.0, 40.0]
     assert [bars.whisker_percent(bar.extent) for bar in bars.bars] == [(60.0, 40.0), (0.0, 50.0)]
@@ -111,10 +92,9 @@ def test_whiskers_stand_in_the_measure_of_the_bars_and_lengthen_the_longest():
     assert '<div class="whisker" style="left: 60.0%; width: 40.0%"></div>' in html
 
 
-@pytest.mark.parametrize("share", [-0.3, math.nan, math.inf])
-def test_what_is_negative_or_not_defined_has_no_length(share):
-    bars = Bars([Bar("a", share, ""), Bar("b", 0.2, "")])
-    assert [bars.width_percent(bar) for bar in bars.bars] == [0.0, 100.0]
+def test_what_is_negative_or_not_defined_has_no_length():
+    bars = Bars([Bar("a", share, "") for share in (-0.3, math.nan, math.inf, 0.2)])
+    assert [bars.width_percent(bar) for bar in bars.bars] == [0.0, 0.0, 0.0, 100.0]
 
 
 def test_every_picture_has_its_legend_and_its_table():

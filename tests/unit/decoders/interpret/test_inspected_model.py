@@ -12,6 +12,7 @@ from bertkit.decoders.decoding.settings import DecodingSettings
 from bertkit.decoders.detokenization import Spacing
 from bertkit.decoders.generation.settings import Seq2SeqSettingsFile, write_seq2seq_file
 from bertkit.decoders.inspected_model import InspectedEncoderDecoder
+from bertkit.interpret import build
 from bertkit.interpret.attention_view import AttentionView
 from bertkit.interpret.inspected_model import InspectedModel, load_inspected_model
 from bertkit.interpret.quantization import pack_weights
@@ -235,3 +236,17 @@ def test_a_figure_can_show_one_token(inspected):
     assert figure.title.endswith("layer 3, head 1, after “dog”, predicting “lost”")
     assert see(inspected, attention="decoder").figure(3, 1, token="dog").title.endswith("head 1")
     assert see(inspected, attention="encoder").figure(2, 1).attended_tokens is None
+
+
+def test_in_bf16_weights_are_nearly_the_same(folder, inspected):
+    rounded = AttentionView.of(folder, READ, WRITTEN, precision="bf16")
+    assert rounded.page.render()
+    exact = see(inspected).weights(1)
+    assert_close(rounded.weights(1), exact, within=0.02)
+    assert not torch.equal(rounded.weights(1), exact)
+
+
+def test_a_page_has_room_for_so_many_weights_of_all_parts(inspected, monkeypatch):
+    monkeypatch.setattr(build, "MAX_WEIGHTS", 3 * 2 * 5 * 8 + 2 * 2 * 8 * 8 + 3 * 2 * 5 * 5 - 1)
+    with pytest.raises(InputError, match="would have 646 attention weights"):
+        _ = see(inspected).page

@@ -67,6 +67,11 @@ def test_a_model_of_one_stack_has_one_attention_to_choose():
         )
 
 
+def test_words_can_not_be_hidden_from_it(inspected):
+    with pytest.raises(SettingsError, match="small has no masked-LM head"):
+        AttentionView.of(inspected, "the [MASK]", settings=ViewSettings(read_mask=True))
+
+
 def test_next_words_are_those_of_the_model(inspected, view):
     data = collect_next(view.inputs)
     ids = view.inputs.observation.encoded.encoding.ids
@@ -85,6 +90,13 @@ def test_next_words_are_those_of_the_model(inspected, view):
         best = inspected.tokenizer.vocabulary[int(words[place].argmax())]
         assert step["words"][0][0] == best
     json.dumps(data, allow_nan=False)
+    with torch.inference_mode():
+        [prediction] = find_outcome(inspected, view.inputs.observation.encoded).predictions
+    assert (prediction.question, prediction.about) == (
+        ("the word after each token", tuple(TOKENS[:-1]))
+    )
+    expected = view.inputs.observation.predicted.log_probabilities
+    assert_close(prediction.log_probabilities, expected)
 
 
 def test_tokens_are_held_against_what_they_would_get_evenly(view):

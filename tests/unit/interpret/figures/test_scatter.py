@@ -71,6 +71,7 @@ def test_names_without_room_are_in_the_table():
 
 
 def test_too_many_points_are_a_table_only():
+    assert find_dots(build([])) == []
     assert build([(0.0, 0.0)] * MAX_POINTS).draw() is not None
     assert build([(0.0, 0.0)] * (MAX_POINTS + 1)).draw() is None
 
@@ -81,3 +82,8 @@ def test_what_isnt_a_point_is_refused():
     for point in ((1.0,), (1.0, 2.0, 3.0), (math.nan, 0.0), (0.0, math.inf)):
         with pytest.raises(InputError, match="must be two finite numbers"):
             build([point])
+
+
+def test_a_name_goes_left_at_the_right_border():
+    (box,) = place_names([(WIDTH - 10.0, 50.0)], ["river bank"])
+    assert box.right < WIDTH - 10

@@ -47,7 +47,7 @@ def test_corners_of_the_data_are_corners_of_the_drawing():
 
 
 def test_a_value_that_is_not_finite_leaves_a_gap():
-    points = [(0, 1.0), (1, 2.0), (2, math.nan), (3, math.inf), (4, 2.0), (5, 1.0)]
+    points = [(0, 1.0), (1, 2.0), (2, math.nan), (3, math.inf), (3.5, 1.7e308), (4, 2.0), (5, 1.0)]
     assert [len(line) for line in polylines(draw(Series("a", points)))] == [2, 2]
 
 
@@ -155,3 +155,13 @@ def test_the_table_has_a_row_for_each_place_and_the_spread_where_there_is_one():
     ]
     assert rows[0][:2] == [0, ""]
     assert math.isnan(rows[0][2].value)
+
+
+def test_the_axis_begins_at_zero_where_asked():
+    assert "0" in words(draw(Series("a", [(5, 100.0), (6, 101.0)]), starts_at_zero=True))
+    assert "0" not in words(draw(Series("a", [(5, 100.0), (6, 101.0)])))
+
+
+def test_the_legend_leaves_out_what_is_not_drawn():
+    chart = LineChart("t", "x", "y", [Series("none", []), Series("some", [(1, 1.0)])])
+    assert chart.legend() == [("series series-1", "some")]

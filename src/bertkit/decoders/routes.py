@@ -19,7 +19,7 @@ from bertkit.decoders.generation.stopped_text import StoppedText
 from bertkit.serving.errors import Reason, describe_refusal, write_error
 from bertkit.serving.routes.answers import EVENTS, JSON, Endpoint, TaskResults, write_events
 from bertkit.serving.routes.hub import HubForm, read
-from bertkit.serving.routes.openai import Usage
+from bertkit.serving.routes.openai import Usage, list_inputs
 from bertkit.serving.routes.requests import Body, HubRequest, OwnBody, Text, TextsBody
 from bertkit.serving.routes.tasks import OF_MODEL, compute_task
 from bertkit.serving.service import RequestContext
@@ -77,10 +77,6 @@ class CompletionsBody(Body, extra="allow"):
         """Whether answers begin with the prompt."""
         return bool(self.echo or self.return_full_text)
 
-    def list_prompts(self) -> list[str]:
-        """Return one prompt, or several, as a list."""
-        return [self.prompt] if isinstance(self.prompt, str) else self.prompt
-
 
 class GenerateBody(TextsBody):
     """A request with texts to continue."""
@@ -124,12 +120,9 @@ async def open_stream(
     generator: Generator = loaded.choose("generate", options)
     stream = WordStream(generator.loaded, generator.spacing, generator.options)
     try:
+        most = loaded.max_length
         first = await call.run(
-            stream,
-            [text],
-            truncate=truncate,
-            most_tokens=loaded.max_length,
-            written_tokens=WORD_COST,
+            stream, [text], truncate=truncate, most_tokens=most, written_tokens=WORD_COST
         )
     except BaseException:
         stream.end()
@@ -235,7 +228,7 @@ async def complete(call: RequestContext, body: CompletionsBody) -> Completions |
         shape = partial(shape_chunk, call, created, prompt if body.keeps_prompt else "")
         form = StreamForm(shape, StoppedText(body.stops))
         return await open_stream(call, prompt, options, form)
-    found = await call.compute("generate", body.list_prompts(), options)
+    found = await call.compute("generate", list_inputs(body.prompt), options)
     choices = [
         Completion(0, one.prompt * body.keeps_prompt + text, reason)
         for one in found
@@ -304,26 +297,18 @@ def shape_token(
     }
 
 
+WRITING = {"translate": "Translate texts.", "summarize": "Write or extract summaries."}
+STREAMED = (JSON, EVENTS)
 COMPLETIONS = "/v1/completions"  # the Hub's client for Node puts it behind a model's address
 ENDPOINTS = (
-    Endpoint(
-        OF_MODEL + "generate",
-        generate,
-        "openai",
-        answer=TaskResults,
-        media_types=(JSON, EVENTS),
-    ),
+    Endpoint(OF_MODEL + "generate", generate, "openai", answer=TaskResults, media_types=STREAMED),
     *(
-        Endpoint(path, complete, "openai", answer=Completions, media_types=(JSON, EVENTS))
+        Endpoint(path, complete, "openai", answer=Completions, media_types=STREAMED)
         for path in (COMPLETIONS, OF_MODEL.rstrip("/") + COMPLETIONS)
     ),
-    Endpoint(OF_MODEL + "translate", compute_task, "openai", TextsBody, summary="Translate texts."),
-    Endpoint(
-        OF_MODEL + "summarize",
-        compute_task,
-        "openai",
-        TextsBody,
-        summary="Write or extract summaries.",
+    *(
+        Endpoint(OF_MODEL + task, compute_task, "openai", TextsBody, summary=summary)
+        for task, summary in WRITING.items()
     ),
 )
 

@@ -20,7 +20,7 @@ class Keys:
     """Keys of which a request must have one; none where nobody needs any."""
 
     def __init__(self, keys: Iterable[str] = ()) -> None:
-        self._digests = [digest(key) for key in keys]
+        self._digests = [sha256(key.encode()).digest() for key in keys]
 
     @classmethod
     def read(cls, variable: str, path: Path | None = None) -> "Keys":
@@ -50,12 +50,7 @@ class Keys:
         scheme, is_named, key = header.partition(" ")
         if not is_named:  # LlamaIndex's reranker sends the key alone
             scheme, key = "bearer", scheme
-        given = digest(key.strip())
+        given = sha256(key.strip().encode()).digest()
         matches = [hmac.compare_digest(given, one) for one in self._digests]
         is_right = scheme.lower() == "bearer" and any(matches)
         return f"key {matches.index(True) + 1}" if is_right else None
-
-
-def digest(key: str) -> bytes:
-    """Return what is kept and compared of a key."""
-    return sha256(key.encode()).digest()

@@ -116,46 +116,24 @@ LARGE = {
     "a path of 70 kB": b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
 }
 UPGRADE = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAE\r\n"
+ANSWERED = {  # with the request behind them
+    "a request as it should be": VALID,
+    "chunks": POST + CHUNKED + b"\r\n" + CHUNKS,
+    "chunks with an extension": POST + CHUNKED + b"\r\n" + CHUNKS.replace(b"\r\n", b";a=b\r\n", 1),
+    "an upgrade, as Java asks for it": POST + UPGRADE + LENGTH + b"\r\n" + BODY,
+    "an upgrade to a web socket": GET[:-2] + b"Connection: upgrade\r\nUpgrade: websocket\r\n\r\n",
+    "a body of a GET": GET[:-2] + b"Content-Length: 5\r\n\r\nhello",
+}
+LIKE_A_REQUEST = POST + b"Content-Length: %d\r\n\r\n" % len(GET) + GET
+OLD_CHUNKS = POST.replace(b"1.1", b"1.0") + CHUNKED + b"\r\n" + CHUNKS
+ELSEWHERE = b"GET http://example.org/health HTTP/1.1\r\nHost: x\r\n\r\n"
 GOOD: dict[str, Form] = {
-    "a request as it should be": (VALID + GET, [200, 200], False),
-    "chunks": (POST + CHUNKED + b"\r\n" + CHUNKS + GET, [200, 200], False),
-    "chunks with an extension": (
-        POST + CHUNKED + b"\r\n" + CHUNKS.replace(b"\r\n", b";a=b\r\n", 1) + GET,
-        [200, 200],
-        False,
-    ),
-    "chunks in HTTP/1.0": (
-        POST.replace(b"1.1", b"1.0") + CHUNKED + b"\r\n" + CHUNKS + GET,
-        [200],
-        True,
-    ),
-    "an upgrade, as Java asks for it": (
-        POST + UPGRADE + LENGTH + b"\r\n" + BODY + GET,
-        [200, 200],
-        False,
-    ),
-    "an upgrade to a web socket": (
-        GET[:-2] + b"Connection: upgrade\r\nUpgrade: websocket\r\n\r\n" + GET,
-        [200, 200],
-        False,
-    ),
-    "a body of a GET": (GET[:-2] + b"Content-Length: 5\r\n\r\nhello" + GET, [200, 200], False),
-    "a body that looks like a request": (
-        POST + b"Content-Length: %d\r\n\r\n" % len(GET) + GET + GET,
-        [400, 200],
-        False,
-    ),
-    "an address of another server": (
-        b"GET http://example.org/health HTTP/1.1\r\nHost: x\r\n\r\n",
-        [200],
-        False,
-    ),
-    "a path out of its folder": (
-        b"GET /../../etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n",
-        [404],
-        False,
-    ),
-    "a path of NUL": (b"GET /v1/models/%00%ff%0a HTTP/1.1\r\nHost: x\r\n\r\n", [404], False),
+    **{name: (request + GET, [200, 200], False) for name, request in ANSWERED.items()},
+    "a body that looks like a request": (LIKE_A_REQUEST + GET, [400, 200], False),
+    "chunks in HTTP/1.0": (OLD_CHUNKS + GET, [200], True),
+    "an address of another server": (ELSEWHERE, [200], False),
+    "a path out of its folder": (GET.replace(b"health", b"../../etc/passwd"), [404], False),
+    "a path of NUL": (GET.replace(b"health", b"v1/models/%00%ff%0a"), [404], False),
     "an asterisk": (b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", [404], False),
     "empty lines before it": (b"\r\n\r\n" + GET, [200], False),
     "a request after the last one": (GET[:-2] + b"Connection: close\r\n\r\n" + GET, [200], True),

@@ -43,7 +43,18 @@ def manifests(root):
     return {one["kind"]: one for one in yaml.safe_load_all(text)}
 
 
-def test_the_image_copies_what_is_there_and_is_not_ignored(instructions, root):
+@pytest.fixture
+def pod(manifests):
+    return manifests["Deployment"]["spec"]["template"]["spec"]
+
+
+@pytest.fixture
+def container(pod):
+    (container,) = pod["containers"]
+    return container
+
+
+def test_the_image_copies_and_installs_what_is_there(instructions, root):
     kept = [line[1:] for line in (root / ".dockerignore").read_text().split() if line[0] == "!"]
     copied = [shlex.split(one) for name, one in instructions if name == "COPY"]
     sources = [one for words in copied if "--from=build" not in words for one in words[:-1]]
@@ -51,8 +62,6 @@ def test_the_image_copies_what_is_there_and_is_not_ignored(instructions, root):
     assert [one for one in sources if not (root / one).exists()] == []
     assert not any(fnmatch.fnmatch(one, ".*") for one in sources)
 
-
-def test_the_image_installs_extras_that_exist(instructions, root):
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     (extras,) = re.findall(r"'\.\[(.+?)\]'", " ".join(one for _, one in instructions))
     assert set(extras.split(",")) <= project["optional-dependencies"].keys()
@@ -79,8 +88,7 @@ def test_the_check_of_the_image_tells_whether_the_server_is_alive(last_stage, cl
         assert done.returncode == status
 
 
-def test_the_manifest_asks_open_routes_of_the_image(manifests, last_stage):
-    (container,) = manifests["Deployment"]["spec"]["template"]["spec"]["containers"]
+def test_the_manifest_asks_open_routes_of_the_image(manifests, container, last_stage):
     probes = {name: container[f"{name}Probe"]["httpGet"] for name in ("liveness", "readiness")}
     assert probes["liveness"]["path"] == "/health"
     assert probes["readiness"]["path"] == container["startupProbe"]["httpGet"]["path"] == "/ready"
@@ -92,16 +100,14 @@ def test_the_manifest_asks_open_routes_of_the_image(manifests, last_stage):
     assert exposed["targetPort"] == port["name"]
 
 
-def test_the_manifest_leaves_time_for_the_running_requests(manifests):
-    pod = manifests["Deployment"]["spec"]["template"]["spec"]
-    _, seconds = pod["containers"][0]["lifecycle"]["preStop"]["exec"]["command"]
+def test_the_manifest_leaves_time_for_requests_and_passes_options(pod, container):
+    _, seconds = container["lifecycle"]["preStop"]["exec"]["command"]
     assert pod["terminationGracePeriodSeconds"] > int(seconds) + ServeSettings().timeout
+    flags = {f"--{name.replace('_', '-')}" for name in ServeSettings.model_fields}
+    assert set(container["args"]) <= flags
 
 
-def test_the_manifest_gives_no_rights_and_a_place_to_write(manifests, last_stage):
-    spec = manifests["Deployment"]["spec"]
-    pod = spec["template"]["spec"]
-    (container,) = pod["containers"]
+def test_the_manifest_gives_no_rights_and_a_place_to_write(manifests, pod, container, last_stage):
     assert container["securityContext"] == {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
@@ -113,11 +119,6 @@ def test_the_manifest_gives_no_rights_and_a_place_to_write(manifests, last_stage
     (mount,), (volume,) = container["volumeMounts"], pod["volumes"]
     assert (mount["name"], mount["mountPath"]) == (volume["name"], last_stage["VOLUME"])
     assert container["resources"]["limits"].keys() == {"cpu", "memory"}
+    spec = manifests["Deployment"]["spec"]
     labels = spec["template"]["metadata"]["labels"]
     assert spec["selector"]["matchLabels"] == labels == manifests["Service"]["spec"]["selector"]
-
-
-def test_the_manifest_passes_arguments_that_the_server_takes(manifests):
-    (container,) = manifests["Deployment"]["spec"]["template"]["spec"]["containers"]
-    flags = {f"--{name.replace('_', '-')}" for name in ServeSettings.model_fields}
-    assert set(container["args"]) <= flags

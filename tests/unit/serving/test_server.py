@@ -12,6 +12,21 @@ from bertkit.serving.server import ModelServer, bind, make_runner
 from bertkit.serving.settings import ServeSettings
 
 
+def read_start(server):
+    """The line that a server tells once it is ready; then it ends."""
+    said = []
+
+    def tell(line):
+        said.append(line)
+        server.stop()
+
+    with make_runner() as runner:
+        runner.run(server.run(tell))
+    assert server.service.close(TIMEOUT_SECONDS)
+    (line,) = said
+    return line
+
+
 def fail_to_start(capsys, *words):
     """The one line that the command ends with."""
     assert main(["serve", *words]) == 2
@@ -69,21 +84,11 @@ def test_what_waits_or_runs_is_counted(client):
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_each_model_is_told_with_its_precision(models, precision):
     """An encoder's is its engine's, a decoder's that of its weights."""
-    said = []
     named = {name: models[name] for name in ("words", "translator", "writer") if name in models}
     settings = ServeSettings(port=0, device="cpu", engine="torch", precision=precision)
     server = ModelServer(named, settings)
-
-    def tell(line):
-        said.append(line)
-        server.stop()
-
-    with make_runner() as runner:
-        runner.run(server.run(tell))
-    assert server.service.close(TIMEOUT_SECONDS)
-    (line,) = said
     expected = ", ".join(f"{name} ({precision})" for name in named)
-    assert line == f"serving {expected} on http://127.0.0.1:{server.port}"
+    assert read_start(server) == f"serving {expected} on http://127.0.0.1:{server.port}"
 
 
 def test_a_server_runs_on_a_loop_in_c():
@@ -92,12 +97,5 @@ def test_a_server_runs_on_a_loop_in_c():
 
 
 def test_an_address_of_ipv6_is_in_brackets():
-    server, said = ModelServer({}, ServeSettings(host="::1", port=0)), []
-
-    def tell(line):
-        said.append(line)
-        server.stop()
-
-    with make_runner() as runner:
-        runner.run(server.run(tell))
-    assert said == [f"serving  on http://[::1]:{server.port}"]
+    server = ModelServer({}, ServeSettings(host="::1", port=0))
+    assert read_start(server) == f"serving  on http://[::1]:{server.port}"

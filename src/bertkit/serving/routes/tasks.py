@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import ChainMap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 from itertools import chain
@@ -14,7 +14,7 @@ from bertkit.base.wings import SERVER_PAGE_PARTS, list_installed, load_object
 from bertkit.inference.opening import PRETRAINED
 from bertkit.reports.interactive import InteractivePage, page_modules, read_files
 from bertkit.serving.errors import Reason
-from bertkit.serving.routes.answers import Endpoint, PageParts, TaskResults
+from bertkit.serving.routes.answers import Endpoint, TaskResults
 from bertkit.serving.routes.requests import (
     ChoicesBody,
     InputsBody,
@@ -65,7 +65,10 @@ def build_page() -> tuple[str, dict[str, str]]:
     """Build the page, with the parts of other wings, and return it with its headers."""
     own = resources.files("bertkit.serving").joinpath("page")
     others = [load_object(one)() for one in list_installed(SERVER_PAGE_PARTS).values()]
-    modules = ChainMap({"others.js": list_others(others)}, page_modules(), read_files(own, ".js"))
+    names = list(chain.from_iterable(one.tasks for one in others))
+    imports = "".join(f'import {{ {name} }} from "./{name}.js";\n' for name in names)
+    listed = f"{imports}export const OTHERS = {{ {', '.join(names)} }};\n"
+    modules = ChainMap({"others.js": listed}, page_modules(), read_files(own, ".js"))
     modules.maps += [one.modules for one in others]
     styles = chain(read_files(own, ".css").values(), *(one.styles for one in others))
     page = InteractivePage(
@@ -83,13 +86,6 @@ def build_page() -> tuple[str, dict[str, str]]:
         "cache-control": "no-cache",
     }
     return page.render(), headers
-
-
-def list_others(parts: Iterable[PageParts]) -> str:
-    """Return the module that has the page's tasks of other wings."""
-    names = list(chain.from_iterable(one.tasks for one in parts))
-    imports = "".join(f'import {{ {name} }} from "./{name}.js";\n' for name in names)
-    return f"{imports}export const OTHERS = {{ {', '.join(names)} }};\n"
 
 
 async def reload_models(call: RequestContext, _: None) -> dict[str, list[str]]:

@@ -3,7 +3,7 @@
 import http.client
 import json
 import threading
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 import pytest
 from tests.unit.serving.task_checks import check_task
@@ -37,12 +37,9 @@ def test_what_a_task_does_not_take_is_refused(client, path, body, message):
     assert message in answer.json["error"]["message"]
 
 
-def test_a_stream_of_several_texts_is_refused(client):
+def test_a_text_is_continued_word_by_word(client, models):
     streamed = client.post("/v1/models/writer", {"inputs": ["the cat"], "stream": True})
     assert streamed.status == 422
-
-
-def test_a_text_is_continued_word_by_word(client, models):
     generate = Generator.load(models["writer"], device="cpu")
     body = {"inputs": "the cat", "options": {"min_tokens": 8}, "stream": True}
     answer = client.post("/v1/models/writer/generate", body)
@@ -64,6 +61,18 @@ def test_a_stream_with_its_usage_is_refused(client):
         assert (b"stream_options.include_usage" in answer.content) == usage
 
 
+@contextmanager
+def streaming(client):
+    """A connection on which a stream was asked for."""
+    with closing(
+        http.client.HTTPConnection("127.0.0.1", client.server.port, TIMEOUT_SECONDS)
+    ) as connection:
+        body = json.dumps({"inputs": "the cat", "stream": True})
+        headers = {"content-type": "application/json"}
+        connection.request("POST", "/v1/models/writer/generate", body, headers)
+        yield connection
+
+
 @pytest.mark.parametrize("num_bytes", [0, 8], ids=["at once", "after a word"])
 def test_nothing_more_is_written_when_the_client_has_left(client, monkeypatch, num_bytes):
     stopped = threading.Event()
@@ -79,11 +88,7 @@ def test_nothing_more_is_written_when_the_client_has_left(client, monkeypatch, n
     read_sample = client.server.service.metrics.registry.get_sample_value
     left = "te_request_failure_total", {"err": "dropped", "model": "writer"}
     before = read_sample(*left) or 0
-    connection = http.client.HTTPConnection("127.0.0.1", client.server.port, TIMEOUT_SECONDS)
-    with closing(connection):
-        body = json.dumps({"inputs": "the cat", "stream": True})
-        headers = {"content-type": "application/json"}
-        connection.request("POST", "/v1/models/writer/generate", body, headers)
+    with streaming(client) as connection:
         if num_bytes:
             with connection.getresponse() as response:
                 assert response.read(num_bytes) == b'data: {"'
@@ -103,16 +108,11 @@ def test_others_are_answered_between_the_words_of_a_stream(client, monkeypatch):
     read_sample = client.server.service.metrics.registry.get_sample_value
     read = "te_request_input_length_sum", {"model": "writer"}
     before = read_sample(*read) or 0
-    connection = http.client.HTTPConnection("127.0.0.1", client.server.port, TIMEOUT_SECONDS)
-    with closing(connection):
-        body = json.dumps({"inputs": "the cat", "stream": True})
-        headers = {"content-type": "application/json"}
-        connection.request("POST", "/v1/models/writer/generate", body, headers)
-        with connection.getresponse() as answer:
-            assert answer.readline() == b'data: {"text":"word "}\n'
-            assert client.post("/v1/models/writer/score", {"inputs": "the cat"}).status == 200
-            may_end.set()
-            assert answer.read().endswith(b"data: [DONE]\n\n")
+    with streaming(client) as connection, connection.getresponse() as answer:
+        assert answer.readline() == b'data: {"text":"word "}\n'
+        assert client.post("/v1/models/writer/score", {"inputs": "the cat"}).status == 200
+        may_end.set()
+        assert answer.read().endswith(b"data: [DONE]\n\n")
     scored = client.post("/v1/models/writer/score", {"inputs": "the cat"})
     num_scored = 2 * scored.json["usage"]["total_tokens"]
     assert read_sample(*read) - before - num_scored == 3  # [CLS] and two words, once

@@ -1,7 +1,6 @@
 """The folder of an index: memory-mapped arrays, texts, and a record, written last."""
 
 import re
-import zlib
 from array import array
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, NonNegativeInt, PositiveInt
 
 from bertkit.base.checksummed_json import ChecksummedModel
-from bertkit.base.checksums import CHUNK_BYTES, FileRecord, damaged_part
+from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import (
     BertkitError,
     DamagedFileError,
@@ -191,36 +190,27 @@ class StoredTexts:
     """
 
     def __init__(self, path: Path, record: FileRecord, ends: NDArray[np.unsignedinteger]) -> None:
-        MappedArray(path, record, 0)  # checks the size, and that there are checksums
-        self._path, self._record, self._ends = path, record, ends
+        self._file = MappedArray(path, record, 0)  # checks the size, and that there are checksums
+        self._path, self._ends = path, ends
         with storage_errors(path, "read"), path.open("rb") as stream:
             self._content = (
-                mmap(stream.fileno(), 0, access=ACCESS_READ) if record.size_bytes else b""
+                mmap(stream.fileno(), 0, access=ACCESS_READ) if record.size_bytes else None
             )
-        self._is_verified = np.zeros(len(record.chunk_crc32), dtype=np.bool_)
 
     def __getitem__(self, row: int) -> str:
         """Return the text of a row."""
         ends = self._ends[max(0, row - 1) : row + 1].tolist()
         start, stop = (0, *ends)[-2:]
-        if not start <= stop <= len(self._content):
+        if not start <= stop <= len(self._content or b""):
             raise DamagedFileError(f"{self._path} has no text of row {row:,}; {ADVICE}")
+        if self._content is None:
+            return ""
         with advising():
-            self._verify(start, stop)
+            self._file.verify(start, stop, self._content)
         try:
             return self._content[start:stop].decode("utf-8")
         except UnicodeDecodeError:
             raise DamagedFileError(f"{self._path} isn't UTF-8 in row {row:,}; {ADVICE}") from None
-
-    def _verify(self, start: int, stop: int) -> None:
-        """Verify the chunks of a byte range, unless they already were."""
-        for index in range(start // CHUNK_BYTES, -(-stop // CHUNK_BYTES)):
-            if not self._is_verified[index]:
-                begin = index * CHUNK_BYTES
-                found = zlib.crc32(self._content[begin : begin + CHUNK_BYTES])
-                if found != self._record.chunk_crc32[index]:
-                    raise damaged_part(self._path, begin, CHUNK_BYTES)
-                self._is_verified[index] = True
 
 
 def write_texts(corpus: TextFiles, folder: Path) -> dict[str, FileRecord]:

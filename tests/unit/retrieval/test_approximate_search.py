@@ -73,12 +73,6 @@ def test_few_vectors_are_one_cell():
     assert index.search([0, 1, 0], 1)[1].tolist() == [1]
 
 
-def test_cells_are_taken_up_as_arrays(vectors, index):
-    again = VectorIndex(vectors, cells=index.cells)
-    for mine, other in zip(index.search(vectors[:9]), again.search(vectors[:9]), strict=True):
-        np.testing.assert_array_equal(mine, other)
-
-
 @pytest.mark.parametrize(
     "change",
     [

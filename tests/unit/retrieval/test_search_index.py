@@ -60,6 +60,12 @@ def corpus(tmp_path):
     return path
 
 
+@pytest.fixture
+def folder(corpus):
+    """Where its index is to be."""
+    return corpus.with_name("passages.jsonl.bertkit")
+
+
 def as_npy(array):
     buffer = io.BytesIO()
     np.save(buffer, array)
@@ -158,10 +164,9 @@ def test_texts_are_known_by_their_ids(model, tmp_path, made):
         open_index(model, path, id_column="no")
 
 
-def test_an_index_of_an_older_version_is_made_again(model, corpus, made, capsys):
+def test_an_index_of_an_older_version_is_made_again(model, corpus, folder, made, capsys):
     record = open_index(model, corpus).record
     files = {name: one for name, one in record.files.items() if name != "rows.npy"}
-    folder = corpus.with_name("passages.jsonl.bertkit")
     record.model_copy(update={"files": files}).save(folder / RECORD_FILE)
     assert open_index(model, corpus).search("a hat", 1)[0].row == 2
     assert f"{corpus} has an older index; embedding it again" in capsys.readouterr().err
@@ -200,10 +205,10 @@ def test_vectors_of_another_model_are_refused(model, other_model, corpus, made):
     assert open_index(model, corpus, index_folder=corpus.parent / "more").vectors.dimension == 8
 
 
-def test_an_index_is_of_the_same_model_whatever_the_name_in_its_record(model, corpus, made):
+def test_an_index_is_of_the_same_model_whatever_the_name_in_its_record(model, corpus, folder, made):
     record = open_index(model, corpus).record
     renamed = record.model_copy(update={"embedding": record.embedding | {"model": "before"}})
-    renamed.save(corpus.with_name("passages.jsonl.bertkit") / RECORD_FILE)
+    renamed.save(folder / RECORD_FILE)
     assert open_index(model, corpus).search("a hat", 1)[0].row == 2
     assert len(made) == 1
     message = r"of small with other settings \(max_length: 24 → 7\); use the earlier settings,"
@@ -243,12 +248,10 @@ def embed_half(model, source, output, settings, **options):
 
 
 @pytest.mark.parametrize("recorded", ["torch", "onnx"])
-def test_engines_share_an_index(model, corpus, made, recorded):
+def test_engines_share_an_index(model, corpus, folder, made, recorded):
     made_here = open_index(model, corpus, precision="fp32").record
     older = {**made_here.embedding, "engine": recorded}  # as earlier versions recorded it
-    made_here.model_copy(update={"embedding": older}).save(
-        corpus.with_name("passages.jsonl.bertkit") / RECORD_FILE
-    )
+    made_here.model_copy(update={"embedding": older}).save(folder / RECORD_FILE)
     for engine in ("torch", "onnx"):
         index = open_index(model, corpus, engine=engine)
         assert index.embedder.engine.name == engine
@@ -300,9 +303,8 @@ def test_an_approximate_index_is_kept_and_used(model, corpus, made, monkeypatch)
 
 
 @pytest.mark.parametrize("name", [VECTORS_FILE, TEXTS_FILE, "text_ends.npy", "cells/codes.npy"])
-def test_what_was_altered_is_noticed(model, corpus, name):
+def test_what_was_altered_is_noticed(model, corpus, folder, name):
     pytest.importorskip("faiss")
-    folder = corpus.with_name("passages.jsonl.bertkit")
     open_index(model, corpus, index="approximate")
     content = bytearray((folder / name).read_bytes())
     content[-3] ^= 4
@@ -356,9 +358,10 @@ def test_a_file_of_another_index_of_the_same_size_is_noticed(model, corpus, tmp_
         (TEXTS_FILE, b"\xff" * 60, "isn't UTF-8 in row"),
     ],
 )
-def test_what_was_sealed_by_somebody_else_ends_in_a_message(model, corpus, name, content, message):
+def test_what_was_sealed_by_somebody_else_ends_in_a_message(
+    model, corpus, folder, name, content, message
+):
     index = open_index(model, corpus)
-    folder = corpus.with_name("passages.jsonl.bertkit")
     files = {**index.record.files, name: write_file(folder / name, content)}
     index.record.model_copy(update={"files": files}).save(folder / RECORD_FILE)
     with pytest.raises(DamagedFileError, match=rf"{name.split('_')[0]}.* {message}.*--rebuild"):
@@ -413,9 +416,9 @@ def test_a_folder_of_something_else_is_left(model, corpus, names, rebuild):
 
 
 @pytest.mark.parametrize(("old", "new"), [("a", "b"), ('"num_rows": 5', '"num_rows": 6')])
-def test_an_altered_record_is_noticed(model, corpus, old, new):
+def test_an_altered_record_is_noticed(model, corpus, folder, old, new):
     open_index(model, corpus)
-    path = corpus.with_name("passages.jsonl.bertkit") / RECORD_FILE
+    path = folder / RECORD_FILE
     path.write_text(path.read_text().replace(old, new))
     with pytest.raises(DamagedFileError, match=r"SHA-256.*--rebuild"):
         open_index(model, corpus)
@@ -438,9 +441,9 @@ def test_an_altered_record_is_noticed(model, corpus, old, new):
         ),
     ],
 )
-def test_a_record_that_does_not_fit_is_refused(model, corpus, change, message):
+def test_a_record_that_does_not_fit_is_refused(model, corpus, folder, change, message):
     record = open_index(model, corpus).record
-    path = corpus.with_name("passages.jsonl.bertkit") / RECORD_FILE
+    path = folder / RECORD_FILE
     record.model_copy(update=change(record)).save(path)
     with pytest.raises(DamagedFileError, match=message):
         open_index(model, corpus)
@@ -480,8 +483,7 @@ def test_a_query_must_say_something(model, corpus):
         index.search(["a", None])
 
 
-def test_one_process_makes_an_index(model, corpus):
-    folder = corpus.with_name("passages.jsonl.bertkit")
+def test_one_process_makes_an_index(model, corpus, folder):
     message = "building the index .*; wait for it, or name another --index-folder"
     with open_output(folder, "x", is_workplace=True), pytest.raises(ResumeError, match=message):
         open_index(model, corpus)
@@ -524,9 +526,8 @@ def test_only_known_advice_is_replaced():
 
 
 def test_what_was_begun_goes_on_and_what_was_damaged_says_how(
-    model, other_model, corpus, monkeypatch
+    model, other_model, corpus, folder, monkeypatch
 ):
-    folder = corpus.with_name("passages.jsonl.bertkit")
     monkeypatch.setattr(build, "write_texts", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         open_index(model, corpus)
@@ -540,8 +541,8 @@ def test_what_was_begun_goes_on_and_what_was_damaged_says_how(
     assert open_index(model, corpus).search("a hat", 1)[0].row == 2
 
 
-def test_what_another_model_began_is_refused_too(model, other_model, corpus, made):
-    output = corpus.with_name("passages.jsonl.bertkit") / VECTORS_FILE
+def test_what_another_model_began_is_refused_too(model, other_model, corpus, folder, made):
+    output = folder / VECTORS_FILE
     embedding = open_index(model, corpus).record.embedding
 
     def leave_unfinished():

@@ -65,13 +65,6 @@ def test_formats_and_endings_agree():
     assert set(formats.EXTENSIONS.values()) == set(formats.FORMATS) - {"squad"}
 
 
-def test_a_line_of_text_is_a_record(tmp_path):
-    path = write(tmp_path, "a.txt", "one\n\ntwo\r\n")
-    assert read_values(path) == [{"text": "one"}, {"text": ""}, {"text": "two"}]
-    assert open_records(path).columns == ("text",)
-    assert read(path)[0][2].place == f"{path}, line 3"
-
-
 def test_columns_without_a_header_are_called_by_their_numbers(tmp_path):
     path = write(tmp_path, "a.tsv", "one\t0\ntwo\t1\n")
     assert read_values(path, header=False) == [{"1": "one", "2": "0"}, {"1": "two", "2": "1"}]

@@ -4,7 +4,6 @@ import itertools
 import json
 import shutil
 import warnings
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -179,20 +178,6 @@ def test_settings_of_the_whole_come_back(encoder, tmp_path):
     assert embed(tmp_path / "ours").shape == (len(TEXTS), 5)
     assert_same_embeddings(source, tmp_path / "ours")
     assert_same_embeddings(source, tmp_path / "ours", prompt_name="passage")
-
-
-def test_a_shorter_length_cuts_texts_where_they_were_cut(encoder, tmp_path):
-    source = build(encoder, tmp_path / "theirs", modules.Pooling(8))
-    model = replace(OpenModel.open(source).sentences, max_seq_length=6)
-    rewrite(source, tmp_path / "ours")
-    write_sentence_model(tmp_path / "ours", model)
-    loaded = sentence_transformers.SentenceTransformer(str(tmp_path / "ours"), device="cpu")
-    assert loaded.max_seq_length == 6
-    theirs = sentence_transformers.SentenceTransformer(str(source), device="cpu")
-    assert theirs.max_seq_length == 16
-    theirs.max_seq_length = 6
-    expected = theirs.encode(TEXTS, show_progress_bar=False)
-    assert_close(embed(tmp_path / "ours"), expected)
 
 
 @pytest.mark.parametrize("is_scaled", [False, True])

@@ -7,7 +7,6 @@ from tests.vocabularies import train_vocabulary
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.settings import TokenizerSettings, VocabularySettings
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.tokenization.training import WordSplitter
 
 LETTERS = "abcdeéèÉßİΣςжक्षิกا한中文\u0301\u0323\u200b.,—’[]_ \t\x0b\x0c\x1c\x85\xa0\u2028\u3000\n"
 VOCABULARY = (
@@ -71,13 +70,6 @@ def test_a_batch_is_its_rows(tokenizer, pairs, length):
         assert batch.input_ids[row, :num_tokens].tolist() == alone.ids
         assert batch.token_type_ids[row, :num_tokens].tolist() == alone.token_type_ids
         assert not batch.input_ids[row, num_tokens:].any()
-
-
-@given(tokenizers, texts)
-def test_splitting_a_text_is_splitting_its_chunks(tokenizer, text):
-    splitter = WordSplitter(tokenizer.settings)
-    words = [word for chunk in text.split(" ") for word in splitter.split(chunk)]
-    assert splitter.split(text) == words
 
 
 @settings(max_examples=30)

@@ -99,7 +99,7 @@ def attend_spelled_out(
         bias = torch.zeros_like(mask, dtype=scores.dtype).masked_fill_(~mask, -math.inf)
         scores += bias[:, None, None, :]
     if is_causal:
-        scores += causal_mask(scores)
+        scores += scores.new_full(scores.shape[-2:], -math.inf).triu_(1)  # what follows a token
     weights = drop(scores.softmax(dim=-1), dropout_rate)
     return weights @ value
 
@@ -109,11 +109,6 @@ def score_keys(
 ) -> Float[Tensor, "*heads length others"]:
     """Return Q Kᵀ / √d_k: a row for each query, a column for each key."""
     return (query / math.sqrt(query.shape[-1])) @ key.transpose(-2, -1)
-
-
-def causal_mask(scores: Float[Tensor, "*heads length length"]) -> Float[Tensor, "length length"]:
-    """Return the causal mask: minus infinity above the diagonal, 0 elsewhere."""
-    return scores.new_full(scores.shape[-2:], -math.inf).triu_(1)
 
 
 SHORT = 64  # longest row for which PyTorch's fused forward and backward are slower on a CPU

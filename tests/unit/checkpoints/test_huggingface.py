@@ -1,5 +1,4 @@
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from bertkit.checkpoints.checkpoint import LazyTensor
 from bertkit.checkpoints.huggingface import open_huggingface
 from bertkit.checkpoints.safetensors_file import open_safetensors, read_safetensors
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.encoder import BertModel
 from bertkit.models.bert.heads import BertForPreTraining
 
 CONFIG = BertConfig(
@@ -24,29 +22,6 @@ CONFIG = BertConfig(
 def folder(tmp_path):
     BertForPreTraining(CONFIG).save_pretrained(tmp_path)
     return tmp_path
-
-
-@pytest.mark.parametrize("kind", [BertForPreTraining, BertModel])
-def test_old_names_of_norms_are_read_and_new_ones_written(tmp_path, kind):
-    model = kind(CONFIG)
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter)
-    model.save_pretrained(tmp_path)
-    path = tmp_path / "model.safetensors"
-    tensors = read_safetensors(path)
-    old_ends = {"Norm.weight": "Norm.gamma", "Norm.bias": "Norm.beta"}
-    save_file(
-        {
-            re.sub("Norm.(weight|bias)$", lambda end: old_ends[end[0]], n): t
-            for n, t in tensors.items()
-        },
-        path,
-    )
-    assert any(name.endswith("LayerNorm.gamma") for name in read_safetensors(path))
-    kind.from_pretrained(tmp_path).save_pretrained(tmp_path)
-    again = read_safetensors(path)
-    assert again.keys() == tensors.keys()
-    assert all(torch.equal(again[name], tensors[name]) for name in tensors)
 
 
 def test_missing_files(folder, tmp_path):

@@ -4,7 +4,6 @@ import pytest
 
 from bertkit.base.errors import CheckpointError, SettingsError
 from bertkit.models.bert.config import BertConfig
-from bertkit.nn.block import ACTIVATIONS
 
 
 def test_unknown_keys_are_kept_and_written_back():
@@ -126,15 +125,6 @@ TWO = {"0": "no", "1": "yes"}
 def test_labels_that_contradict_each_other_are_refused(values, message):
     with pytest.raises(CheckpointError, match=message):
         BertConfig.from_dict(values, "config.json")
-
-
-def test_every_activation_can_be_chosen_and_the_message_lists_them():
-    for name in ACTIVATIONS:
-        assert BertConfig(hidden_act=name).hidden_act == name
-    with pytest.raises(
-        SettingsError, match=f"unknown activation 'quick_gelu'.* {', '.join(ACTIVATIONS)}"
-    ):
-        BertConfig(hidden_act="quick_gelu")
 
 
 def test_a_preset_that_is_not_there_lists_those_that_are():

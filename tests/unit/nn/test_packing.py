@@ -26,14 +26,6 @@ def test_a_long_sequence_does_not_make_rows_of_its_length_of_all_short_ones():
     assert batches[0][0] == 700
 
 
-def test_positions_restart_with_each_sequence():
-    batch = PackedBatch.from_sequences([[5, 6], [7, 8, 9]], [[0, 0], [0, 1, 1]])
-    assert batch.position_ids.tolist() == [0, 1, 0, 1, 2]
-    assert batch.offsets.tolist() == [0, 2, 5]
-    assert batch.first_tokens.tolist() == [0, 2]
-    assert batch.num_tokens == 5
-
-
 def test_a_position_is_the_column_when_the_mask_has_holes():
     ids = torch.tensor([[0, 5, 6], [7, 0, 8]])
     mask = torch.tensor([[False, True, True], [True, False, True]])

@@ -50,10 +50,6 @@ def _is_none(value: object) -> bool:
     return value is None
 
 
-def _is_false(value: object) -> bool:
-    return value is False
-
-
 class BertConfig(ModelConfig):
     """The architecture; the defaults are those of BERT-Base, uncased.
 
@@ -107,7 +103,7 @@ class BertConfig(ModelConfig):
     id2label: dict[int, str] | None = Field(default=None, exclude_if=_is_none)
     label2id: dict[str, int] | None = Field(default=None, exclude_if=_is_none)
     problem_type: ProblemType | None = Field(default=None, exclude_if=_is_none)
-    is_decoder: bool = Field(default=False, exclude_if=_is_false)
+    is_decoder: bool = Field(default=False, exclude_if=lambda value: value is False)
 
     @property
     def num_labels(self) -> int:

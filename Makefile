@@ -34,11 +34,12 @@ test-slow: $(VENV)/.installed $(VENV)/.dev ## run the exhaustive sets, which `ma
 PROCESSOR ?= zen4
 ROUNDING_ERROR ?= 1e-6
 AUTO_TESTS := $(addprefix tests/unit/,cli inference interpret retrieval recipes/finetune) \
+  $(addprefix tests/unit/decoders/,generation interpret test_commands.py test_text_scorer.py) \
   $(addprefix tests/e2e/test_,embed.py features.py predict.py search.py) \
   $(addprefix tests/parity/test_,features.py minilm.py sentence_transformers.py)
 # Files of those folders whose tests load no model, or compute in other precisions than auto's.
 NOT_AUTO := $(addprefix tests/unit/cli/test_,main.py output.py pretrain.py process.py) \
-  $(addprefix tests/unit/inference/,decoding onnx/test_graph.py test_forked_processes.py) \
+  $(addprefix tests/unit/inference/,onnx/test_graph.py test_forked_processes.py) \
   $(addprefix tests/unit/retrieval/test_,approximate_search.py vector_file.py vector_index.py) \
   $(addprefix tests/unit/recipes/finetune/test_,card.py comparison.py examples.py settings.py)
 test-auto: $(VENV)/.installed $(VENV)/.dev ## test what loads models, as on another processor (PROCESSOR=zen4|amx|plain)

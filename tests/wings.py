@@ -9,15 +9,7 @@ from bertkit.base.wings import TEXT_TASKS, has_wing
 WINGS = ("decoders", "interpret", "serving")
 DELETED_WINGS = {wing for wing in WINGS if not has_wing(f"bertkit.{wing}")}
 # Tests of the core that also test a wing, by their ends: left out with it until they are divided.
-MIXED = {
-    "decoders": (
-        *("e2e/test_cuda.py", "e2e/test_documented_examples.py", "e2e/test_refusals.py"),
-        *("e2e/test_pretrain_objectives.py", "e2e/test_remote.py", "e2e/test_scale.py"),
-        *("e2e/test_streams.py", "tests/faults", "unit/inference/test_pickling.py"),
-        *("unit/inference/test_pipeline.py", "unit/inference/test_text_scorer.py"),
-        *("unit/recipes/report/test_report.py", "unit/training/test_device.py"),
-    ),
-}
+MIXED = {"decoders": ("tests/faults",)}
 OF_STUDIES = ("next-word", "study")  # a package on top of all wings
 needs_all_wings = pytest.mark.skipif(bool(DELETED_WINGS), reason="a wing is deleted")
 

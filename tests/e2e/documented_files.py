@@ -10,8 +10,6 @@ from pathlib import Path
 import numpy as np
 from tests.e2e.documentation import ROOT, list_pages, read_blocks
 from tests.e2e.small import write_corpus
-from tests.unit.decoders.small_encoder_decoder import save_encoder_decoder
-from tests.unit.decoders.small_rewriter import SAVED
 from tests.unit.inference.small import build_model, save_small
 from tests.unit.inference.small_causal import save_causal
 from tests.unit.inference.small_task import save_answerer, save_model, save_tagger
@@ -20,7 +18,6 @@ from tests.unit.recipes.finetune.small import make_rows, write_rows
 from bertkit.checkpoints.sentence_modules import Pooling
 from bertkit.checkpoints.sentence_transformers import SentenceModel, write_sentence_model
 from bertkit.cli.main import main
-from bertkit.decoders.generation.settings import write_seq2seq_file
 from bertkit.tasks.choose import ChooseSettings
 from bertkit.tasks.choose.task import Choose
 from bertkit.tasks.regress import RegressSettings
@@ -72,9 +69,14 @@ def save_sentiment(folder: Path) -> None:
     run(f"finetune classify --model {encoder} --train {train} --output {folder} --epochs 1")
 
 
-def save_translator(folder: Path) -> None:
+def save_translator(folder: Path, max_length: int = 16) -> None:
+    from tests.unit.decoders.small_encoder_decoder import save_encoder_decoder
+    from tests.unit.decoders.small_rewriter import SAVED
+
+    from bertkit.decoders.generation.settings import write_seq2seq_file
+
     save_encoder_decoder(folder)
-    lengths = {"max_source_length": 16, "max_target_length": 16}
+    lengths = {"max_source_length": max_length, "max_target_length": max_length}
     write_seq2seq_file(folder, SAVED.model_copy(update=lengths))
 
 

@@ -147,12 +147,7 @@ def test_a_closed_standard_output_is_refused(stdout):
             check_standard_output()
 
 
-def test_an_open_one_is_taken():
-    with hold_standard_output():
-        check_standard_output()
-
-
-@pytest.mark.parametrize("words", [["--help"], ["--version"], ["study", "--help"]])
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["finetune", "--help"]])
 @pytest.mark.parametrize(("stream", "code"), [(Refusing(FULL), 2), (None, 2), (Refusing(GONE), 0)])
 def test_help_and_version_are_results_too(stdout, capsys, words, stream, code):
     stdout(stream)

@@ -98,10 +98,3 @@ def test_the_commands_of_a_page_are_accepted(page):
 def test_a_wrong_command_line_is_found(line, problem):
     (words,) = list_commands(Block("console", "", 1, line))
     assert problem in str(find_problem(words))
-
-
-def test_output_and_prose_are_no_commands():
-    shown = (
-        "$ bertkit devices\nbertkit 1 has a line\nbertkit: an error\n$ make demo  # bertkit demo"
-    )
-    assert list(list_commands(Block("console", "", 1, shown))) == [["devices"]]

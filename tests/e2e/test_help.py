@@ -48,22 +48,6 @@ def test_an_unknown_flag_is_told_in_one_line(capsys, name):
     assert captured.err.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("line", "option", "nearest"),
-    [
-        ("classify model/ text --presision fp32 more", "--presision", "--precision"),
-        ("search --corpus a.txt query --text_colum=t", "--text_colum", "--text-column"),
-        ("pretrain --data shards/ --learning-rat 1", "--learning-rat", "--learning-rate"),
-        ("tag model/ --outptu a.csv", "--outptu", "--output"),
-    ],
-)
-def test_an_unknown_flag_gets_a_suggestion(capsys, line, option, nearest):
-    words = line.split()
-    assert main(words) == 2
-    told = f"bertkit: there is no option {option}; did you mean {nearest}? (see"
-    assert capsys.readouterr().err == f"{told} `bertkit {words[0]} --help`)\n"
-
-
 def test_finetune_lists_its_tasks(capsys):
     assert main(["finetune"]) == 0
     shown = capsys.readouterr().out
@@ -97,11 +81,6 @@ def test_the_list_of_commands_begins_with_what_most_people_want(capsys):
     names = ["classify", "search", "embed", "fill-mask", "finetune"]
     assert re.findall(r"^│ ([a-z-]+) ", first, re.MULTILINE) == names
     assert all(len(re.findall(rf"^│ {name} ", shown, re.MULTILINE)) == 1 for name in names)
-
-
-def test_a_misspelled_command_gets_a_suggestion(capsys):
-    assert main(["pretrian"]) == 2
-    assert "did you mean `bertkit pretrain`?" in capsys.readouterr().err
 
 
 def test_help_is_quick():

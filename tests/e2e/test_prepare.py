@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.exhaustive import mark_all_but
 from tests.letters import letters_tokenizer, write_letters
 
 from bertkit.cli.main import main
@@ -112,7 +113,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("sent", mark_all_but([signal.SIGINT], [signal.SIGINT, signal.SIGTERM]))
 def test_stopping_is_clean_and_the_same_command_goes_on(tmp_path, monkeypatch, sent):
     letters_tokenizer().save(tmp_path / "tokenizer")
     write_letters(tmp_path / "many", "abcdefgh", 20)

@@ -225,11 +225,3 @@ def test_a_tolerance_has_points_a_share_and_a_count(printed, is_found):
     tolerance = Tolerance(10, 0.2, "a test", counts=2)
     found = find_differences(("3 of 9 %: 50.0 %, 1.20",), (printed,), lambda line: tolerance)
     assert bool(found) == is_found
-
-
-def test_what_a_page_leaves_out_is_left_out_again():
-    assert elide(("a", "…"), ("b", "c", "d")) == ("b", "…")
-
-
-def test_only_console_blocks_are_read():
-    assert list(list_shown("```\n$ echo\n```\n\n$ echo")) == []

@@ -123,24 +123,6 @@ def test_other_peoples_folders_are_never_replaced(corpus, tmp_path, capsys):
     assert "something other than a tokenizer (no training.json)" in capsys.readouterr().err
 
 
-def test_an_output_that_cant_be_written_is_refused_before_the_work(
-    corpus, tmp_path, capsys, monkeypatch
-):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("bertkit.recipes.train_tokenizer.open_corpus", None)
-    (tmp_path / "file").write_text("")
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    for output, message in [
-        (".", "is the current folder or a mount; name a folder in it"),
-        (tmp_path / "file", "is a file where a folder is to be written"),
-        (tmp_path / "file" / "tokenizer", "file is a file where a folder is to be made"),
-        (tmp_path / ("a" * 300), "can't be written: File name too long"),
-    ]:
-        assert run(corpus, "--output", output) == 2
-        assert message in capsys.readouterr().err
-
-
 def test_no_input_and_no_text_are_errors(tmp_path, capsys):
     assert run(tmp_path / "nothing.txt", "--output", tmp_path / "tokenizer") == 2
     assert "nothing.txt" in capsys.readouterr().err

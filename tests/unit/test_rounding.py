@@ -41,13 +41,6 @@ def test_a_token_has_the_same_bits_in_any_batch_and_other_bits_another_error():
     assert float((round_otherwise(near, 1e-3) - found).abs().max()) > 1e-3
 
 
-def test_gradients_and_float64_are_as_without():
-    states = torch.randn(3, 8, requires_grad=True)
-    round_otherwise(states, 1e-3).sum().backward()
-    assert torch.equal(states.grad, torch.ones(3, 8))
-    assert round_otherwise(exact := states.double(), 1e-3) is exact
-
-
 @pytest.mark.parametrize(("share", "code"), [("1e-6", 0), ("1e-3", 1)])
 def test_a_comparison_of_two_paths_passes_with_a_small_error_alone(share, code):
     words = ["-m", "pytest", AGREEMENT, "-q", "-p", "no:cacheprovider", "--rounding-error", share]

@@ -2,9 +2,10 @@
 
 import math
 import sys
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bertkit.base.errors import pluralize
 from bertkit.base.output import check_standard_output
@@ -119,50 +120,32 @@ def score(
     from bertkit.inference.text_scorer import TextScorer
 
     scorer = TextScorer.load(model, loading)
-    scores = AllScores()
+    logs: list[float] = []
+    num_tokens = num_unknown = 0
     for result in stream_results(scorer, named, "Scoring", find_size(texts, file)):
         facts = {**asdict(result), "perplexity": result.perplexity}
         print_result(result, describe_score, json=json, facts=facts)
-        scores.add(result)
-    if json or len(scores.logs) > 1:
-        print_result(scores, AllScores.describe, json=json, facts=scores.gather())
-    announce_unknown(scores.num_unknown, scores.num_tokens)
-
-
-@dataclass
-class AllScores:
-    """The scores of all texts together."""
-
-    logs: list[float] = field(default_factory=list)
-    num_tokens: int = 0
-    num_unknown: int = 0
-
-    def add(self, result: "TextScore") -> None:
-        """Add those of a text."""
-        self.logs.append(result.log_probability)
-        self.num_tokens += result.num_tokens
-        self.num_unknown += result.num_unknown
-
-    def gather(self) -> dict[str, float]:
-        """Return the counts, the log probability and the perplexity."""
+        logs.append(result.log_probability)
+        num_tokens += result.num_tokens
+        num_unknown += result.num_unknown
+    if json or len(logs) > 1:
         from bertkit.tasks.metrics.texts import find_perplexity
 
-        total = math.fsum(self.logs)
-        return {
-            "texts": len(self.logs),
-            "num_tokens": self.num_tokens,
-            "num_unknown": self.num_unknown,
-            "log_probability": total,
-            "perplexity": find_perplexity(-total / self.num_tokens),
+        whole = {
+            "texts": len(logs),
+            "num_tokens": num_tokens,
+            "num_unknown": num_unknown,
+            "log_probability": math.fsum(logs),
+            "perplexity": find_perplexity(-math.fsum(logs) / num_tokens),
         }
+        print_result(whole, describe_all_scores, json=json)
+    announce_unknown(num_unknown, num_tokens)
 
-    def describe(self) -> str:
-        """Describe them as the last line of a table."""
-        facts = self.gather()
-        return (
-            f"{format_score(facts['log_probability'], facts['perplexity'])} all"
-            f" {pluralize(len(self.logs), 'text')}, {pluralize(self.num_tokens, 'token')}"
-        )
+
+def describe_all_scores(whole: Mapping[str, Any]) -> str:
+    """Describe the scores of all texts together as the last line of a table."""
+    counts = f"{pluralize(whole['texts'], 'text')}, {pluralize(whole['num_tokens'], 'token')}"
+    return f"{format_score(whole['log_probability'], whole['perplexity'])} all {counts}"
 
 
 def describe_score(result: "TextScore") -> str:

@@ -1,6 +1,6 @@
 """Messages for command lines that can't be parsed, with the nearest option or command."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from itertools import takewhile
 
 from cyclopts import CycloptsError, MissingArgumentError, UnknownCommandError, UnknownOptionError
@@ -65,8 +65,11 @@ def describe_missing(argument: Argument, words: Sequence[str], flags: Collection
     names = argument.names or (argument.name,)
     if any(word.partition("=")[0] in names for word in words):
         return f"{argument.name} needs a value"
-    for misspelled in list_misspelled(words, flags):
-        return describe_option(misspelled, flags)
+    for word in takewhile(lambda word: word != "--", words):
+        bare = _strip(word.partition("=")[0])
+        is_known = {bare, bare.removeprefix("no-"), bare.removeprefix("empty-")} & {*flags}
+        if word.startswith("--") and not is_known and find_near(bare, flags):
+            return describe_option(word, flags)
     return f"{argument.name} is missing"
 
 
@@ -93,15 +96,6 @@ def describe_command(name: str, chain: str, names: Sequence[str]) -> str:
     if near := find_near(name, names):
         return f"{message}; did you mean `{program} {near[0]}`?"
     return f"{message}; there are {', '.join(names)}" if len(names) <= MAX_LISTED else message
-
-
-def list_misspelled(words: Sequence[str], flags: Collection[str]) -> Iterator[str]:
-    """Yield words that are no options of the command, and near to one."""
-    for word in takewhile(lambda word: word != "--", words):
-        bare = _strip(word.partition("=")[0])
-        is_known = {bare, bare.removeprefix("no-"), bare.removeprefix("empty-")} & {*flags}
-        if word.startswith("--") and not is_known and find_near(bare, flags):
-            yield word
 
 
 def find_near(name: str, names: Collection[str]) -> list[str]:

@@ -45,25 +45,6 @@ def test_losses_are_equal_within_the_tolerance_of_a_precision(precision, equal, 
             place.check_losses("tiny", {"bertkit": 7.0, "transformers": loss})
 
 
-def test_no_step_is_timed_where_losses_differ(monkeypatch):
-    bench_step = importlib.import_module("bench_step")
-
-    class Differing(bench_step.Sides):
-        def __init__(self, *_):
-            self._programs = {}
-            self.told = {"bertkit": {"loss": 7.0}, "transformers": {"loss": 8.0}}
-
-        def ask(self, *_, **__):
-            pytest.fail("a step was taken")
-
-        take_turns = ask
-
-    monkeypatch.setattr(bench_step, "Sides", Differing)
-    names = ["bertkit", "transformers", "compiled"]
-    with pytest.raises(SystemExit, match="tiny, 128: the losses"):
-        bench_step.compare("tiny", "128", [], names, bench_step.Place.of("cpu"))
-
-
 @pytest.mark.parametrize(
     ("side", "module"),
     [

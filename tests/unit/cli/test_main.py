@@ -10,7 +10,6 @@ import pytest
 from pydantic import Field
 
 from bertkit import __version__
-from bertkit.__main__ import run
 from bertkit.base.errors import InputError, MissingExtraError, StoppedError
 from bertkit.base.settings import Settings
 from bertkit.cli import main as module
@@ -103,11 +102,6 @@ def fails(capsys, words):
     return captured.err
 
 
-def test_flags_become_settings(calls):
-    assert main(["brew-coffee", "a", "b", "--degrees", "80", "--with-milk"]) == 0
-    assert calls == [(("a", "b"), "pot", BrewSettings(degrees=80, with_milk=True))]
-
-
 @pytest.mark.parametrize("spelling", ["with-milk", "with_milk"])
 def test_a_file_gives_flags_and_the_command_line_wins(calls, config, spelling):
     path = config(
@@ -122,11 +116,6 @@ def test_a_file_gives_flags_and_the_command_line_wins(calls, config, spelling):
 def test_a_file_may_begin_with_a_byte_order_mark(calls, config):
     assert main(["brew-coffee", "--config", config("\ufeff[brew-coffee]\ndegrees = 70\n")]) == 0
     assert calls == [((), "pot", BrewSettings(degrees=70))]
-
-
-def test_a_file_without_the_table_changes_nothing(calls, config):
-    assert main([f"--config={config('')}", "brew-coffee"]) == 0
-    assert calls == [((), "pot", BrewSettings())]
 
 
 @pytest.mark.parametrize(
@@ -242,19 +231,6 @@ def test_what_a_command_raises_becomes_a_line_and_an_exit_code(
     assert capsys.readouterr().err == line
 
 
-def test_ctrl_c_while_the_program_is_loading_is_one_line(capsys, monkeypatch):
-    class Interrupted:
-        def find_spec(self, *_):
-            raise KeyboardInterrupt
-
-    monkeypatch.delitem(sys.modules, "bertkit.cli.main")
-    monkeypatch.setattr(sys, "meta_path", [Interrupted()])
-    monkeypatch.setattr(signal, "signal", lambda *_: None)  # what the end of a process ignores
-    with pytest.raises(SystemExit, match="130"):
-        run()
-    assert capsys.readouterr().err == "bertkit: interrupted\n"
-
-
 def test_an_error_never_steers_the_terminal(capsys):
     assert fail("the file \x1b[2J\x07named\x9b\u202e so\nis refused", 2) == 2
     assert capsys.readouterr().err == "bertkit: the file [2Jnamed so is refused\n"
@@ -286,11 +262,7 @@ def test_help_of_a_command_is_asked_for_in_words_too(capsys):
     assert "Pre-training" in capsys.readouterr().out
 
 
-def test_what_is_missing_is_called_missing(capsys):
-    assert "--data is missing (see `bertkit pretrain --help`)" in fails(capsys, ["pretrain"])
-    assert "--data needs a value" in fails(capsys, ["pretrain", "--data"])
-
-
+@pytest.mark.exhaustive
 def test_a_shell_completes_commands(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("SHELL", "/bin/bash")

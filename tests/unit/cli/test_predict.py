@@ -13,13 +13,12 @@ from tests.closeness import close
 from tests.unit.inference.small_task import LABELS, save_classifier
 
 from bertkit.base.errors import InputError, SettingsError
-from bertkit.cli.main import build_app, list_commands, list_flags, main
+from bertkit.cli.main import build_app, list_commands, main
 from bertkit.cli.output import format_json
 from bertkit.cli.predict import describe, list_facts
 from bertkit.cli.texts import find_source
 from bertkit.inference import stream
 from bertkit.inference.predictor import Classifier
-from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.reports.text import format_percent
 from bertkit.tasks.table import TASKS
 
@@ -68,26 +67,12 @@ def test_what_is_not_defined_is_null_in_json():
     }
 
 
-@pytest.mark.parametrize("task", TASKS)
-def test_each_task_has_its_own_flags_and_those_of_all(task):
-    flags = list_flags(list_commands(build_app())[f"finetune {task}"])
-    names = {*TASKS[task].settings.model_fields, *FineTuneSettings.model_fields}
-    assert {name.replace("_", "-") for name in names} <= flags
-
-
 def test_a_task_of_another_kind_has_its_commands_with_its_line(monkeypatch, capsys):
     monkeypatch.setitem(TASKS, "label-again", TASKS["classify"])
     names = list_commands(build_app()).keys()
     assert {"label-again", "finetune label-again"} <= names
     assert main(["--help"]) == 0
     assert "label-again" in capsys.readouterr().out
-
-
-def test_a_misspelled_task_gets_a_suggestion(capsys):
-    assert main(["finetune", "clasify"]) == 2
-    error = capsys.readouterr().err
-    assert "did you mean `bertkit finetune classify`?" in error
-    assert error.count("\n") == 1
 
 
 ROWS = [("the cat", "a hat"), ("a dog saw", "the dog"), ("", ""), ("the hat, lost", "a - cat")]
@@ -145,13 +130,6 @@ def test_texts_are_answered_a_line_each(run, model, classify):
     engine = classify.engine
     said = f"computing on cpu in {engine.precision}, engine {engine.name}"
     assert found.err.splitlines() == [said]
-
-
-def test_json_has_all_scores(run, model, classify):
-    found = run("classify", model, "the cat", "a dog", "--json")
-    shown = read_json_lines(found.out)
-    assert matches(shown, classify(["the cat", "a dog"]))
-    assert list(shown[0]["probabilities"]) == list(LABELS)
 
 
 def test_a_second_text_makes_a_pair(run, model, classify):
@@ -248,14 +226,6 @@ def test_a_broken_row_ends_what_was_answered_before_it(run, model, monkeypatch, 
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("text", ["", "text\n"])
-def test_a_file_without_rows_is_refused(run, model, tmp_path, text):
-    path = tmp_path / "none.csv"
-    path.write_text(text)
-    found = run("classify", model, "--file", path, exit_code=2)
-    assert str(path) in found.err
-
-
 def test_answers_are_written_whole(run, model, classify, tmp_path, write_csv):
     path = write_csv("texts.csv", ["text", "pair"], ROWS)
     answers = classify(ROWS)
@@ -272,20 +242,6 @@ def test_answers_are_written_whole(run, model, classify, tmp_path, write_csv):
     assert len(output.read_text("utf-8").splitlines()) == 1
 
 
-def test_answers_are_written_as_csv(run, model, classify, tmp_path, write_csv):
-    path = write_csv("texts.csv", ["text", "pair"], ROWS)
-    output = tmp_path / "answers.csv"
-    run("classify", model, "--file", path, "--output", output)
-    with output.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    answers = classify(ROWS)
-    assert [row["label"] for row in rows] == [answer.label for answer in answers]
-    for row, answer, (text, pair) in zip(rows, answers, ROWS, strict=True):
-        assert (row["text"], row["pair"]) == (text, pair)
-        for name, probability in answer.probabilities.items():
-            assert float(row[f"probability_{name}"]) == close(probability, "float32")
-
-
 def test_a_table_comes_back_with_its_predictions(run, model, tmp_path):
     (tmp_path / "in.csv").write_text("nr;text;label\n17;the cat saw;x\n18;a dog;x\n")
     words, out = ("classify", model, "--file", tmp_path / "in.csv"), tmp_path / "out.csv"
@@ -299,25 +255,6 @@ def test_a_table_comes_back_with_its_predictions(run, model, tmp_path):
     assert [row["id"] for row in read_json_lines(found.out)] == ["17", "18"]
     message = "has no column no; it has nr, text, label"
     assert message in run(*words, "--id-column", "no", exit_code=2).err
-
-
-def test_an_output_that_would_lose_something_is_refused(run, model, write_csv, tmp_path):
-    path = write_csv("texts.csv", ["text", "pair"], ROWS)
-    before = path.read_bytes()
-    for output, message in (
-        (path, "is the input, and would be overwritten"),
-        (tmp_path / "a.txt", "must end with .jsonl or .csv"),
-        (tmp_path / "folder.csv", "is a folder"),
-    ):
-        (tmp_path / "folder.csv").mkdir(exist_ok=True)
-        words = ["--file", path, "--output", output, "--overwrite"]
-        assert message in run("classify", model, *words, exit_code=2).err
-    assert path.read_bytes() == before
-
-
-def test_text_of_the_command_line_is_mended(run, model):
-    found = run("classify", model, "a \udcff cat\x1b[2J")
-    assert found.out.endswith("a \ufffd cat\ufffd[2J\n")
 
 
 def test_a_settings_file_has_tables_of_tasks(run, model, tmp_path):

@@ -2,7 +2,7 @@ import pytest
 from tests.wings import needs
 
 from bertkit.cli.main import main
-from bertkit.cli.usage import COMMANDS_OF_OTHERS, find_near, measure_distance
+from bertkit.cli.usage import COMMANDS_OF_OTHERS, find_near
 from bertkit.tasks.table import TASKS
 
 FINETUNE = ["finetune", "classify", "--output", "made/"]
@@ -57,20 +57,6 @@ def test_a_command_is_suggested_only_if_it_is_near(capsys, words, said):
 @pytest.mark.parametrize("name", COMMANDS_OF_OTHERS)
 def test_a_command_of_other_programs_is_pointed_to_ours(capsys, name):
     assert COMMANDS_OF_OTHERS[name] in fails(capsys, [name])
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "distance"),
-    [
-        ("", "", 0),
-        ("", "ab", 2),
-        ("train", "trian", 1),
-        ("lora", "format", 3),
-        ("abc", "ca", 3),
-    ],
-)
-def test_distance(one, other, distance):
-    assert measure_distance(one, other) == measure_distance(other, one) == distance
 
 
 def test_the_nearest_is_first_and_a_third_of_the_letters_may_differ():

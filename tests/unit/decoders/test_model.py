@@ -42,11 +42,6 @@ def build_causal():
     return BertLMHeadModel(build_config(**SIZES, is_decoder=True)).double().eval()
 
 
-def whole_scores(model, sources, targets):
-    source, target = PackedBatch.from_single(sources), PackedBatch.from_single(targets)
-    return model.next_scores(target, model.read(source))
-
-
 @pytest.mark.parametrize("joined", JOINS, ids=str)
 def test_a_token_at_a_time_gives_what_the_whole_gives(joined):
     model = build(**joined)

@@ -10,7 +10,6 @@ from bertkit.inference.text_scorer import TextScorer, ask_masked
 from bertkit.nn.packing import PackedBatch
 
 TEXTS = ["the cat", "a dog saw the hat .", "the", "a cat saw the dogs lost the hats .", "zebra"]
-LONG = "the cat saw a dog . " * 4  # 24 pieces, and the model has 24 positions
 LIMITS = [2, 3, 8, 9, 200]
 LENGTHS = [1, 7, 8, 9, 30, 31]
 

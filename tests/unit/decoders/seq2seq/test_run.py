@@ -41,7 +41,6 @@ from bertkit.models.bert.heads import BertForMaskedLM
 from bertkit.training import loop
 
 HAN = [chr(0x4E00 + number) for number in range(1800)]
-LATIN = ["Ein Hund läuft über die Straße; das „Kind“ ruft.", "A dog runs across the street."]
 
 
 @pytest.mark.parametrize(("vocab_size", "num_letters"), [(2000, 1000), (6000, 1500), (8000, 1800)])

@@ -9,8 +9,9 @@ Source: Michel et al. 2019, "Are Sixteen Heads Really Better than One?", section
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -100,22 +101,18 @@ def gate_heads(encoder: BertEncoder, gates: Float[Tensor, "layers heads"]) -> It
 
     The gates may require gradients.
     """
+
+    def scale(gate: Tensor, _: nn.Module, inputs: tuple[Tensor]) -> tuple[Tensor]:
+        (rows,) = inputs
+        heads = rows.view(len(rows), len(gate), -1)
+        return ((heads * gate.to(rows)[:, None]).flatten(start_dim=1),)
+
     layers = (module for module in encoder.modules() if isinstance(module, SelfAttention))
     with ExitStack() as hooks:
         for attention, gate in zip(layers, gates, strict=True):
-            hooks.callback(_gate(attention, gate).remove)
+            handle = attention.output.register_forward_pre_hook(partial(scale, gate))
+            hooks.callback(handle.remove)
         yield
-
-
-def _gate(attention: SelfAttention, gate: Float[Tensor, " heads"]) -> Any:
-    """Register a hook before the output projection of a layer's attention."""
-
-    def scale(_: nn.Module, inputs: tuple[Tensor]) -> tuple[Tensor]:
-        (rows,) = inputs
-        heads = rows.view(len(rows), attention.num_heads, -1)
-        return ((heads * gate.to(rows)[:, None]).flatten(start_dim=1),)
-
-    return attention.output.register_forward_pre_hook(scale)
 
 
 def importance_by_ablation(

@@ -261,7 +261,9 @@ def _list_steps(steps: "HeadSteps") -> Iterator[str]:
     yield from _list_projections(steps)
     names = steps.tokens, steps.attended
     tables = [_table("Q · Kᵀ", steps.products.tolist(), *names)]
-    if title := _name_scores(steps):
+    divided = f"/ √{steps.query.shape[1]}" if steps.is_scaled else ""
+    # what is done to the products before the softmax
+    if title := ", ".join(filter(None, [divided, "masked" if steps.mask.name else ""])):
         tables.append(_table(title, steps.scores.tolist(), *names))
     yield from _beside(*tables, _table("softmax, in %", _percent(steps), *names, digits=1))
     yield ""
@@ -284,12 +286,6 @@ def _list_projections(steps: "HeadSteps") -> Iterator[str]:
         else:
             yield from [f"{letter} = X"] if "x" in typed else _table(letter, part.tolist(), rows)
         yield ""
-
-
-def _name_scores(steps: "HeadSteps") -> str:
-    """Return what is done to the products before the softmax."""
-    divided = f"/ √{steps.query.shape[1]}" if steps.is_scaled else ""
-    return ", ".join(filter(None, [divided, "masked" if steps.mask.name else ""]))
 
 
 def _percent(steps: "HeadSteps") -> list[list[float]]:

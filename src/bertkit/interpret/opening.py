@@ -1,6 +1,5 @@
 """Choose the head and token that a page opens on, and state what that token attends to."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -128,16 +127,14 @@ def state_finding(inputs: ViewInputs, start: Start) -> Finding | None:
     subject = (
         f"“{word}” attends" if observation.attended is None else f"After “{word}” the model attends"
     )
+    shares = weights[layer - 1, head - 1].tolist()
+    strongest = _rank(weights[layer - 1, head - 1])
+    listed = ", ".join(f"{others[index]} {format_percent(shares[index])}" for index in strongest)
     return Finding(
         f"{subject} to “{other}” with {share} in head {name}",
-        f"“{word}” in head {name}: {_list_tokens(weights[layer - 1, head - 1], others)}",
+        f"“{word}” in head {name}: {listed}",
         f"“{word}” to “{other}” in other heads: {_list_heads(weights[:, :, key], name)}",
     )
-
-
-def _list_tokens(weights: Float[Tensor, " attended"], tokens: Sequence[str]) -> str:
-    shares = weights.tolist()
-    return ", ".join(f"{tokens[index]} {format_percent(shares[index])}" for index in _rank(weights))
 
 
 def _list_heads(weights: Float[Tensor, "layers heads"], found: HeadName) -> str:

@@ -94,10 +94,11 @@ def find_patterns(
     targets = {name: find(tokens, keys) for name, find in finders.items()}
     if not allowed.all():
         targets = _mask_targets(targets, allowed)
-    has_choice = allowed.sum(dim=1) > 1
-    shares = {
-        name: _mean_share(weights, target & has_choice[:, None]) for name, target in targets.items()
-    }
+    shares, has_choice = {}, allowed.sum(dim=1) > 1
+    for name, target in targets.items():  # the mean, over the rows that have a target
+        counted = target & has_choice[:, None]
+        rows = (weights * counted).sum(dim=-1)[:, counted.any(dim=1)]
+        shares[name] = rows.mean(dim=-1) if rows.numel() else weights.new_zeros(len(weights))
     entropies = torch.special.entr(weights).sum(dim=-1).mean(dim=-1)
     broad = BROAD_SHARE * float(allowed.sum(dim=1).float().log().mean())
     return [
@@ -119,16 +120,6 @@ def _mask_targets(
         for name, target in kept.items()
         if target.any() or not targets[name].any()
     }
-
-
-def _mean_share(
-    weights: Float[Tensor, "heads length attended"], target: Bool[Tensor, "length attended"]
-) -> Float[Tensor, " heads"]:
-    """Return the mean attention to `target`, over the rows that have a target."""
-    has_target = target.any(dim=1)
-    if not has_target.any():
-        return weights.new_zeros(len(weights))
-    return (weights * target).sum(dim=-1)[:, has_target].mean(dim=-1)
 
 
 def _describe(shares: dict[str, float], entropy: float, broad: float) -> HeadPattern:

@@ -8,6 +8,11 @@ from pydantic import Field, model_validator
 from bertkit.base.settings import Settings, in_panel
 from bertkit.nn.settings import MaskSettings
 
+Head = Annotated[
+    int | None,
+    Field(ge=1, description="Head of that layer, from 1; by default the most telling one."),
+]
+
 
 class ViewSettings(Settings):
     """The content of an attention view and its initial selection."""
@@ -24,11 +29,7 @@ class ViewSettings(Settings):
         description="Layer that is shown initially, from 1; layer 1 reads the embeddings. By"
         " default the one with the most telling head.",
     )
-    head: int | None = Field(
-        default=None,
-        ge=1,
-        description="Head of that layer, from 1; by default the most telling one.",
-    )
+    head: Head = None
     token: str | None = Field(
         default=None,
         description="Token whose attention is shown initially: its text (such as it or ##ing; the"
@@ -115,11 +116,7 @@ class AttentionSettings(MaskSettings, MatrixSettings):
         description="Layer of the model, from 1; by default the one with the most telling head, on"
         " which `bertkit view` opens.",
     )
-    head: int | None = Field(
-        default=None,
-        ge=1,
-        description="Head of that layer, from 1; by default the most telling one.",
-    )
+    head: Head = None
     token: str | None = Field(
         default=None,
         description="Show only the attention of this token: its text (such as it or ##ing; the"

@@ -88,16 +88,13 @@ class Bars:
     title: str = ""
     note: str = ""
 
-    def width_percent(self, bar: Bar) -> float:
-        """Return the width of a bar in percent of the available width."""
-        return self._percent(bar.share)
-
     def whisker_percent(self, extent: tuple[float, float]) -> tuple[float, float]:
         """Return the start and the length of a whisker, in percent of the available width."""
-        low, high = map(self._percent, extent)
+        low, high = map(self.width_percent, extent)
         return low, round(high - low, 2)
 
-    def _percent(self, share: float) -> float:
+    def width_percent(self, share: float) -> float:
+        """Return the width of a bar of a share in percent of the available width."""
         lengths = [end for bar in self.bars for end in (bar.share, *(bar.extent or ()))]
         longest = max(filter(math.isfinite, lengths), default=0.0)
         if not math.isfinite(share) or longest <= 0:

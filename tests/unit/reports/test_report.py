@@ -80,13 +80,13 @@ def test_numbers_are_readable_and_stand_right():
 
 def test_bars_and_whiskers_are_as_long_as_their_shares():
     bars = Bars([Bar("a", 0.1, "10 %"), Bar("b", 0.4, "40 %", is_highlighted=True)])
-    assert [bars.width_percent(bar) for bar in bars.bars] == [25.0, 100.0]
+    assert [bars.width_percent(bar.share) for bar in bars.bars] == [25.0, 100.0]
     html = render_report(Report("t", "s", [bars]))
     assert '<div class="bar" style="width: 25.0%">' in html
     assert '<div class="bar highlighted" style="width: 100.0%">' in html
-    assert Bars([Bar("a", 0.0, "0 %")]).width_percent(Bar("a", 0.0, "0 %")) == 0.0
+    assert Bars([Bar("a", 0.0, "0 %")]).width_percent(0.0) == 0.0
     bars = Bars([Bar("a", 0.4, "", extent=(0.3, 0.5)), Bar("b", 0.2, "", extent=(-0.1, 0.25))])
-    assert [bars.width_percent(bar) for bar in bars.bars] == [80.0, 40.0]
+    assert [bars.width_percent(bar.share) for bar in bars.bars] == [80.0, 40.0]
     assert [bars.whisker_percent(bar.extent) for bar in bars.bars] == [(60.0, 40.0), (0.0, 50.0)]
     html = render_report(Report("t", "s", [bars]))
     assert '<div class="whisker" style="left: 60.0%; width: 40.0%"></div>' in html
@@ -94,7 +94,7 @@ def test_bars_and_whiskers_are_as_long_as_their_shares():
 
 def test_what_is_negative_or_not_defined_has_no_length():
     bars = Bars([Bar("a", share, "") for share in (-0.3, math.nan, math.inf, 0.2)])
-    assert [bars.width_percent(bar) for bar in bars.bars] == [0.0, 0.0, 0.0, 100.0]
+    assert [bars.width_percent(bar.share) for bar in bars.bars] == [0.0, 0.0, 0.0, 100.0]
 
 
 def test_every_picture_has_its_legend_and_its_table():

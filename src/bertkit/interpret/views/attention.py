@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from bertkit.interpret.ablation import ablate
@@ -123,19 +123,14 @@ def collect_attention(inputs: ViewInputs) -> dict[str, Any]:
     "received" is relative to the token's total under uniform attention; "entropy" is in nats.
     """
     observation = inputs.observation
-    even = _share_evenly(observation.allowed)
+    allowed = observation.allowed.double()
+    even = (allowed / allowed.sum(dim=1, keepdim=True)).sum(dim=0)
     received, entropy = [], []
     for layer in observation.layers:
         weights = layer.weights.double().cpu()
         received.append(_round(weights.sum(dim=1) / even))
         entropy.append(_round(torch.special.entr(weights).sum(dim=2)))
     return {"received": received, "entropy": entropy}
-
-
-def _share_evenly(allowed: Bool[Tensor, "length length"]) -> Float[Tensor, " length"]:
-    """Return the total attention that each token would receive if attention were uniform."""
-    weights = allowed.double()
-    return (weights / weights.sum(dim=1, keepdim=True)).sum(dim=0)
 
 
 def _round(numbers: Float[Tensor, "heads length"]) -> list[list[float]]:

@@ -125,6 +125,12 @@ def test_numpy_and_plain_numbers_give_the_same_probabilities():
         assert many.tolist() == close(plain)
 
 
+def test_equal_scores_give_the_first_label_whatever_is_kept():
+    task, scores = Classify(ONE, tuple(map(str, range(3000)))), np.zeros((1, 3000), np.float32)
+    found = task.for_evaluation(1).decode(ClassifyExample(Texts("a")), Encoded(()), scores)
+    assert found.label == "0"
+
+
 def test_several_of_very_many_labels_are_evaluated_on_as_many_texts_as_fit():
     labels = tuple(map(str, range(50_000)))
     Classify(ONE, labels).for_evaluation(10_000_000)

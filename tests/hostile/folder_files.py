@@ -206,11 +206,7 @@ def _index() -> Defects:
             _shards({**true_places(), "bert.more": name})
             for name in ("c.safetensors", "a", "sub/c.safetensors", "a.safetensors/b", ".")
         ),
-        (
-            "index names a file of another kind",
-            DamagedFileError,
-            "isn't a whole safetensors file",
-        ): (
+        ("index names a file of another kind", DamagedFileError, "isn't a whole safetensors"): (
             _shards({**true_places(), "bert.more": name})
             for name in ("config.json", "vocab.txt", INDEX)
         ),
@@ -287,11 +283,7 @@ def _vocabulary() -> Defects:
         ("vocabulary of two million entries", InputError, "entries; at most 1,000,000"): files(
             good + b"".join(b"x%d\n" % number for number in range(2_000_000)), b"\n" * 2_000_000
         ),
-        (
-            "vocabulary with entries of megabytes",
-            InputError,
-            "characters long; at most 1,000",
-        ): files(
+        ("vocabulary with entries of megabytes", InputError, "characters long; at most"): files(
             good + b"x" * (10 << 20), good + b"x" * 1001, good + b"\n".join([b"y" * (4 << 20)] * 7)
         ),
         ("vocabulary that is wide in memory", InputError, "lacks|characters long"): files(

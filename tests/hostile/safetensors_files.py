@@ -152,11 +152,7 @@ def _texts() -> Defects:
 def _structures() -> Defects:
     entry = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
     return {
-        (
-            "tensor entry not as it must be",
-            DamagedFileError,
-            "must have dtype, shape and data_offsets, and no more",
-        ): _edited(
+        ("tensor entry not as it must be", DamagedFileError, "must have dtype, shape and"): _edited(
             *(
                 lambda header, value=value: header.update({POOLER: value})
                 for value in (None, 1, "F32", [], {}, {"dtype": "F32"}, [1, 2, 3])

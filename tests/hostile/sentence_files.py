@@ -311,11 +311,7 @@ def _settings() -> Defects:
             CheckpointError,
             r"max_seq_length \(17\) is over the max_position_embeddings \(16\)",
         ): [{ENCODER_FILE: to_json({"max_seq_length": 17})}],
-        (
-            "a tokenizer's length that is none",
-            CheckpointError,
-            "model_max_length must be a number",
-        ): (
+        ("a tokenizer's length that is none", CheckpointError, "model_max_length must be a"): (
             {ENCODER_FILE: None, "tokenizer_config.json": to_json({"model_max_length": length})}
             for length in lengths
         ),

@@ -6,7 +6,7 @@ match its files exactly: the same tensors, each in the file that the index names
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from torch import Tensor
 
@@ -44,21 +44,14 @@ MAX_SHARDS = 100  # BERT-Large needs one
 SHARD_BYTES = 5_000_000_000  # the size at which transformers splits
 
 
-class WeightsForm(NamedTuple):
-    """A file format for weights, with its file names."""
-
-    file: str
-    index_file: str
-    open: Callable[[Path], dict[str, LazyTensor]]
-
-
-WEIGHTS = (
-    WeightsForm(SAFETENSORS_FILE, SAFETENSORS_FILE + INDEX_SUFFIX, open_safetensors),
-    WeightsForm(PYTORCH_FILE, PYTORCH_FILE + INDEX_SUFFIX, open_pytorch),
-    WeightsForm(ONNX_FILE, ONNX_FILE + INDEX_SUFFIX, open_onnx),
-    WeightsForm(QUANTIZED_FILE, QUANTIZED_FILE + INDEX_SUFFIX, open_onnx),
-)
-WEIGHTS_FILE = WEIGHTS[0].file
+# The files of weights, of which the first is taken, and what opens them.
+OPENERS: dict[str, Callable[[Path], dict[str, LazyTensor]]] = {
+    SAFETENSORS_FILE: open_safetensors,
+    PYTORCH_FILE: open_pytorch,
+    ONNX_FILE: open_onnx,
+    QUANTIZED_FILE: open_onnx,
+}
+WEIGHTS_FILE = SAFETENSORS_FILE
 
 
 def is_huggingface(folder: Path) -> bool:
@@ -104,26 +97,25 @@ def open_weights(
     folder: Path, owner: str = "a model folder", *, may_be_sharded: bool = True
 ) -> tuple[dict[str, LazyTensor], list[Path]]:
     """Return all tensors by their names in the files, and the files."""
-    for form in WEIGHTS:
-        if has_member(folder, form.file):
-            path = find_member(folder, form.file)
-            data_name = form.file + DATA_SUFFIX
-            has_data = form.open is open_onnx and has_member(folder, data_name)
-            data = [find_member(folder, data_name)] if has_data else []
-            return form.open(path), [path, *data]
-        if may_be_sharded and has_member(folder, form.index_file):
-            return _open_shards(folder, form)
+    for name, open_file in OPENERS.items():
+        if has_member(folder, name):
+            path = find_member(folder, name)
+            has_data = open_file is open_onnx and has_member(folder, name + DATA_SUFFIX)
+            data = [find_member(folder, name + DATA_SUFFIX)] if has_data else []
+            return open_file(path), [path, *data]
+        if may_be_sharded and has_member(folder, name + INDEX_SUFFIX):
+            return _open_shards(find_member(folder, name + INDEX_SUFFIX), open_file)
     if has_member(folder, Path(ONNX_FILE).name):
         raise MissingFileError(
             f"{folder / Path(ONNX_FILE).name} is in the wrong place; move it to {ONNX_FILE} (int8:"
             f" {QUANTIZED_FILE}), or export the model again"
         )
-    names = " or ".join(form.file for form in WEIGHTS)
-    raise MissingFileError(f"{folder} has no {names}; {owner} has one of them")
+    raise MissingFileError(f"{folder} has no {' or '.join(OPENERS)}; {owner} has one of them")
 
 
-def _open_shards(folder: Path, form: WeightsForm) -> tuple[dict[str, LazyTensor], list[Path]]:
-    path = find_member(folder, form.index_file)
+def _open_shards(
+    path: Path, open_file: Callable[[Path], dict[str, LazyTensor]]
+) -> tuple[dict[str, LazyTensor], list[Path]]:
     index = read_json(path, limit_bytes=INDEX_LIMIT_BYTES)
     weight_map = index.get("weight_map") if isinstance(index, dict) else None
     if not isinstance(weight_map, dict) or not all(
@@ -136,13 +128,13 @@ def _open_shards(folder: Path, form: WeightsForm) -> tuple[dict[str, LazyTensor]
             f"{path} names {len(weight_map):,} tensors in {len(names):,} files; at most"
             f" {MAX_TENSORS:,} in {MAX_SHARDS:,} may be"
         )
-    files = [find_member(folder, name) for name in names]
+    files = [find_member(path.parent, name) for name in names]
     if len({file.resolve() for file in files}) < len(files):
         raise UnsafeFileError(f"{path} names one file by several names, through links")
     tensors: dict[str, LazyTensor] = {}
     file_of_tensor: dict[str, str] = {}
     for name, file in zip(names, files, strict=True):
-        shard = form.open(file)
+        shard = open_file(file)
         if again := sorted(shard.keys() & tensors.keys()):
             raise CheckpointError(
                 f"{file} and {file_of_tensor[again[0]]} both hold {show(again[0])}"
@@ -197,7 +189,8 @@ def write_huggingface(
         weight_map |= dict.fromkeys(names, file)
     total = sum(tensor.nbytes for tensor in tensors.values())
     index = {"metadata": {"total_size": total}, "weight_map": weight_map}
-    return records | {WEIGHTS[0].index_file: write_json(folder / WEIGHTS[0].index_file, index)}
+    index_file = WEIGHTS_FILE + INDEX_SUFFIX
+    return records | {index_file: write_json(folder / index_file, index)}
 
 
 def _cut_shards(tensors: Mapping[str, Tensor | LazyTensor], shard_bytes: int) -> list[list[str]]:

@@ -175,11 +175,7 @@ def _kinds() -> Defects:
         ("encoder-decoder of another type", CheckpointError, "isn't an encoder-decoder"): map(
             _folder, ({**JOINED, "model_type": kind} for kind in ("bart", "", None, 5, ["bert"]))
         ),
-        (
-            "encoder-decoder that claims to be a BERT",
-            CheckpointError,
-            "is an encoder-decoder, for",
-        ): (
+        ("encoder-decoder that claims to be a BERT", CheckpointError, "is an encoder-decoder,"): (
             _folder({**JOINED, "architectures": names})
             for names in (["BertModel"], ["BertForPreTraining"], ["BertLMHeadModel"], [])
         ),

@@ -67,8 +67,7 @@ def test_files_that_hold_more_than_the_index_says_are_not_all_read(folder, monke
         opened.append(path.name)
         return open_safetensors(path)
 
-    form = huggingface.WEIGHTS[0]._replace(open=watch)
-    monkeypatch.setattr(huggingface, "WEIGHTS", (form, *huggingface.WEIGHTS[1:]))
+    monkeypatch.setitem(huggingface.OPENERS, "model.safetensors", watch)
     with pytest.raises(DamagedFileError, match="and its files disagree on where"):
         open_huggingface(folder)
     assert opened == ["0.safetensors"]

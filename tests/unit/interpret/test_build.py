@@ -117,15 +117,10 @@ def observe(inspected, text="the cat saw the hat .", pair=None):
 def test_shared_data_say_what_was_read(inspected):
     page = build_page(observe(inspected, "the 𝒜 cat", "a hat"), SHARED)
     tokens = page.data["tokens"]
-    assert [token["text"] for token in tokens] == [
-        *["[CLS]", "the", "[UNK]", "cat", "[SEP]"],
-        *["a", "hat", "[SEP]"],
-    ]
+    words = " ".join(token["text"] for token in tokens)
+    assert words == "[CLS] the [UNK] cat [SEP] a hat [SEP]"
     assert [token["segment"] for token in tokens] == [0] * 5 + [1] * 3
-    assert [token["special"] for token in tokens] == [
-        *[True, False, False, False, True],
-        *[False, False, True],
-    ]
+    assert [number for number, token in enumerate(tokens) if token["special"]] == [0, 4, 7]
     places = [(token["start"], token["stop"]) for token in tokens]
     assert places[1:4] == [(0, 3), (4, 6), (7, 10)]  # 𝒜 is two units of a JavaScript string
     assert places[5:7] == [(0, 1), (2, 5)]

@@ -7,7 +7,6 @@ from bertkit.checkpoints.names import (
     find_part,
     list_heads,
     rename_tensors,
-    show,
     their_names,
 )
 
@@ -62,9 +61,3 @@ def test_tied_copies_and_buffers_are_not_counted():
         "classifier.bias": (4,),
     }
     assert count_parameters(shapes) == {"encoder.embeddings": 6, "classifier": 4}
-
-
-def test_names_are_shown_without_what_steers_a_terminal():
-    assert show("bert.pooler") == "bert.pooler"
-    assert show("\x1b[2J") == r"'\x1b[2J'"
-    assert len(show("x" * 1000)) == 82

@@ -146,11 +146,6 @@ def test_the_encoder_may_have_a_folder_of_its_own(tmp_path):
     assert OpenModel.open(folder).sentences.max_seq_length == 12
 
 
-def test_a_module_that_is_left_out_of_the_list_is_left_out(tmp_path):
-    folder = make(tmp_path / "model", {MODULES_FILE: to_json(MODULES[:2])})
-    assert OpenModel.open(folder).sentences.modules == (Pooling(8, ("mean",)),)
-
-
 # text-embeddings-inference, commit 009f0677, router/src/lib.rs: `PoolConfig` has four Booleans that
 # must be there, `STConfig` a whole number; later `NewSTConfig` takes prompts, each one text, and
 # backends/candle/src/models/dense.rs (0d1b698f) a Dense config with these keys.

@@ -33,14 +33,6 @@ def test_the_padded_door_checks_what_comes_in(ids, segments, mask, message):
         BertModel(CONFIG)(ids, segments, mask)
 
 
-def test_a_backbone_loads_from_a_model_with_heads_and_not_the_other_way(tmp_path):
-    BertForPreTraining(CONFIG).save_pretrained(tmp_path / "whole")
-    backbone = BertModel.from_pretrained(tmp_path / "whole")
-    backbone.save_pretrained(tmp_path / "bare")
-    with pytest.raises(CheckpointError, match="has no masked_lm and no next_sentence head"):
-        BertForPreTraining.from_pretrained(tmp_path / "bare")
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 def test_the_saved_config_tells_the_weights_own_type(tmp_path, dtype):
     foreign = {"dtype": "bfloat16", "torch_dtype": "bfloat16"}

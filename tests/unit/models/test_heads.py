@@ -4,7 +4,6 @@ import json
 
 import pytest
 import torch
-from safetensors.torch import load_file
 from tests.closeness import assert_close
 from tests.unit.inference.small import build_config
 
@@ -179,21 +178,6 @@ def test_a_config_that_contradicts_its_classifier_is_refused(tmp_path):
     path.write_text(json.dumps(content))
     with pytest.raises(CheckpointError, match=r"a classifier for 3 labels, and .* has 2"):
         BertForTokenClassification.from_pretrained(tmp_path)
-
-
-def test_other_heads_are_left_behind_and_not_written(tmp_path):
-    build(BertForSequenceClassification).save_pretrained(tmp_path / "whole")
-    tagger = BertForTokenClassification.from_pretrained(tmp_path / "whole")
-    tagger.save_pretrained(tmp_path / "tagger")
-    names = load_file(tmp_path / "tagger" / "model.safetensors").keys()
-    assert not any("pooler" in name for name in names)
-    assert {"classifier.weight", "bert.embeddings.LayerNorm.weight"} <= names
-
-
-def test_a_revision_is_for_models_of_the_hub(tmp_path):
-    build(BertForMaskedLM).save_pretrained(tmp_path)
-    with pytest.raises(SettingsError, match="revision"):
-        BertForMaskedLM.from_pretrained(tmp_path, revision="main")
 
 
 @pytest.mark.parametrize("name", ["hiden_dropout_prob", "torch_dtype", "local_files_only"])

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from bertkit.base.errors import CheckpointError, SettingsError
+from bertkit.base.errors import SettingsError
 from bertkit.checkpoints import huggingface
 from bertkit.inference.loading import LoadedModel
 from bertkit.models.bert.encoder import BertModel
@@ -54,13 +54,6 @@ def test_the_identity_is_that_of_the_files_wherever_they_are(small_folder, tmp_p
     config = json.loads((moved / "config.json").read_text("utf-8"))
     (moved / "config.json").write_text(json.dumps({**config, "more": 1}), encoding="utf-8")
     assert OpenModel.open(moved).sha256 != OpenModel.open(small_folder).sha256
-
-
-def test_a_vocabulary_larger_than_the_model_is_refused(small_folder):
-    opened = OpenModel.open(small_folder)
-    opened.check_vocabulary(opened.config.vocab_size)
-    with pytest.raises(CheckpointError, match=r"the vocabulary has \d+ entries and the model \d+"):
-        opened.check_vocabulary(opened.config.vocab_size + 1)
 
 
 def test_an_open_model_has_its_revision(small_folder):

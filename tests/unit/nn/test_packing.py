@@ -46,12 +46,6 @@ def test_segments_must_match():
         PackedBatch.from_sequences([[1, 2]], [[0]])
 
 
-def test_a_row_of_padding_only_is_refused():
-    ids = torch.tensor([[5, 6], [0, 0]])
-    with pytest.raises(InputError, match="at least one token"):
-        PackedBatch.from_padded(ids, ids, ids.bool())
-
-
 def test_ids_of_the_right_type_are_not_copied():
     ids = np.array([2, 5, 3, 2, 3])
     lengths = np.array([3, 2])

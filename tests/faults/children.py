@@ -17,12 +17,13 @@ from typing import Any
 
 import pytest
 from tests.faults.watch import Errand, Fault, Place, carry_out
+from tests.logs import rows_without_clock
 from tests.waiting import TIMEOUT_SECONDS
 
 from bertkit.base.files import read_json
 from bertkit.checkpoints.run_folder import MANIFEST, list_checkpoints
 from bertkit.recipes.train_tokenizer import FACTS_FILE
-from bertkit.training.log import CLOCK_FIELDS, read_log
+from bertkit.training.log import CLOCK_FIELDS
 from bertkit.training.run import LOG_FILE
 
 SEED = int(os.environ.get("BERTKIT_FAULT_SEED", "0"))
@@ -99,10 +100,11 @@ def send(
     words: Sequence[str],
     output: Path,
     signals: Mapping[Place, Sequence[Fault]] | None = None,
-    changes: Sequence[str] = (),
+    *,
+    is_small: bool = False,
 ) -> Ending:
     """Run a command in a child and wait for its end."""
-    errand = Errand(words, output, signals or {}, changes)
+    errand = Errand(words, output, signals or {}, is_small)
     code = run_child(carry_out, errand)
     messages = errand.messages.read_text(encoding="utf-8")
     return Ending(code, read_trace(errand.trace), messages)
@@ -183,19 +185,11 @@ def read_without_clock(path: Path) -> Any:
     if path.name == LOG_FILE:
         return rows_without_clock(path)
     if path.name == "run_state.json":
-        return leave_out_clock(read_json(path))
+        state = read_json(path)
+        return {name: value for name, value in state.items() if name not in CLOCK_FIELDS}
     return path.read_bytes()
-
-
-def leave_out_clock(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name not in CLOCK_FIELDS}
 
 
 def newest(run: Path) -> Path:
     """The last checkpoint."""
     return list_checkpoints(run)[-1]
-
-
-def rows_without_clock(log: Path) -> list[dict[str, Any]]:
-    """A run's log, without what no two runs share."""
-    return list(map(leave_out_clock, read_log(log)))

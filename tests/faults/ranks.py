@@ -4,7 +4,6 @@ import os
 import socket
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -15,32 +14,21 @@ from tests.waiting import TIMEOUT_SECONDS
 from bertkit.cli.main import main
 
 
-@dataclass(frozen=True)
-class Post:
-    """What one of the processes is to do."""
-
-    words: Sequence[str]
-    rank: int
-    num_ranks: int
-    port: int
-    messages: Path
-
-
-def take_post(post: Post) -> None:
+def take_post(words: Sequence[str], rank: int, num_ranks: int, port: int, messages: Path) -> None:
     """Run a command as one of the ranks."""
     torch.set_num_threads(1)
     environment = {
-        "RANK": post.rank,
-        "LOCAL_RANK": post.rank,
-        "WORLD_SIZE": post.num_ranks,
+        "RANK": rank,
+        "LOCAL_RANK": rank,
+        "WORLD_SIZE": num_ranks,
         "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": post.port,
+        "MASTER_PORT": port,
     }
     os.environ |= {name: str(value) for name, value in environment.items()}
-    with post.messages.open("w") as stream:
+    with messages.open("w") as stream:
         os.dup2(stream.fileno(), 1)
         os.dup2(stream.fileno(), 2)
-    sys.exit(main(post.words))
+    sys.exit(main(words))
 
 
 def run_ranks(words: Sequence[str], num_ranks: int, folder: Path) -> list[tuple[int, str]]:
@@ -48,10 +36,11 @@ def run_ranks(words: Sequence[str], num_ranks: int, folder: Path) -> list[tuple[
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     folder.mkdir(parents=True, exist_ok=True)
-    posts = [
-        Post(words, rank, num_ranks, port, folder / f"rank-{rank}.txt") for rank in range(num_ranks)
+    messages = [folder / f"rank-{rank}.txt" for rank in range(num_ranks)]
+    children = [
+        PROCESSES.Process(target=take_post, args=(words, rank, num_ranks, port, path))
+        for rank, path in enumerate(messages)
     ]
-    children = [PROCESSES.Process(target=take_post, args=(post,)) for post in posts]
     for child in children:
         child.start()
     for child in children:
@@ -61,6 +50,5 @@ def run_ranks(words: Sequence[str], num_ranks: int, folder: Path) -> list[tuple[
                 each.kill()
             pytest.fail(f"a rank was still there after {TIMEOUT_SECONDS} s")
     return [
-        (child.exitcode, post.messages.read_text())
-        for child, post in zip(children, posts, strict=True)
+        (child.exitcode, path.read_text()) for child, path in zip(children, messages, strict=True)
     ]

@@ -6,7 +6,7 @@ import select
 import signal
 import sys
 
-from tests.faults.watch import Errand, Fault, Watch, put_messages, run_watched
+from tests.faults.watch import Errand, Fault, Watch, run_watched
 
 READ_BYTES = 1 << 16
 PANEL = b"left"  # a word of it
@@ -54,24 +54,3 @@ def run_in_terminal(errand: Errand) -> None:
     os.close(terminal)
     os.close(closed)
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-
-
-def run_without_reader(errand: Errand) -> None:
-    """Run the command into a pipe that nobody reads, and end as it ends."""
-    reading, writing = os.pipe()
-    os.close(reading)
-    put_messages(writing)
-    sys.exit(run_watched(errand, Watch(errand)))
-
-
-def run_onto_full_disk(errand: Errand) -> None:
-    """Run the command with its log on a full disk, and end as it ends."""
-    put_messages(os.open("/dev/full", os.O_WRONLY))
-    sys.exit(run_watched(errand, Watch(errand)))
-
-
-def run_under_nohup(errand: Errand) -> None:
-    """Run the command with SIGHUP ignored, and end as it ends."""
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    put_messages(os.open(errand.messages, os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
-    sys.exit(run_watched(errand, Watch(errand)))

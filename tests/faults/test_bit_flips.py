@@ -18,14 +18,10 @@ import pytest
 from tests.e2e.small import write_corpus
 from tests.faults.children import SEED
 
-from bertkit.base import checksummed_json
 from bertkit.base.checksummed_json import read_checksummed_json
 from bertkit.base.checksums import verify_file
 from bertkit.base.errors import DamagedFileError, StoppedError
-from bertkit.base.files import read_json
-from bertkit.checkpoints import run_folder
 from bertkit.checkpoints.run_folder import list_checkpoints, verify_checkpoint
-from bertkit.data.mapped_array import MappedArray
 from bertkit.data.shards import MANIFEST, PLAN, SHARDS_FOLDER, TOKEN_COUNTS, ShardSet
 from bertkit.inference.fill_mask import FillMask
 from bertkit.jobs.inspect import describe
@@ -34,7 +30,6 @@ from bertkit.recipes.prepare.plan import is_finished, make_plan
 from bertkit.recipes.prepare.run import prepare
 from bertkit.recipes.prepare.work_unit import UNITS_FOLDER, read_unit
 from bertkit.recipes.settings import PrepareSettings
-from bertkit.tokenization import folder as tokenizer_folder
 from bertkit.tokenization.folder import TOKENIZER_FILES
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.log import read_log
@@ -193,28 +188,3 @@ def test_every_flipped_bit_is_found_and_named(targets):
     for target in targets:  # and all is as it was
         if target.path.name != PLAN:
             target.read()
-
-
-def read_unsealed(path: Path, **_: Any) -> Any:
-    return {name: value for name, value in read_json(path).items() if name != "sha256"}
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize(
-    ("place", "name", "stand_in", "unseen_in"),
-    [
-        (checksummed_json, "read_checksummed_json", read_unsealed, "shards/manifest.json"),
-        (checksummed_json, "read_checksummed_json", read_unsealed, "/manifest.json"),
-        (MappedArray, "verify", lambda *_: None, ".tokens.npy"),
-        (MappedArray, "verify_head", lambda *_: None, ".sentences.npy"),
-        (run_folder, "verify_file", lambda *_: None, "model.safetensors"),
-        (tokenizer_folder, "verify_files", lambda *_: None, "tokenizer_config.json"),
-        (checksummed_json, "is_intact_row", lambda _: True, "log.jsonl"),
-    ],
-)
-def test_a_check_that_is_left_out_is_noticed(
-    targets, monkeypatch, place, name, stand_in, unseen_in
-):
-    monkeypatch.setattr(place, name, stand_in)
-    chosen = [target for target in targets if str(target.path).endswith(unseen_in)]
-    assert find_unseen(chosen, 100)

@@ -9,20 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.faults.changes import WINDOW_TEXTS
-from tests.faults.disk import (
-    PAGE_BYTES,
-    Operation,
-    Recorder,
-    Tree,
-    check_states,
-    read_tree,
-    rename_before_syncing,
-)
+from tests.faults.disk import PAGE_BYTES, Operation, Recorder, Tree, check_states, read_tree
+from tests.faults.watch import WINDOW_TEXTS
 from tests.letters import letters_tokenizer, prepare_corpus, write_letters
 from tests.unit.inference.small import WORDS
 
-from bertkit.base import storage
 from bertkit.base.errors import BertkitError
 from bertkit.base.files import durable_folder, write_file
 from bertkit.base.output import LOCK_FILE
@@ -34,7 +25,6 @@ from bertkit.inference.stream import TextCounts
 from bertkit.recipes.prepare import plan
 from bertkit.retrieval import unfinished_vectors
 from bertkit.retrieval.embed import embed
-from bertkit.retrieval.unfinished_vectors import UnfinishedVectors, record_path
 
 OLD, NEW = ({"a": content * PAGE_BYTES, "b": content} for content in (b"old", b"new"))
 
@@ -141,15 +131,6 @@ def test_after_any_power_cut_shards_are_whole_or_prepared_again(root, corpus, re
     assert check_shards(corpus, root, recorder) > 100
 
 
-@pytest.mark.exhaustive
-def test_shards_that_are_named_before_they_are_synced_are_found(
-    root, corpus, recorder, monkeypatch
-):
-    rename_before_syncing(monkeypatch)
-    with pytest.raises((AssertionError, BertkitError)):
-        check_shards(corpus, root, recorder)
-
-
 NUM_TEXTS = 21
 DIMENSION = PAGE_BYTES // 8  # a page has two rows of float32
 
@@ -223,29 +204,3 @@ def find_bad_states(texts: Path, root: Path, form: str, bug: Any = None) -> list
 @pytest.mark.parametrize("form", ["npy", "parquet"])
 def test_a_power_cut_anywhere_leaves_what_can_be_gone_on_with(texts, root, form):
     assert find_bad_states(texts, root, form) == []
-
-
-@pytest.mark.exhaustive
-def test_a_record_of_rows_that_are_not_safe_is_noticed(texts, root):
-    def save_without_syncing(vectors: UnfinishedVectors) -> None:
-        vectors.state.save(record_path(vectors.path.with_suffix("")))
-
-    def bug(patches: pytest.MonkeyPatch) -> None:
-        patches.setattr(UnfinishedVectors, "save", save_without_syncing)
-
-    problems = find_bad_states(texts, root, "npy", bug)
-    assert any("start over with --restart" in problem for problem in problems)
-
-
-@pytest.mark.exhaustive
-def test_a_header_that_is_not_safe_before_the_name_is_noticed(texts, root):
-    def finish_without_syncing(vectors: UnfinishedVectors) -> None:
-        vectors.save()
-        storage.seek(vectors._opened(), 0)
-        storage.write(vectors._opened(), vectors._header())
-        vectors.close()
-
-    def bug(patches: pytest.MonkeyPatch) -> None:
-        patches.setattr(UnfinishedVectors, "finish", finish_without_syncing)
-
-    assert find_bad_states(texts, root, "npy", bug)

@@ -5,44 +5,36 @@
 """
 
 import json
-import multiprocessing
 import os
 import random
 import shutil
 import signal
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import wait
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.e2e.small import make_workshop, write_corpus
 from tests.faults.children import (
-    ACCUMULATE,
     CHECKPOINT_EVERY,
     NUM_KILLS,
-    NUM_STEPS,
     SEED,
     Ending,
     list_differences,
     list_places,
-    read_output,
     send,
     try_each,
 )
 from tests.faults.watch import FULL_DISK, Fault, Place
-from tests.letters import letters_tokenizer, prepare_corpus, write_letters
+from tests.letters import letters_tokenizer, write_letters
 from tests.unit.decoders.seq2seq.small import make_pairs, write_files
 from tests.unit.inference.small import WORDS
 from tests.unit.recipes.finetune.small import save_model, write_tables
 
 from bertkit import BertForMaskedLM, BertForPreTraining, Tokenizer
-from bertkit.base import local_workers
-from bertkit.base.errors import MissingFileError, StoppedError
+from bertkit.base.errors import MissingFileError
 from bertkit.cli.main import main
 from bertkit.data.shards import MANIFEST, ShardSet
-from bertkit.recipes.prepare import plan
 
 NUM_STOPS = int(os.environ.get("BERTKIT_NUM_STOPS", "50"))
 INTERRUPTED, STOPPED, REFUSED = 130, 75, 2
@@ -62,7 +54,7 @@ class Command:
 
     Attributes:
         words: output → the command line.
-        changes: what its process has otherwise than a user's.
+        is_small: whether its parts are small, or its studies.
         is_run: whether it is one training run, which loses few steps.
         refuses_whole: whether it says that its output is there, where only the end was cut off.
         free: names of files that no two runs share.
@@ -71,7 +63,7 @@ class Command:
     """
 
     words: Callable[[Path], Sequence[str]]
-    changes: Sequence[str] = ("small",)
+    is_small: bool = True
     is_run: bool = False
     refuses_whole: bool = False
     free: set[str] = field(default_factory=set)
@@ -80,7 +72,7 @@ class Command:
 
     def send(self, output: Path, *stops: Stop) -> Ending:
         signals = {place: [sent] for place, sent in stops}
-        return send(self.words(output), output, signals, self.changes)
+        return send(self.words(output), output, signals, is_small=self.is_small)
 
     def finish(self, output: Path) -> Ending:
         """Begin it, and let nothing disturb it."""
@@ -152,7 +144,7 @@ def kill_at(*places: Place) -> list[Stop]:
 
 @pytest.fixture(scope="module")
 def training(workshop):
-    return Command(workshop.words, changes=(), is_run=True)
+    return Command(workshop.words, is_small=False, is_run=True)
 
 
 def draw_kills(whole: Sequence[Place], taken_up: Sequence[Place], count: int) -> list[Kill]:
@@ -182,26 +174,6 @@ def draw_kills(whole: Sequence[Place], taken_up: Sequence[Place], count: int) ->
     return kills
 
 
-def test_the_run_has_all_that_could_go_wrong(undisturbed):
-    places = undisturbed[1].places
-    steps = {place.step for place in places if place.point == "first examples of another epoch"}
-    assert steps
-    assert CHECKPOINT_EVERY < min(steps) < NUM_STEPS
-    parts = {place.visit for place in places if place.point == "before a micro-batch"}
-    assert parts == set(range(ACCUMULATE))
-    assert len({place.step for place in places if place.point == "before an evaluation"}) > 5
-    assert {place.step for place in places if place.point.startswith("remove run/checkpoints")}
-
-
-@pytest.mark.parametrize("count", [40, 200])
-def test_every_point_is_drawn_and_most_places_are_after_the_first_checkpoint(undisturbed, count):
-    places = undisturbed[1].places
-    last = [kill[-1] for kill in draw_kills(places, places, count)]
-    assert len(last) == count
-    assert {place.point for place in places if place.step} <= {place.point for place in last}
-    assert sum(place.step > CHECKPOINT_EVERY for place in last) >= 0.75 * count
-
-
 def test_training_that_is_killed_anywhere_comes_to_the_same(training, undisturbed, tmp_path):
     reference, ending = undisturbed
     training.send(tmp_path / "run", *kill_at(MIDDLE_OF_A_SAVE))
@@ -221,27 +193,10 @@ def test_training_that_finds_the_disk_full_anywhere_comes_to_the_same(
 
 
 @pytest.mark.exhaustive
-def test_killed_before_the_last_rotation_it_is_made_up_for(training, undisturbed, tmp_path):
-    """The run is done then, and nothing else would remove the oldest checkpoint."""
-    stops = kill_at(Place(NUM_STEPS, "sync_folder run/checkpoints", 0))
-    assert training.find_problems(undisturbed[0], tmp_path / "run", stops) == []
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("bug", ["optimizer state dropped", "seeds reused"])
-def test_a_bug_in_resuming_is_found(training, undisturbed, tmp_path, bug):
-    training.send(tmp_path / "run", *kill_at(MIDDLE_OF_A_SAVE))
-    Command(training.words, [bug]).finish(tmp_path / "run")
-    found = {Path(name).name for name in list_differences(undisturbed[0], tmp_path / "run")}
-    weights = {"model.safetensors", "optimizer.safetensors"}
-    assert found == {"log.jsonl", "run_state.json", *weights}
-
-
-@pytest.mark.exhaustive
 def test_killed_and_taken_up_without_its_source_nothing_changes(workshop, training, tmp_path):
     """A run that begins with the weights of a checkpoint that has no pair head."""
     first, source, parts = (tmp_path / name for name in ("first", "source", "parts"))
-    Command(lambda run: workshop.words(run, "--steps 2"), ()).finish(first)
+    Command(lambda run: workshop.words(run, "--steps 2"), is_small=False).finish(first)
     BertForMaskedLM.from_pretrained(first).save_pretrained(source)
     Tokenizer.load(workshop.folder / "tokenizer").save(source)
 
@@ -258,7 +213,7 @@ def test_killed_and_taken_up_without_its_source_nothing_changes(workshop, traini
             *given[place + 2 :],
         ]
 
-    going_on = Command(words, ())
+    going_on = Command(words, is_small=False)
     going_on.finish(tmp_path / "whole")
     for stop in kill_at(BEFORE_THE_FIRST_CHECKPOINT, MIDDLE_OF_A_SAVE):
         assert going_on.check_stop(going_on.send(parts, stop), *stop, parts) == []
@@ -410,44 +365,3 @@ def test_preparing_that_is_stopped_anywhere_comes_to_the_same(preparing, prepare
     whole, places = prepared
     assert len([*whole.rglob("*.tokens.npy")]) > 8  # several a unit
     preparing.check(whole, tmp_path, draw_by_role(places, NUM_STOPS))
-
-
-@pytest.mark.exhaustive
-def test_files_that_are_written_in_place_are_noticed(preparing, prepared, tmp_path):
-    stop = (Place(0, "half-way in write run/plan.json", 0), signal.SIGKILL)
-    written_in_place = Command(preparing.words, ("small", "written in place"))
-    assert written_in_place.send(tmp_path / "out", stop).code == -signal.SIGKILL
-    ending = preparing.send(tmp_path / "out")
-    assert ending.code or list_differences(prepared[0], tmp_path / "out")
-
-
-@pytest.mark.exhaustive
-def test_any_number_of_workers_and_killed_ones_give_the_same_bytes(letters, tmp_path, monkeypatch):
-    monkeypatch.setattr(plan, "UNIT_BYTES", 1)  # a file each: some wait for a worker
-
-    def call(name: str, workers: int) -> dict[str, Any]:
-        output = tmp_path / name
-        prepare_corpus(letters / "corpus", output, held_out=0.2, workers=workers)
-        ShardSet.open(output, verify="all")
-        return read_output(output)
-
-    expected = call("alone", 1)
-    assert call("two", 2) == expected
-    assert call("four", 4) == expected
-    with monkeypatch.context() as patch:
-        patch.setattr(local_workers, "wait", kill_workers)
-        with pytest.raises(StoppedError, match="a worker process was killed"):
-            call("killed", 2)
-    assert not (tmp_path / "killed" / MANIFEST).exists()
-    assert call("killed", 1) == expected
-
-
-def kill_workers(*arguments: Any, **options: Any) -> Any:
-    """Wait for the first unit, then kill the workers: none can finish the rest unnoticed."""
-    done, pending = wait(*arguments, **options)
-    if done:
-        # killed once: a process that was waited for has no number any more
-        local_workers.wait = wait
-        for worker in multiprocessing.active_children():
-            os.kill(worker.pid, signal.SIGKILL)
-    return done, pending

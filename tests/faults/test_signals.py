@@ -7,14 +7,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import cycle, zip_longest
 from pathlib import Path
 
 import pytest
 from tests.faults.children import (
     CHECKPOINT_EVERY,
-    EVAL_EVERY,
     NUM_KILLS,
     NUM_STEPS,
     SEED,
@@ -23,19 +21,13 @@ from tests.faults.children import (
     list_places,
     newest,
     read_trace,
-    rows_without_clock,
     run_child,
     send,
     try_each,
 )
-from tests.faults.terminal import (
-    PANEL,
-    run_in_terminal,
-    run_onto_full_disk,
-    run_under_nohup,
-    run_without_reader,
-)
+from tests.faults.terminal import PANEL, run_in_terminal
 from tests.faults.watch import Errand, Place
+from tests.logs import rows_without_clock
 
 from bertkit.training.run import LOG_FILE
 
@@ -103,39 +95,6 @@ def test_a_signal_anywhere_ends_within_a_step_and_changes_nothing(workshop, undi
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("step", [2 * EVAL_EVERY, NUM_STEPS])
-def test_an_evaluation_is_left_and_made_when_the_run_is_taken_up(workshop, undisturbed, run, step):
-    place = Place(step, "before an evaluation", 0)
-    ending = stop(workshop, run, place, [signal.SIGTERM])
-    assert ending.code == STOPPED
-    assert f"after step {step} of {NUM_STEPS}" in ending.messages
-    assert evaluations(run)[-1]["step"] == step - EVAL_EVERY
-    again = stop(workshop, run, Place(0, "before an evaluation", 0), [signal.SIGINT])
-    assert again.code == STOPPED
-    assert newest(run).name == f"step-{step:08}"
-    assert send(workshop.words(run), run).code == 0
-    assert list_differences(undisturbed[0], run) == []
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize(
-    ("point", "visit"),
-    [
-        ("rename run/checkpoints/step", 0),
-        ("rename run/checkpoints/step.partial", 0),
-        ("sync_folder run/checkpoints", 0),
-        ("rename run/checkpoints/step.replaced", 0),
-    ],
-)
-def test_killed_while_the_last_checkpoint_is_made_anew(workshop, undisturbed, run, point, visit):
-    """After a stop in the last evaluation its checkpoint is replaced by one that knows of it."""
-    stop(workshop, run, Place(NUM_STEPS, "before an evaluation", 0), [signal.SIGTERM])
-    assert stop(workshop, run, Place(0, point, visit), [signal.SIGKILL]).code == -signal.SIGKILL
-    assert send(workshop.words(run), run).code == 0
-    assert list_differences(undisturbed[0], run) == []
-
-
-@pytest.mark.exhaustive
 def test_a_second_signal_ends_a_save_at_once_and_the_checkpoint_before_stays(
     workshop, undisturbed, run
 ):
@@ -174,17 +133,6 @@ def test_before_the_first_step_it_ends_where_it_is(workshop, run, place, budget,
     assert names <= {".lock", "settings.json"}
 
 
-@pytest.mark.exhaustive
-def test_a_run_that_is_being_taken_up_ends_where_it_is(workshop, undisturbed, run):
-    stop(workshop, run, Place(10, "before the update", 0), [signal.SIGTERM])
-    ending = stop(workshop, run, Place(0, "rename run/log.jsonl.partial", 0), [signal.SIGTERM])
-    assert ending.code == STOPPED
-    assert f"resumes from {newest(run)}" in " ".join(ending.messages.split())
-    assert newest(run).name == "step-00000010"
-    assert send(workshop.words(run), run).code == 0
-    assert list_differences(undisturbed[0], run) == []
-
-
 def test_a_terminal_that_interrupts_a_process_of_its_own(workshop, run):
     """Without fork server and watch: what a user's Ctrl-C does."""
     words = workshop.words(run, "--steps 1000000")
@@ -220,13 +168,6 @@ def errand(workshop, tmp_path):
     )
 
 
-@pytest.mark.exhaustive
-@pytest.mark.parametrize(("work", "code"), [(run_without_reader, 0), (run_onto_full_disk, 2)])
-def test_training_whose_messages_go_nowhere_is_finished(undisturbed, errand, work, code):
-    assert run_child(work, replace(errand, signals={})) == code
-    assert list_differences(undisturbed[0], errand.output) == []
-
-
 def test_a_terminal_that_is_closed_leaves_a_checkpoint(workshop, undisturbed, errand):
     assert run_child(run_in_terminal, errand) == 75
     assert PANEL in errand.messages.read_bytes()
@@ -234,9 +175,3 @@ def test_a_terminal_that_is_closed_leaves_a_checkpoint(workshop, undisturbed, er
     assert max(place.step for place in read_trace(errand.trace)) == BEFORE_AN_UPDATE.step
     assert send(workshop.words(errand.output), errand.output).code == 0
     assert list_differences(undisturbed[0], errand.output) == []
-
-
-@pytest.mark.exhaustive
-def test_under_nohup_a_closed_terminal_is_nothing(errand):
-    assert run_child(run_under_nohup, errand) == 0
-    assert newest(errand.output).name == f"step-{NUM_STEPS:08}"

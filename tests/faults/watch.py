@@ -18,20 +18,33 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import torch
-from tests.faults.changes import CHANGES
 from tests.faults.disk import OPENING_OPERATIONS, SYNCING_OPERATIONS, stand_in
 
 from bertkit.base.files import TEMPORARY_SUFFIX
 from bertkit.cli.main import main
+from bertkit.inference import stream
+from bertkit.recipes.prepare import plan, work_unit
 from bertkit.recipes.pretrain import run as recipe
+from bertkit.retrieval import unfinished_vectors
 from bertkit.training import job as job_module
 from bertkit.training import replica
+from bertkit_studies.experiments.steps import Steps
+from bertkit_studies.probes import pretrained_arms
+from bertkit_studies.probes.downstream import TaskTuning
+from bertkit_studies.probes.pretrained_arms import PretrainingScale
 
 FULL_DISK = "full disk"
 Fault = signal.Signals | Literal["full disk"]
 
 NUM_THREADS = 1
 PEAK_OPERATIONS = 1e11
+UNIT_BYTES = 3000  # two files of the tests' corpus
+WINDOW_TEXTS = 8
+SMALLEST = PretrainingScale(
+    {"model": "tiny", "max_length": 32, "batch_size": 4, "eval_sequences": 8},
+    tokens=1_000,
+    fine_tuning=TaskTuning(num_train=24, num_dev=24, learning_rate=1e-3, epochs=1.0, batch_size=8),
+)
 
 
 class Place(NamedTuple):
@@ -50,13 +63,13 @@ class Errand:
         words: the command line.
         output: the folder that is watched, or one that has all outputs.
         signals: what it sends itself where, or what happens there.
-        changes: which of `CHANGES` it has.
+        is_small: whether parts have few tokens, and studies take a moment.
     """
 
     words: Sequence[str]
     output: Path
     signals: Mapping[Place, Sequence[Fault]] = field(default_factory=dict)
-    changes: Sequence[str] = ()
+    is_small: bool = False
 
     @property
     def trace(self) -> Path:
@@ -109,24 +122,28 @@ def describe_role(path: Path) -> str:
 
 def carry_out(errand: Errand) -> None:
     """Run the command and end as it ends."""
-    put_messages(os.open(errand.messages, os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
-    sys.exit(run_watched(errand, Watch(errand)))
-
-
-def put_messages(descriptor: int) -> None:
-    """Let both standard streams go somewhere."""
+    descriptor = os.open(errand.messages, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(descriptor, sys.stderr.fileno())
     os.dup2(descriptor, sys.stdout.fileno())
+    sys.exit(run_watched(errand, Watch(errand)))
 
 
 def run_watched(errand: Errand, watch: Watch) -> int:
     """Run the command; its exit code."""
     torch.set_num_threads(NUM_THREADS)
-    for change in errand.changes:
-        CHANGES[change]()
+    if errand.is_small:
+        make_small()
     watch_storage(watch)
     watch_training(watch)
     return main(errand.words)
+
+
+def make_small() -> None:
+    """Many parts of few tokens, vectors made safe after a few texts, and studies of a moment."""
+    plan.UNIT_BYTES, work_unit.SHARD_TOKENS = UNIT_BYTES, 600
+    stream.WINDOW_TEXTS, unfinished_vectors.SAVE_SECONDS = WINDOW_TEXTS, 0.0
+    pretrained_arms.SCALES["small"] = SMALLEST
+    Steps.scales = pretrained_arms.SCALES
 
 
 def watch_storage(watch: Watch) -> None:

@@ -1,7 +1,6 @@
 """Masked words alone, and the next word left to right, through the command line."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -72,16 +71,6 @@ def test_each_says_how_long_the_texts_were_that_it_learned(causal, masked):
     for run in (causal, masked):
         settings = read_checksummed_json(run / "settings.json")["settings"]
         assert read_max_length(list_checkpoints(run)[-1]) == settings["max_length"]
-
-
-def test_a_resumed_run_equals_one_that_was_never_stopped(workshop, tmp_path):
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    for run in (whole, parts):
-        assert begin(workshop, run, "causal", "--checkpoint-every", "3", steps=6) == 0
-    shutil.rmtree(list_checkpoints(parts)[-1])
-    assert begin(workshop, parts, "causal", "--checkpoint-every", "3", steps=6) == 0
-    first, second = (list_checkpoints(run)[-1] / "model.safetensors" for run in (whole, parts))
-    assert first.read_bytes() == second.read_bytes()
 
 
 def test_people_are_told_what_it_learned_and_how_to_try_it(workshop, causal, capsys):

@@ -60,13 +60,6 @@ def test_lines_bars_and_drawings_never_fail(monkeypatch):
     open_console().print("a drawing")
 
 
-@pytest.mark.usefixtures("broken")
-def test_a_bar_without_standard_output(monkeypatch):
-    monkeypatch.setattr(sys, "stdout", None)
-    with show_progress("reading", 3) as bar:
-        bar.advance(3)
-
-
 def test_a_closed_stream_takes_everything():
     stream = io.StringIO()
     stream.close()
@@ -104,13 +97,6 @@ def test_without_a_terminal_there_is_a_line_every_ten_seconds(monkeypatch, capsy
     captured = capsys.readouterr()
     assert captured.err == "reading: 10 MB, 1.0 MB/s, 40 s left\n"
     assert captured.out == ""
-
-
-def test_slow_work_is_told_in_smaller_units(capsys, clock):
-    with show_progress("reading", 1_000_000, is_bytes=True) as bar:
-        clock[0] += 10
-        bar.advance(500_000)
-    assert capsys.readouterr().err == "reading: 500 kB, 50.0 kB/s, 10 s left\n"
 
 
 def test_an_unknown_total_has_no_time_left(capsys, clock):

@@ -10,7 +10,6 @@ from bertkit.base.signals import (
     STOP_SIGNALS,
     catch_stop_signals,
     delay_stop_signals,
-    find_handlers,
     interruptible,
     stop_at_once,
 )
@@ -192,24 +191,6 @@ def test_a_signal_that_a_host_program_handles_stays_with_it(monkeypatch, block):
             pass
     assert [number for number, _ in taken] == [signal.SIGINT, signal.SIGINT]
     assert taken[-1] == (signal.SIGINT, signal.SIG_IGN)
-
-
-def test_in_another_thread_nothing_is_caught():
-    seen = []
-
-    def work():
-        with stop_at_once(str), catch_stop_signals() as stop:
-            seen.extend([stop.is_set, signal.getsignal(signal.SIGTERM)])
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    assert seen == [False, signal.getsignal(signal.SIGTERM)]
-
-
-def test_a_handler_of_the_host_that_could_not_be_restored_stays(monkeypatch):
-    monkeypatch.setattr(signal, "getsignal", lambda _: None)
-    assert find_handlers() == {}
 
 
 @pytest.mark.parametrize("block", [catch_stop_signals, delay_stop_signals, interruptible])

@@ -2,7 +2,6 @@
 
 import ast
 import os
-import stat
 from functools import cache
 from pathlib import Path
 
@@ -13,8 +12,8 @@ from bertkit.base import storage
 
 SOURCE = Path(bertkit.__file__).parent
 DURABLE_WRITERS = {
-    *("base/files.py", "base/output.py", "checkpoints/hub.py", "training/log.py"),
-    "retrieval/vector_file.py",
+    *("base/files.py", "base/output.py", "checkpoints/hub_download.py", "training/log.py"),
+    "retrieval/unfinished_vectors.py",
 }
 # What isn't meant to last: the copy of a stream for a reader that has to go back in it, and what
 # stands for a standard stream that is closed or broken. TensorBoard's and the lock's files are
@@ -135,56 +134,6 @@ def test_a_planted_write_is_seen(call):
 @pytest.mark.parametrize("call", ["path.open('rb')", "text.replace('a', 'b')", "source.open(r)"])
 def test_reading_and_text_are_no_writes(call):
     assert not list_writes(ast.parse(call))
-
-
-def test_modes_are_those_that_the_user_wants(tmp_path):
-    before = os.umask(0o027)
-    try:
-        for name, opening in (("new", storage.open_new), ("end", storage.open_end)):
-            storage.close(opening(tmp_path / name))
-        storage.make_folder(tmp_path / "folder")
-    finally:
-        os.umask(before)
-    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
-    assert modes == {"new": 0o640, "end": 0o640, "folder": 0o750}
-
-
-def test_opening_empties_or_goes_on_behind_what_is_there(tmp_path):
-    path = tmp_path / "a"
-    for opening, expected in (
-        (storage.open_end, b"x"),
-        (storage.open_end, b"xx"),
-        (storage.open_new, b"x"),
-    ):
-        descriptor = opening(path)
-        assert storage.write(descriptor, b"x") == 1
-        storage.sync(descriptor)
-        storage.close(descriptor)
-        assert path.read_bytes() == expected
-
-
-def test_writing_within_a_file_keeps_the_rest(tmp_path):
-    path = tmp_path / "a"
-    for place, data in ((3, b"de"), (0, b"abc"), (1, b"B")):
-        descriptor = storage.open_within(path)
-        storage.seek(descriptor, place)
-        assert storage.write(descriptor, data) == len(data)
-        storage.close(descriptor)
-    assert path.read_bytes() == b"aBcde"
-
-
-def test_renaming_replaces_and_removing_removes(tmp_path):
-    old, new = tmp_path / "old", tmp_path / "new"
-    old.write_bytes(b"1")
-    new.write_bytes(b"2")
-    storage.rename(old, new)
-    assert [path.name for path in tmp_path.iterdir()] == ["new"]
-    assert new.read_bytes() == b"1"
-    storage.remove(new)
-    storage.make_folder(old)
-    storage.remove_empty_folder(old)
-    storage.sync_folder(tmp_path)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_syncing_a_folder_is_nothing_where_the_system_has_no_such_notion(monkeypatch):

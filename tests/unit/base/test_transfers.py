@@ -7,13 +7,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from bertkit.base import transfers
-from bertkit.base.errors import (
-    BertkitError,
-    InputError,
-    MissingFileError,
-    ResumeError,
-    UnsafeFileError,
-)
+from bertkit.base.errors import BertkitError, InputError, MissingFileError, UnsafeFileError
 from bertkit.base.files import write_file
 from bertkit.base.remote import RemoteFile, list_folder
 from bertkit.base.transfers import fetch, uploads_output
@@ -112,25 +106,6 @@ def test_an_error_names_the_url_and_what_was_written_is_resumed_here(store):
     assert store.content() == {}
     write(URL, {"b": b"2"})
     assert store.content() == {"a": b"1", "b": b"2"}
-
-
-def test_a_result_of_another_machine_is_not_replaced(store, tmp_path, monkeypatch):
-    write(URL, {"manifest.json": b"1"})
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
-    with pytest.raises(ResumeError, match=f"{URL} has a result, and this machine has no copy"):
-        write(URL, {"manifest.json": b"3"})
-
-
-def test_a_file_is_uploaded_with_those_beside_it(store):
-    @uploads_output(files=(".npy",))
-    def write_vectors(output: Path) -> None:
-        for ending in ("", ".json", ".json.partial"):
-            write_file(output.with_name(output.name + ending), b"1")
-
-    write_vectors(f"{URL}/v.npy")
-    assert store.content().keys() == {"v.npy", "v.npy.json"}
-    path = fetch(f"{URL}/v.npy")
-    assert content(path.parent).keys() == {"v.npy", "v.npy.json", ".lock"}
 
 
 def test_what_is_read_follows_what_is_there(store):

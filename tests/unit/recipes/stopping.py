@@ -4,17 +4,14 @@ import signal
 from pathlib import Path
 
 import pytest
+from tests.logs import rows_without_clock
 
 from bertkit.training import loop
-from bertkit.training.log import CLOCK_FIELDS, read_log
 
 
 def read_rows(output: Path) -> list[dict]:
     """A run's log, without what no two runs share."""
-    return [
-        {name: value for name, value in row.items() if name not in CLOCK_FIELDS}
-        for row in read_log(output / "run" / "log.jsonl")
-    ]
+    return rows_without_clock(output / "run" / "log.jsonl")
 
 
 def read_files(output: Path) -> dict[str, bytes]:

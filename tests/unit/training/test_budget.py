@@ -87,13 +87,6 @@ def test_minutes_pay_for_measuring_and_for_eleven_evaluations(job, minutes):
     assert count_steps(timed) == expected
 
 
-def test_frequent_evaluations_leave_fewer_steps(job):
-    timed = vary(job, settings=TrainingSettings(minutes=2.0, eval_every=1))
-    seconds = 0.98 * (120 - MEASURING_SECONDS)
-    expected = int(seconds / (STEP_SECONDS + EVALUATION_SECONDS))
-    assert count_steps(timed) == expected
-
-
 def test_a_known_pace_is_not_measured_again(job):
     settings = TrainingSettings(minutes=2.0)
     untouched = vary(job, loss=None, evaluate=None, settings=settings)

@@ -10,7 +10,7 @@ from tests.unit.training.jobs import build_job, load_weights, vary
 from bertkit.base.files import remove_folder
 from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.training import loop
-from bertkit.training.budget import begin_plan, is_plan_due, plan_steps
+from bertkit.training.budget import begin_plan
 from bertkit.training.log import read_log
 from bertkit.training.loop import fit
 from bertkit.training.run import Run, RunState
@@ -174,22 +174,3 @@ def test_minutes_that_change_have_a_new_plan():
 def test_a_finished_run_of_an_older_version_stays_finished():
     done = RunState(step=9, evaluated_step=9)
     assert begin_plan(done, 9, 120.0) == done
-
-
-def test_plans_come_closer_to_the_end():
-    state, due = RunState(num_steps=100, deadline_seconds=1.0), []
-    for step in range(101):
-        state = state.model_copy(update={"step": step})
-        if is_plan_due(state):
-            due.append(step)
-            state = state.plan_again(100, 0.0)
-    assert due == [50, 75, 88, 94, 97, 99]
-
-
-def test_the_last_evaluation_ends_the_run_also_if_time_is_left():
-    job = build_job(SETTINGS)
-    state = RunState(step=10, planned_step=5, elapsed_seconds=6.0, planned_seconds=1.0)
-    state = state.model_copy(update={"deadline_seconds": 100.0, "evaluation_seconds": 1.0})
-    assert plan_steps(state.model_copy(update={"num_steps": 10}), job) == 10
-    found = plan_steps(state.model_copy(update={"num_steps": 20}), job)
-    assert found == 10 + int((98.0 - 6.0 - 1.0) / (1.0 + 1.0 / 2))

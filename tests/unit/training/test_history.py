@@ -1,7 +1,6 @@
 """A log column by column: what isn't a number leaves a gap, and no log takes endless memory."""
 
 import math
-from array import array
 
 import pytest
 
@@ -25,19 +24,6 @@ def test_what_a_row_lacks_is_a_gap_in_its_column():
     assert columns.points("speed", "step") == []
     assert columns.last("norm") == 0.5
     assert columns.last("speed") is None
-
-
-def test_a_row_costs_the_same_late_in_a_log_as_early(monkeypatch):
-    made = []
-    monkeypatch.setattr(
-        "bertkit.training.history.array",
-        lambda *values: made.append(values) or array(*values),
-    )
-    columns = Columns()
-    for step in range(50):
-        columns.add({"step": step, "loss": 1.0} | ({"late": 2.0} if step > 30 else {}))
-    assert len(made) == 3  # a column is filled up once, when its name comes first
-    assert columns.points("step", "late") == [(step, 2.0) for step in range(31, 50)]
 
 
 @pytest.mark.parametrize("value", [True, "3", [3], {"a": 3}, 10**400, -(10**400), 1e200])
@@ -80,11 +66,6 @@ def test_an_early_end_is_no_incident():
     history = TrainingHistory.from_rows([{"event": "ended-early", "step": 4, "best_step": 2}])
     assert history.has_ended_early
     assert not history.incidents
-
-
-def test_a_log_without_a_row_is_empty():
-    assert TrainingHistory.from_rows([]).is_empty
-    assert not TrainingHistory.from_rows([{"event": "not-finite", "step": 1}]).is_empty
 
 
 def test_means_are_of_equally_many_points_and_stand_at_the_last():

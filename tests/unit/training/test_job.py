@@ -33,11 +33,3 @@ def test_each_example_counts_once_in_order_and_all_ranks_have_as_many(size, part
 def test_micro_batches_do_not_depend_on_ranks_that_divide_their_number(size, own, ranks):
     [whole], shares = cut(size, own * ranks, 1), cut(size, own * ranks, ranks)
     assert [part for share in shares for part in share if part.counts] == whole
-
-
-@given(st.integers(1, 60), st.integers(1, 9), st.integers(1, 9))
-def test_ranks_have_equally_many_examples_but_for_a_few(size, parts, ranks):
-    sizes = [
-        sum(len(part.batch) for part in share if part.counts) for share in cut(size, parts, ranks)
-    ]
-    assert max(sizes) - min(sizes) <= max(1, -(-parts // ranks))

@@ -1,17 +1,12 @@
 """The run's log: a row a line, synced when asked, cut where a run is taken up."""
 
-import errno
-import json
 import math
-import os
-import stat
 import tracemalloc
 
 import pytest
 
-from bertkit.base import storage
 from bertkit.base.checksummed_json import add_row_checksum
-from bertkit.base.errors import DamagedFileError, StorageError
+from bertkit.base.errors import DamagedFileError
 from bertkit.training import log as log_module
 from bertkit.training.log import RunLog, read_log
 
@@ -26,15 +21,6 @@ def write_rows(path, *steps: int) -> None:
     with RunLog(path, 0, 0) as log:
         for step in steps:
             log.write("train", step, loss=0.5)
-
-
-def test_each_row_is_one_line_that_is_there_at_once(path):
-    with RunLog(path, 0, 0) as log:
-        log.write("train", 1, loss=0.5)
-        row = {"event": "train", "step": 1, "loss": 0.5}
-        assert path.read_text() == add_row_checksum(row) + "\n"
-        log.write("eval", 1, loss=0.25)
-    assert [row["event"] for row in read_log(path)] == ["train", "eval"]
 
 
 def test_a_number_that_is_not_finite_is_null(path):
@@ -131,45 +117,3 @@ def test_a_row_that_a_crash_cut_short_is_none(path):
     for size in range(len(content) // 2, len(content)):
         path.write_bytes(content[:size])
         assert [row["step"] for row in read_log(path)] == [1]
-
-
-def test_a_row_of_which_the_system_takes_few_bytes_at_a_time_is_whole(path, monkeypatch):
-    write = storage.write
-    monkeypatch.setattr(storage, "write", lambda descriptor, data: write(descriptor, data[:3]))
-    write_rows(path, 1, 2)
-    assert [row["step"] for row in read_log(path)] == [1, 2]
-
-
-def test_a_full_disk_is_told_as_such_and_cuts_one_row_at_most(path, monkeypatch):
-    write = storage.write
-
-    def fill(descriptor: int, data: memoryview) -> int:
-        if len(data) < 40:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return write(descriptor, data[:25])
-
-    log = RunLog(path, 0, 0)
-    log.write("train", 1, loss=0.5)
-    monkeypatch.setattr(storage, "write", fill)
-    with pytest.raises(StorageError, match=r"log\.jsonl can't be written: No space left"), log:
-        log.write("train", 2, loss=0.5)
-    assert len(path.read_bytes().splitlines()[1]) == 25
-    assert [row["step"] for row in read_log(path)] == [1]
-
-
-def test_syncing_reaches_the_file_that_rows_go_to(path, monkeypatch):
-    synced = []
-    with RunLog(path, 0, 0) as log:
-        monkeypatch.setattr(storage, "sync", lambda descriptor: synced.append(os.fstat(descriptor)))
-        log.sync()
-    assert [status.st_ino for status in synced] == [path.stat().st_ino]
-
-
-def test_the_log_has_the_mode_that_the_user_wants(path):
-    before = os.umask(0o027)
-    try:
-        write_rows(path, 1)
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o640
-    assert json.loads(path.read_bytes())["step"] == 1

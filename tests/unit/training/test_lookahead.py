@@ -43,26 +43,6 @@ def test_the_next_step_is_made_while_this_one_is_used():
     assert list_threads() == []
 
 
-def test_on_a_cpu_no_thread_takes_time_from_those_that_compute():
-    with open_lookahead(torch.device("cpu")) as lookahead:
-        assert lookahead is None
-        assert list_threads() == []
-
-
-def test_an_error_comes_at_its_step():
-    def make(step):
-        if step == 2:
-            raise InputError("shard 3 is damaged")
-        return step
-
-    with open_lookahead(GPU) as lookahead:
-        assert [lookahead.call(make, step) for step in (0, 1)] == [0, 1]
-        for _ in range(2):
-            with pytest.raises(InputError, match="shard 3"):
-                lookahead.call(make, 2)
-    assert list_threads() == []
-
-
 def test_a_run_is_the_same_with_and_without(tmp_path, run, monkeypatch):
     other = Run(tmp_path / "other")
     other.write_record(run.read_record())

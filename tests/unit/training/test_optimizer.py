@@ -16,10 +16,8 @@ from bertkit.training.budget import measure_pace
 from bertkit.training.job import Job
 from bertkit.training.loop import fit
 from bertkit.training.optimizer import average_weights, build_optimizer
-from bertkit.training.replica import Replica
 from bertkit.training.run import Run
 from bertkit.training.settings import LoopSettings
-from bertkit.training.step import take_step
 
 
 def test_it_is_the_mean_in_float64():
@@ -33,14 +31,6 @@ def test_it_is_the_mean_in_float64():
     # In float32 the small one would be lost beside the large ones.
     large = [{"a": torch.tensor([value])} for value in (1e8, 1.0, -1e8)]
     assert average_weights(large)["a"].item() == close(1 / 3, "float32")
-
-
-def test_of_one_checkpoint_it_is_itself_and_no_view_of_it():
-    state = {"a": torch.ones(2, dtype=torch.float64), "steps": torch.tensor([3])}
-    found = average_weights([state])
-    state["a"].zero_()
-    assert found["a"].tolist() == [1.0, 1.0]
-    assert found["steps"].tolist() == [3]
 
 
 def test_checkpoints_are_held_one_at_a_time():
@@ -171,23 +161,6 @@ def test_a_frozen_parameter_stays_bit_for_bit_and_has_no_state(run):
         assert torch.equal(tensor, after[name]) == name.startswith("inner."), name
     path = checkpoint_path(run.folder, 8) / "optimizer.safetensors"
     assert {name.split(".")[0] for name in read_safetensors(path)} == {"outer"}
-
-
-def test_a_frozen_parameter_is_in_no_group():
-    job = build_job(SETTINGS)
-    freeze_inner(job)
-    groups = build_optimizer(job.model, SETTINGS).param_groups
-    assert [[each.shape for each in group["params"]] for group in groups] == [[(1, 6)], [(1,)]]
-
-
-def test_the_norm_that_is_clipped_has_no_frozen_part():
-    job = build_job(SETTINGS)
-    freeze_inner(job)
-    result = take_step(job, Replica.build(job), 0, 0.0)
-    norm = torch.stack([each.grad.norm() for each in job.model.outer.parameters()]).norm()
-    limited = min(1.0, result.metrics["gradient_norm"])
-    assert float(norm) == close(limited, "float32")
-    assert job.model.inner.weight.grad is None
 
 
 class Scale(nn.Module):

@@ -8,17 +8,8 @@ import torch
 from bertkit.base.checksummed_json import write_checksummed_json
 from bertkit.base.errors import DamagedFileError, ResumeError, SettingsError, StorageError
 from bertkit.training.device import PEAK_SIZES, choose_device, measure_peak
-from bertkit.training.lifecycle import open_run
 from bertkit.training.run import Run, RunRecord, describe_versions, keep_precision
 from bertkit.training.settings import TrainingSettings
-
-
-def test_on_a_processor_its_instructions_are_told():
-    versions = describe_versions(torch.device("cpu"), "bf16")
-    assert versions["device"] == "cpu"
-    assert versions["precision"] == "bf16"
-    assert versions["instructions"] == torch.backends.cpu.get_cpu_capability()
-    assert "gpu" not in versions
 
 
 def test_a_gpu_is_told_by_its_name(monkeypatch):
@@ -73,25 +64,6 @@ def test_a_run_goes_on_in_its_precision_unless_another_is_asked_for(asked):
 def test_a_record_without_a_known_precision_leaves_auto(versions):
     begun = record().model_copy(update={"versions": versions})
     assert keep_precision(TrainingSettings(), begun) == TrainingSettings()
-
-
-def test_a_run_belongs_to_one_process_at_a_time(tmp_path):
-    run = tmp_path / "run"
-    with open_run(Run(run)):
-        with pytest.raises(ResumeError, match="another process is training"), open_run(Run(run)):
-            pass
-        assert not Run(run).is_foreign
-    with open_run(Run(run)):
-        pass
-
-
-def test_what_a_crash_left_unfinished_goes_when_the_run_is_taken_up(tmp_path):
-    (tmp_path / "checkpoints" / "step-00000003.partial").mkdir(parents=True)
-    (tmp_path / "checkpoints" / "step-00000002").mkdir()
-    (tmp_path / "settings.json").touch()
-    with open_run(Run(tmp_path)):
-        left = [path.name for path in (tmp_path / "checkpoints").iterdir()]
-    assert left == ["step-00000002"]
 
 
 def test_a_file_is_not_a_run(tmp_path):

@@ -2,17 +2,15 @@
 
 from tests.closeness import close
 
-from bertkit.reports.report import Charts, Paragraph, Report, Table, render_report
+from bertkit.reports.report import Paragraph, Report, Table, render_report
 from bertkit.training.history import TrainingHistory
 from bertkit.training.sections import (
     LOSS,
-    MINUTES,
     PACE,
     SPEED,
     compare_curves,
     draw_curves,
     tabulate_choices,
-    tabulate_incidents,
     tabulate_speed,
 )
 
@@ -43,12 +41,6 @@ def test_a_curve_has_the_means_of_training_and_each_evaluation():
     assert held_out.points == [(0, 4.0), (200, 2.1)]
 
 
-def test_the_same_runs_over_time():
-    [chart] = draw_curves(COURSE, [LOSS], MINUTES)
-    assert chart.x_label == "minutes of training"
-    assert [x for x, _ in chart.series[1].points] == [0.0, 100.0]
-
-
 def test_runs_share_a_chart_for_each_part_that_has_points():
     charts = compare_curves([("a", COURSE), ("b", COURSE)], [LOSS, SPEED[0]])
     assert [chart.title for chart in charts] == [
@@ -71,17 +63,8 @@ def test_speeds_are_told_by_their_median_and_tenths():
     assert "not defined" in html  # no row has a time
 
 
-def test_a_quiet_course_says_so():
-    assert isinstance(tabulate_incidents(COURSE), Paragraph)
-
-
 def test_only_what_differs_from_its_default_is_told():
     assert isinstance(tabulate_choices({"a": 1}, {"a": 1, "b": 2}), Paragraph)
     table = tabulate_choices({"a": 1, "b": None, "c": [1]}, {"a": 2, "b": None})
     assert isinstance(table, Table)
     assert table.rows == [["a", "1", "2"], ["c", "[1]", "no default"]]
-
-
-def test_charts_without_points_are_no_charts():
-    assert draw_curves(TrainingHistory(), [LOSS]) == []
-    assert "<figure>" not in render_report(Report("", "", [Charts([])]))

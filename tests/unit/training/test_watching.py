@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
+from tests.logs import rows_without_clock
 from tests.unit.training.jobs import build_job, load_weights, vary
 
 from bertkit.base.errors import StoppedError
 from bertkit.checkpoints.run_folder import checkpoint_path, list_checkpoints
 from bertkit.training.job import Watched
-from bertkit.training.log import CLOCK_FIELDS, read_log
+from bertkit.training.log import read_log
 from bertkit.training.loop import fit, update_best
 from bertkit.training.run import Run, RunState
 from bertkit.training.settings import LoopSettings
@@ -68,13 +69,6 @@ def steps_of(run: Run) -> list[int]:
     return [int(path.name.removeprefix("step-")) for path in list_checkpoints(run.folder)]
 
 
-def rows_without_clock(run: Run) -> list[dict]:
-    return [
-        {name: value for name, value in row.items() if name not in CLOCK_FIELDS}
-        for row in read_log(run.log_path)
-    ]
-
-
 def content_of(run: Run) -> dict[str, bytes | RunState]:
     """All that counts of the checkpoints of a run, whatever the clock said."""
     found: dict[str, bytes | RunState] = {}
@@ -98,21 +92,6 @@ def test_the_best_checkpoint_stays_beside_the_newest(run):
     assert (state.best_step, state.best_metric, state.num_not_better) == (8, 0.7, 4)
     assert steps_of(run) == [8, 15]
     assert not state.has_ended_early
-
-
-def test_the_best_checkpoint_has_the_weights_of_its_step(tmp_path, run):
-    def interrupt(step: int) -> None:
-        if step == 9:
-            raise KeyboardInterrupt
-
-    train(run, curve=(*CURVE[:-1], 0.1))
-    other = another(run, tmp_path / "other")
-    with pytest.raises(KeyboardInterrupt):
-        train(other, interrupt=interrupt)
-    best, newest = (checkpoint_path(each.folder, 8) for each in (run, other))
-    assert (best / "model.safetensors").read_bytes() == (newest / "model.safetensors").read_bytes()
-    last = checkpoint_path(run.folder, 15) / "model.safetensors"
-    assert last.read_bytes() != (best / "model.safetensors").read_bytes()
 
 
 def test_a_last_step_that_is_best_is_saved_once(run, monkeypatch):
@@ -146,7 +125,7 @@ def test_a_run_ends_early_when_nothing_gets_better(run, capfd):
     assert (state.best_step, state.best_metric, state.num_not_better) == (8, 0.7, 2)
     assert steps_of(run) == [8, 12]
     rows = list(read_log(run.log_path))
-    assert {name: value for name, value in rows[-1].items() if name not in CLOCK_FIELDS} == {
+    assert rows_without_clock(run.log_path)[-1] == {
         "event": "ended-early",
         "step": 12,
         "metric": "quality",
@@ -291,7 +270,7 @@ def test_a_run_killed_around_each_checkpoint_comes_to_the_same_end(
     torch.manual_seed(999)
     state = train(other, patience=2)
     assert (state.step, state.best_step, state.has_ended_early) == (12, 8, True)
-    assert rows_without_clock(other) == rows_without_clock(run)
+    assert rows_without_clock(other.log_path) == rows_without_clock(run.log_path)
     assert content_of(other) == content_of(run)
 
 

@@ -1,6 +1,5 @@
 """The same bytes whatever the workers and the interruptions, and nothing lost or mixed."""
 
-import errno
 import multiprocessing
 import os
 import signal
@@ -9,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bertkit.base import files, local_workers
-from bertkit.base.errors import InputError, ResumeError, SettingsError, StoppedError, StorageError
+from bertkit.base import local_workers
+from bertkit.base.errors import InputError, ResumeError, SettingsError, StoppedError
 from bertkit.base.parts import WorkersSettings
 from bertkit.data.shards import ShardSet
 from bertkit.recipes.prepare import plan, run, work_unit
@@ -108,31 +107,6 @@ def test_any_number_of_workers_gives_the_same_bytes(corpus, tokenizer, tmp_path)
     assert sum(name.endswith(".tokens.npy") for name in one) == 6
 
 
-@pytest.mark.parametrize("num_units", [0, 1, 2])
-def test_interrupted_work_goes_on_to_the_same_bytes(
-    corpus, tokenizer, tmp_path, monkeypatch, num_units
-):
-    prepare([str(corpus)], tokenizer, tmp_path / "whole", SETTINGS, workers=ONE)
-    done: list[int] = []
-    prepare_unit = work_unit.prepare_unit
-
-    def stop_early(output, number, *rest):
-        if len(done) == num_units:
-            raise KeyboardInterrupt
-        done.append(number)
-        prepare_unit(output, number, *rest)
-
-    output = tmp_path / "out"
-    monkeypatch.setattr(work_unit, "prepare_unit", stop_early)
-    with pytest.raises(StoppedError, match=f"{num_units} of 3 parts done; run the same command"):
-        prepare([str(corpus)], tokenizer, output, SETTINGS, workers=ONE)
-    done.clear()
-    num_units = 9
-    prepare([str(corpus)], tokenizer, output, SETTINGS, workers=ONE)
-    assert contents(output) == contents(tmp_path / "whole")
-    assert len(done) < 4
-
-
 def test_a_finished_unit_is_not_done_again_unless_it_was_damaged(
     corpus, tokenizer, tmp_path, monkeypatch
 ):
@@ -162,24 +136,6 @@ def test_a_finished_unit_is_not_done_again_unless_it_was_damaged(
     prepare([str(corpus)], tokenizer, output, SETTINGS, workers=ONE)
     assert done == [1]
     assert contents(output) == contents(tmp_path / "whole")
-
-
-def test_a_full_disk_is_an_error_and_the_same_call_goes_on(
-    corpus, tokenizer, tmp_path, monkeypatch
-):
-    prepare([str(corpus)], tokenizer, tmp_path / "whole", SETTINGS, workers=ONE)
-    num_syncs = []
-
-    def full(descriptor):
-        num_syncs.append(descriptor)
-        if len(num_syncs) == 30:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(files.os, "fsync", full)
-    with pytest.raises(StorageError, match="No space left on device"):
-        prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=ONE)
-    prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=ONE)
-    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
 def test_a_finished_folder_is_left_alone(corpus, tokenizer, tmp_path):
@@ -268,11 +224,6 @@ def test_what_the_user_has_under_a_name_of_ours_is_kept(corpus, tokenizer, tmp_p
     with pytest.raises(ResumeError, match=r"run holds other files; choose another --output"):
         prepare([str(corpus)], output / name, output, SETTINGS, workers=ONE)
     assert contents(output) == before
-
-
-def test_an_output_that_the_system_refuses_is_an_error(corpus, tokenizer, tmp_path):
-    with pytest.raises(StorageError, match="can't be written: File name too long"):
-        prepare([str(corpus)], tokenizer, tmp_path / ("a" * 300), SETTINGS, workers=ONE)
 
 
 def test_shards_are_written_when_full(corpus, tokenizer, tmp_path, monkeypatch):
@@ -384,13 +335,6 @@ def test_no_text_at_all_is_an_error_with_its_reason(tokenizer, tmp_path):
     (tmp_path / "in.txt").write_text("")
     with pytest.raises(InputError, match="no text to train on; files without text: 1; skipped"):
         prepare([str(tmp_path / "in.txt")], tokenizer, tmp_path / "out", SETTINGS)
-
-
-def test_strict_reading_stops_a_worker_too(corpus, tokenizer, tmp_path):
-    (corpus / "e.txt").write_bytes(b"fine\nnot \xff fine\n")
-    settings = PrepareSettings(strict=True)
-    with pytest.raises(InputError, match=r"^corpus/e\.txt:2: --strict rejects"):
-        prepare([str(corpus)], tokenizer, tmp_path / "out", settings, workers=TWO)
 
 
 def test_a_killed_worker_is_said_so_and_the_same_call_goes_on(

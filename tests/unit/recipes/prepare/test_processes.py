@@ -7,16 +7,13 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from tests.waiting import TIMEOUT_SECONDS
 
 from bertkit.base import local_workers
 from bertkit.base.errors import DamagedFileError, InputError, ResumeError, StoppedError
-from bertkit.base.output import open_output
 from bertkit.base.parts import WorkersSettings
 from bertkit.recipes.prepare import plan, run, work_unit
 from bertkit.recipes.prepare.run import prepare
@@ -141,15 +138,6 @@ def test_workers_never_get_what_a_terminal_sends_to_all_its_processes(
         assert all(mask >> (number - 1) & 1 for mask in blocked)
 
 
-def test_two_processes_never_prepare_in_one_folder(corpus, tokenizer, tmp_path):
-    with (
-        open_output(tmp_path / "out", "preparing", is_workplace=True),
-        pytest.raises(ResumeError, match=r"another process is preparing .*out; wait for it, or"),
-    ):
-        prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=ONE)
-    assert not prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=ONE).was_done
-
-
 def test_a_strangers_folder_isnt_even_locked(corpus, tokenizer, tmp_path):
     (tmp_path / "diary.txt").touch()
     with pytest.raises(ResumeError, match="holds other files"):
@@ -208,16 +196,3 @@ def test_any_thread_may_prepare(corpus, tokenizer, tmp_path):
             prepare, [str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=TWO
         )
     assert not call.result().was_done
-
-
-def test_checking_what_is_done_shows_progress(tmp_path, monkeypatch):
-    told = []
-
-    @contextmanager
-    def show_progress(description, total):
-        told.append((description, total))
-        yield SimpleNamespace(advance=told.append)
-
-    monkeypatch.setattr(run, "show_progress", show_progress)
-    assert list(run.find_unfinished(tmp_path, {0: [], 1: []}, run.verify_file)) == [0, 1]
-    assert told == [("Checking finished parts", 2), 1, 1]

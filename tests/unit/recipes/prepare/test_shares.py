@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pytest
-from pydantic import ValidationError
 from tests.unit.recipes.prepare.test_prepare import ONE, SETTINGS, TWO, contents
 
 from bertkit.base.errors import InputError, MissingFileError, ResumeError, SettingsError
@@ -85,12 +84,6 @@ def test_a_shard_with_other_settings_is_refused(corpus, tokenizer, tmp_path):
         prepare_share(inputs, tokenizer, tmp_path / "out", other, share("0/2"))
     with pytest.raises(SettingsError, match="standard input can be read by one process only"):
         prepare_share(["-"], tokenizer, tmp_path / "else", SETTINGS, share("0/2"))
-
-
-@pytest.mark.parametrize("text", ["2/2", "-1/2", "1", "1/", "a/b", "0/0", "²/3"])
-def test_what_is_no_share_is_refused(text):
-    with pytest.raises(ValidationError, match="must be i/n with i from 0 to n - 1, such as 0/4"):
-        PartsSettings(shard=text)
 
 
 def test_a_file_that_a_worker_doesnt_see_is_an_error(corpus, tokenizer, tmp_path, monkeypatch):

@@ -51,21 +51,6 @@ def test_a_budget_pays_for_the_steps_of_each_phase(shares, expected):
     assert mix_steps(shares, [100, 20][: len(shares)]) == expected
 
 
-def test_the_next_phase_begins_with_its_first_step():
-    class Steps(PretrainingJob):
-        def __init__(self, sign: int, next_phase: tuple | None = None) -> None:
-            self.sign, self.next_phase = sign, next_phase
-
-        def examples_at(self, step: int) -> list[int]:
-            return [self.sign * step]
-
-        def collate(self, examples: list[int]) -> list[int]:
-            return examples
-
-    job = Steps(1, (2, Steps(-1)))
-    assert [job.batches_at(step) for step in range(4)] == [[[0]], [[1]], [[0]], [[-1]]]
-
-
 @pytest.mark.parametrize("long_length", [None, 512])
 def test_a_job_is_freed_as_soon_as_it_is_dropped(long_length):
     class Planned(PretrainingJob):

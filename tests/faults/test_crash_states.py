@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from tests.faults.disk import (
     KilledError,
-    Operation,
     Recorder,
     Tree,
     check_states,
@@ -294,21 +293,6 @@ def train_watched(folder: Path) -> RunState:
         return fit(watching, run, state, MOST_STEPS)
 
 
-@pytest.fixture
-def record(tmp_path, monkeypatch):
-    """A function that trains on a recorded disk; the disk's folder, and what was done to it."""
-
-    def record() -> tuple[list[Operation], Path]:
-        root = tmp_path / "disk"
-        root.mkdir()
-        with monkeypatch.context() as patches:
-            recorder = Recorder(patches)
-            train_watched(root / "run")
-        return recorder.operations, root
-
-    return record
-
-
 def check_best(_: int, __: Tree, folder: Path) -> tuple[int, int | None]:
     """The newest state is of a run whose best checkpoint is whole; returns both steps."""
     run = Run(folder / "run")
@@ -318,7 +302,12 @@ def check_best(_: int, __: Tree, folder: Path) -> tuple[int, int | None]:
     return state.step, state.best_step
 
 
-def test_after_any_power_cut_the_best_checkpoint_is_whole(record):
-    found = check_states(*record(), check_best)
+def test_after_any_power_cut_the_best_checkpoint_is_whole(tmp_path, monkeypatch):
+    root = tmp_path / "disk"
+    root.mkdir()
+    with monkeypatch.context() as patches:
+        recorder = Recorder(patches)
+        train_watched(root / "run")
+    found = check_states(recorder.operations, root, check_best)
     assert set(found) == {(0, None), (1, 1), (2, 2), (4, 2)}
     assert len(found) > 50

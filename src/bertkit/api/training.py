@@ -124,9 +124,14 @@ def prepare(call: PrepareCall, texts: Texts, tokenizer: str | Path | Tokenizer) 
     """
     place = choose_output(call.output, "shards")
     column, held_out = call.text_column, call.held_out_texts
+    if isinstance(tokenizer, Tokenizer):
+        folder = name_beside(place, "-tokenizer") or choose_output(None, "tokenizer")
+        tokenizer.save(folder)
+    else:
+        folder = resolve_tokenizer(tokenizer)
     result = run_prepare(
         list_inputs(texts, column),
-        _find_tokenizer(tokenizer, place),
+        folder,
         place,
         select(PrepareSettings, call),
         held_out_inputs=[] if held_out is None else list_inputs(held_out, column),
@@ -136,15 +141,6 @@ def prepare(call: PrepareCall, texts: Texts, tokenizer: str | Path | Tokenizer) 
     for line in result.report:
         announce(line)
     return ShardSet.open(place)
-
-
-def _find_tokenizer(tokenizer: str | Path | Tokenizer, shards: Path) -> Path:
-    """Return a tokenizer's folder; one that is in memory is saved beside the shards."""
-    if not isinstance(tokenizer, Tokenizer):
-        return resolve_tokenizer(tokenizer)
-    folder = name_beside(shards, "-tokenizer") or choose_output(None, "tokenizer")
-    tokenizer.save(folder)
-    return folder
 
 
 class PretrainCall(PretrainSettings, Call):

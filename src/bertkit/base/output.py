@@ -162,16 +162,11 @@ def _hold(
                     storage.remove(path)
             lock.release()
     finally:
-        _remove_empty(made)
-
-
-def _remove_empty(folders: Iterable[Path]) -> None:
-    """Remove folders that are still empty, innermost first."""
-    for folder in folders:
-        with suppress(OSError):
-            if any(folder.iterdir()):
-                return
-            storage.remove_empty_folder(folder)
+        for folder in made:  # innermost first; those that are still empty
+            with suppress(OSError):
+                if any(folder.iterdir()):
+                    break
+                storage.remove_empty_folder(folder)
 
 
 def check_standard_output() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import IO, Protocol, Self, TextIO, cast
+from typing import IO, Self, TextIO, cast
 
 from rich.console import Console
 from rich.progress import (
@@ -86,14 +86,14 @@ class StandardError:
 LINE_INTERVAL_SECONDS = 10.0
 
 
-class ProgressBar(Protocol):
-    """The interface of a progress display."""
+class ProgressBar:
+    """A progress display; this one shows nothing."""
 
     def advance(self, amount: int) -> None:
         """Add finished work, in the display's unit."""
 
 
-class _Bar:
+class _Bar(ProgressBar):
     def __init__(self, progress: Progress, description: str, total: int | None) -> None:
         self._progress = progress
         self._task = progress.add_task(description, total=total)
@@ -102,12 +102,7 @@ class _Bar:
         self._progress.advance(self._task, amount)
 
 
-class _Hidden:
-    def advance(self, amount: int) -> None:
-        pass
-
-
-class _Lines:
+class _Lines(ProgressBar):
     def __init__(self, description: str, total: int | None, is_bytes: bool) -> None:
         self._description, self._total, self._is_bytes = description, total, is_bytes
         self._done = 0
@@ -175,7 +170,7 @@ def show_progress(
         is_hidden: show nothing, because printed results show the progress.
     """
     if is_hidden or _IS_HIDDEN.get() or not Launch.read().is_first:
-        yield _Hidden()
+        yield ProgressBar()
         return
     console = open_console()
     if not console.is_terminal:

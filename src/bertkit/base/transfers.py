@@ -216,28 +216,19 @@ def upload(path: Path, url: str) -> None:
         for file in sorted(root.rglob("*"))
         if file.is_file() and not file.relative_to(root).as_posix().endswith(UNFINISHED)
     }
-    seals = [name for name in files if _is_seal(files[name], path)]
+    marks = (*SEALS, f"{path.name}.json")
+    seals = [name for name, file in files.items() if file.name in marks]
     for name in sorted(seals, key=lambda name: name.count("/")):
-        _remove(f"{base}/{name}")
+        filesystem, key = open_filesystem(f"{base}/{name}")
+        with suppress(MissingFileError), remote_errors(f"{base}/{name}", "removed"):
+            filesystem.rm_file(key)
     _in_parallel(lambda name: _send(files[name], f"{base}/{name}"), files.keys() - {*seals})
     for name in sorted(seals, key=lambda name: name.count("/"), reverse=True):
         _send(files[name], f"{base}/{name}")
     announce(f"uploaded {url}")
 
 
-def _is_seal(file: Path, path: Path) -> bool:
-    """Whether a file of an output marks others as complete."""
-    return file.name in (*SEALS, f"{path.name}.json")
-
-
 def _send(file: Path, url: str) -> None:
     filesystem, key = open_filesystem(url)
     with remote_errors(url, "written"):
         filesystem.put_file(str(file), key)
-
-
-def _remove(url: str) -> None:
-    """Remove a remote file, if it exists."""
-    filesystem, key = open_filesystem(url)
-    with suppress(MissingFileError), remote_errors(url, "removed"):
-        filesystem.rm_file(key)

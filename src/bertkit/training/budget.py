@@ -141,7 +141,12 @@ def find_seconds(
 def count_steps_in(seconds: float, pace: StepPace, settings: OptimizationSettings) -> int:
     """Return the number of steps that fit in a time, at least 1; all ranks get the first one's."""
     seconds *= 1.0 - CHECKPOINT_SHARE
-    num_steps = max(1, int(seconds / seconds_per_step(pace, settings, seconds)))
+    if settings.eval_every is not None:
+        step_seconds = pace.step_seconds + pace.evaluation_seconds / settings.eval_every
+    else:
+        evaluating = min(0.9 * seconds, (NUM_EVALUATIONS + 1) * pace.evaluation_seconds)
+        step_seconds = pace.step_seconds * seconds / max(1e-9, seconds - evaluating)
+    num_steps = max(1, int(seconds / step_seconds))
     return current_ranks().from_first(lambda: num_steps)
 
 
@@ -149,16 +154,6 @@ def count_tokens_per_step(job: Job[AnyBatch]) -> float:
     """Return the mean tokens per step over the first steps; the same on every machine."""
     batches = (batch for step in range(SAMPLED_STEPS) for batch in job.batches_at(step))
     return sum(batch.num_tokens for batch in batches) / SAMPLED_STEPS
-
-
-def seconds_per_step(
-    pace: StepPace, settings: OptimizationSettings, budget_seconds: float
-) -> float:
-    """Return the time of a step plus its share of the evaluations, for a run of this budget."""
-    if settings.eval_every is not None:
-        return pace.step_seconds + pace.evaluation_seconds / settings.eval_every
-    evaluating = min(0.9 * budget_seconds, (NUM_EVALUATIONS + 1) * pace.evaluation_seconds)
-    return pace.step_seconds * budget_seconds / max(1e-9, budget_seconds - evaluating)
 
 
 def seconds_of_run(pace: StepPace, settings: OptimizationSettings, num_steps: int) -> float:

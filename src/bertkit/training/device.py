@@ -187,12 +187,15 @@ def describe_device(device: torch.device) -> DeviceReport:
     """Measure a device."""
     is_cpu = device.type == "cpu"
     rates = {"fp32": measure_peak(device, "fp32"), "bf16": measure_peak(device, "bf16")}
+    features = read_processor().flags
+    if not is_cpu:
+        features = ("compute capability {}.{}".format(*torch.cuda.get_device_capability(device)),)
     inference, gain = choose_precision("auto", device, "inference"), find_bf16_gain()
     return DeviceReport(
         device=str(device),
         model=read_processor().name if is_cpu else torch.cuda.get_device_name(device),
         num_threads=torch.get_num_threads() if is_cpu else 0,
-        features=read_processor().flags if is_cpu else (_find_capability(device),),
+        features=features,
         operations_per_second=rates,
         inference_precision=inference,
         training_precision=choose_precision("auto", device, "training", WIDEST),
@@ -214,7 +217,3 @@ def doubt_choice(inference: str, gain: float) -> str:
         f"auto takes {inference}, but products measure {gain:.1f} times as fast in bf16; if that"
         f" repeats on an idle machine, use --precision {other} and report it"
     )
-
-
-def _find_capability(device: torch.device) -> str:
-    return "compute capability {}.{}".format(*torch.cuda.get_device_capability(device))

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -16,43 +16,6 @@ from bertkit.reports.text import format_metric, format_number, format_percent
 
 LINE_INTERVAL_SECONDS = 15.0
 SMOOTHING = 0.95
-
-
-class Display(Protocol):
-    """The interface that the training loop calls."""
-
-    def show_step(self, step: int, values: Mapping[str, float]) -> None:
-        """Show a training step; called after each."""
-
-    def show_evaluation(
-        self, step: int, values: Mapping[str, float], *, is_best: bool = False
-    ) -> None:
-        """Show an evaluation; `is_best` if the watched metric is the best so far."""
-
-    def plan(self, num_steps: int) -> None:
-        """Show another number of steps from now on."""
-
-    def say(self, text: str) -> None:
-        """Print a message on a line of its own."""
-
-
-@contextmanager
-def show_training(
-    num_steps: int, step: int, metrics: Mapping[str, str], watched: str | None = None
-) -> Iterator[Display]:
-    """Show a run's progress on standard error, as a panel on a terminal and as lines elsewhere.
-
-    `metrics` are the metrics from 0 to 1 to display, each with its heading; `watched` selects the
-    best checkpoint and may be one of them.
-    """
-    columns = _list_columns(metrics, watched)
-    console = open_console()
-    if not console.is_terminal or not Launch.read().is_first:
-        yield _RunLines(num_steps, step, columns)
-        return
-    panel = _Panel(num_steps, step, columns, console)
-    with Live(panel, console=console, refresh_per_second=4, transient=False):
-        yield panel
 
 
 class _Column(NamedTuple):
@@ -78,12 +41,54 @@ class _Smoothed:
             self.values[name] = before + share * (value - before)
 
 
-class _Panel:
+class Display:
+    """Shows a run as a line now and then."""
+
+    def __init__(self, num_steps: int, step: int, columns: Sequence[_Column]) -> None:
+        self._num_steps, self._columns = num_steps, columns
+        self._first, self._started = step, time.monotonic()
+        self._last = self._started
+        self._train = _Smoothed()
+
+    def show_step(self, step: int, values: Mapping[str, float]) -> None:
+        """Show a training step; called after each."""
+        self._train.update(values)
+        now = time.monotonic()
+        if now - self._last < LINE_INTERVAL_SECONDS and step < self._num_steps:
+            return
+        self._last = now
+        seconds, num_done = now - self._started, max(1, step - self._first)
+        left = estimate_seconds_left(seconds, num_done, self._num_steps - step)
+        self._write(step, self._train.values, f"{left:,.0f} s left")
+
+    def show_evaluation(
+        self, step: int, values: Mapping[str, float], *, is_best: bool = False
+    ) -> None:
+        """Show an evaluation; `is_best` if the watched metric is the best so far."""
+        self._write(step, values, "held-out, best so far" if is_best else "held-out")
+
+    def plan(self, num_steps: int) -> None:
+        """Show another number of steps from now on."""
+        self._num_steps = num_steps
+
+    def say(self, text: str) -> None:
+        """Print a message on a line of its own."""
+        announce(text)
+
+    def _write(self, step: int, values: Mapping[str, float], rest: str) -> None:
+        cells = zip(self._columns, _cells(values, self._columns), strict=True)
+        shown = "  ".join(f"{column.heading} {cell}" for column, cell in cells if cell)
+        announce(f"step {step:,}/{self._num_steps:,}  {shown}  {rest}")
+
+
+class _Panel(Display):
+    """Shows a run as a bar and a table, drawn again several times a second."""
+
     def __init__(
         self, num_steps: int, step: int, columns: Sequence[_Column], console: Console
     ) -> None:
-        self._columns, self._console = columns, console
-        self._train = _Smoothed()
+        super().__init__(num_steps, step, columns)
+        self._console = console
         self._held_out: Mapping[str, float] = {}
         self._best: tuple[str, Mapping[str, float]] = ("", {})
         self._progress = Progress(
@@ -123,38 +128,23 @@ class _Panel:
         return Group(self._progress, table)
 
 
-class _RunLines:
-    def __init__(self, num_steps: int, step: int, columns: Sequence[_Column]) -> None:
-        self._num_steps, self._columns = num_steps, columns
-        self._first, self._started = step, time.monotonic()
-        self._last = self._started
-        self._train = _Smoothed()
+@contextmanager
+def show_training(
+    num_steps: int, step: int, metrics: Mapping[str, str], watched: str | None = None
+) -> Iterator[Display]:
+    """Show a run's progress on standard error, as a panel on a terminal and as lines elsewhere.
 
-    def show_step(self, step: int, values: Mapping[str, float]) -> None:
-        self._train.update(values)
-        now = time.monotonic()
-        if now - self._last < LINE_INTERVAL_SECONDS and step < self._num_steps:
-            return
-        self._last = now
-        seconds, num_done = now - self._started, max(1, step - self._first)
-        left = estimate_seconds_left(seconds, num_done, self._num_steps - step)
-        self._write(step, self._train.values, f"{left:,.0f} s left")
-
-    def show_evaluation(
-        self, step: int, values: Mapping[str, float], *, is_best: bool = False
-    ) -> None:
-        self._write(step, values, "held-out, best so far" if is_best else "held-out")
-
-    def plan(self, num_steps: int) -> None:
-        self._num_steps = num_steps
-
-    def say(self, text: str) -> None:
-        announce(text)
-
-    def _write(self, step: int, values: Mapping[str, float], rest: str) -> None:
-        cells = zip(self._columns, _cells(values, self._columns), strict=True)
-        shown = "  ".join(f"{column.heading} {cell}" for column, cell in cells if cell)
-        announce(f"step {step:,}/{self._num_steps:,}  {shown}  {rest}")
+    `metrics` are the metrics from 0 to 1 to display, each with its heading; `watched` selects the
+    best checkpoint and may be one of them.
+    """
+    columns = _list_columns(metrics, watched)
+    console = open_console()
+    if not console.is_terminal or not Launch.read().is_first:
+        yield Display(num_steps, step, columns)
+        return
+    panel = _Panel(num_steps, step, columns, console)
+    with Live(panel, console=console, refresh_per_second=4, transient=False):
+        yield panel
 
 
 def _list_columns(metrics: Mapping[str, str], watched: str | None) -> list[_Column]:

@@ -89,8 +89,15 @@ def open_run(
     """
 
     def check_folder(folder: Path) -> None:
+        """Raise `ResumeError` if it holds anything but a run, or a model and its run."""
         check(folder)
-        refuse_other_content(folder, run)
+        with storage_errors(folder, "read"):
+            is_file = folder.exists() and not folder.is_dir()
+        others = list_names(folder) - {run.folder.name}
+        if is_file or run.is_foreign or (others and run.is_new):
+            raise ResumeError(
+                f"{folder} holds something that this command didn't write; choose another --output"
+            )
 
     with stop_at_once(describe_stop or run.describe_stop), joined_ranks() as ranks:
         if not ranks.is_first:
@@ -104,20 +111,9 @@ def open_run(
             check=check_folder,
             is_workplace=True,
         ):
-            run.remove_unfinished()
+            remove_litter(run.folder / CHECKPOINTS)  # what a crash left unfinished
             ranks.wait()
             yield
-
-
-def refuse_other_content(folder: Path, run: Run) -> None:
-    """Raise `ResumeError` if a folder holds anything but a run, or a model and its run."""
-    with storage_errors(folder, "read"):
-        is_file = folder.exists() and not folder.is_dir()
-    others = list_names(folder) - {run.folder.name}
-    if is_file or run.is_foreign or (others and run.is_new):
-        raise ResumeError(
-            f"{folder} holds something that this command didn't write; choose another --output"
-        )
 
 
 AnyJob = TypeVar("AnyJob", bound=Job[Any])
@@ -315,19 +311,15 @@ def replace_run(run: Run, output: Path) -> None:
     ranks.wait()  # until all have read the record
     if ranks.is_first:
         announce(f"{output}: replacing the previous run")
-        _remove_run(run, output)
+        if (output / METRICS_FILE).exists():
+            files = [name for name in SavedMetrics.read(output).files if has_member(output, name)]
+            paths = [find_member(output, name) for name in files]
+            others = [output / name for name in OTHER_FILES]
+            for path in (output / METRICS_FILE, *paths, *others):
+                remove_folder(path)
+        for name in list_names(run.folder) - {RECORD_FILE}:
+            remove_folder(run.folder / name)
     ranks.wait()
-
-
-def _remove_run(run: Run, output: Path) -> None:
-    if (output / METRICS_FILE).exists():
-        files = [name for name in SavedMetrics.read(output).files if has_member(output, name)]
-        paths = [find_member(output, name) for name in files]
-        others = [output / name for name in OTHER_FILES]
-        for path in (output / METRICS_FILE, *paths, *others):
-            remove_folder(path)
-    for name in list_names(run.folder) - {RECORD_FILE}:
-        remove_folder(run.folder / name)
 
 
 def merge_records(

@@ -1,59 +1,46 @@
 """The log of a run, and callbacks for each step and evaluation."""
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from bertkit.base import storage
 from bertkit.base.checksummed_json import add_row_checksum, is_intact_row, verify_row
 from bertkit.base.errors import DamagedFileError, pluralize, storage_errors
-from bertkit.base.files import durable_file, write_all
+from bertkit.base.files import durable_file, with_nulls, write_all
 from bertkit.base.progress import announce
 
 OnEvent = Callable[[int, Mapping[str, float]], object]
 
-
-@dataclass(frozen=True)
-class Observers:
-    """Callbacks of the caller while a run trains."""
-
-    on_step: OnEvent | None = None  # after each applied step
-    on_evaluation: OnEvent | None = None  # with the number of steps so far and the held-out metrics
-
-    def step(self, step: int, values: Mapping[str, float]) -> None:
-        """Call `on_step`, if there is one."""
-        if self.on_step is not None:
-            self.on_step(step, values)
-
-    def evaluation(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Call `on_evaluation`, if there is one."""
-        if self.on_evaluation is not None:
-            self.on_evaluation(step, metrics)
-
-
-_CURRENT: ContextVar[Observers | None] = ContextVar("observers", default=None)
-
-
-def current_observers() -> Observers:
-    """Return the observers of the innermost `observe` block."""
-    return _CURRENT.get() or Observers()
+_OBSERVERS: ContextVar[Mapping[str, OnEvent | None]] = ContextVar("observers", default={})  # noqa: B039 - it is only read
 
 
 @contextmanager
 def observe(on_step: OnEvent | None, on_evaluation: OnEvent | None) -> Iterator[None]:
-    """Call these observers for every run in the block."""
-    token = _CURRENT.set(Observers(on_step, on_evaluation))
+    """Call these observers for every run in the block.
+
+    Args:
+        on_step: called after each applied step.
+        on_evaluation: called with the number of steps so far and the held-out metrics.
+    """
+    token = _OBSERVERS.set({"step": on_step, "evaluation": on_evaluation})
     try:
         yield
     finally:
-        _CURRENT.reset(token)
+        _OBSERVERS.reset(token)
+
+
+def tell_observer(
+    event: Literal["step", "evaluation"], step: int, values: Mapping[str, float]
+) -> None:
+    """Call an observer of the innermost `observe` block, if there is one."""
+    if (call := _OBSERVERS.get().get(event)) is not None:
+        call(step, values)
 
 
 CLOCK_FIELDS = ("tokens_per_second", "share_of_peak", "elapsed_seconds")
@@ -99,7 +86,7 @@ class RunLog:
 
     def write(self, event: str, step: int, **values: Any) -> None:
         """Append one row; numbers that aren't finite become null, because JSON can't hold them."""
-        values = {name: None if _is_not_finite(value) else value for name, value in values.items()}
+        values = with_nulls(values)
         row = add_row_checksum({"event": event, "step": step, **values})
         with storage_errors(self.path, "written"):
             write_all(self._descriptor, memoryview(f"{row}\n".encode()))
@@ -167,7 +154,9 @@ def _read_lines(path: Path, num_rows: int | None) -> Iterator[tuple[bytes, dict[
                 try:
                     row = _parse_line(line)
                 except ValueError as error:
-                    if num_rows is None and _is_cut_short(line):
+                    # A complete row that only lacks its newline was altered.
+                    is_cut_short = not line.endswith(b"\n") and not is_intact_row(line[:-1])
+                    if num_rows is None and is_cut_short:
                         return
                     raise DamagedFileError(
                         f"{path}:{number:,} isn't a row of a run's log: {error}; restore it, or"
@@ -189,15 +178,6 @@ def _parse_line(line: bytes) -> dict[str, Any]:
     if not isinstance(row.get("event"), str) or type(row.get("step")) is not int:
         raise ValueError("it needs an event and a step")
     return row
-
-
-def _is_cut_short(line: bytes) -> bool:
-    """Whether a line was truncated; a complete row that only lacks its newline was altered."""
-    return not line.endswith(b"\n") and not is_intact_row(line[:-1])
-
-
-def _is_not_finite(value: Any) -> bool:
-    return isinstance(value, float) and not math.isfinite(value)
 
 
 def _open_tensorboard(folder: Path, step: int) -> Any:

@@ -7,9 +7,9 @@ import copy
 import math
 import time
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
-from typing import Any, Generic
+from typing import Generic
 
 from bertkit.base.errors import NonFiniteError, StoppedError, pluralize
 from bertkit.base.signals import StopRequest, catch_stop_signals
@@ -18,8 +18,7 @@ from bertkit.training.budget import is_plan_due, plan_steps
 from bertkit.training.display import Display, show_training
 from bertkit.training.history import SpikeFinder
 from bertkit.training.job import AnyBatch, Job, Watched, open_lookahead
-from bertkit.training.log import RunLog, SilentLog, current_observers, read_log
-from bertkit.training.ranks import Ranks
+from bertkit.training.log import RunLog, SilentLog, read_log, tell_observer
 from bertkit.training.replica import Replica
 from bertkit.training.run import Run, RunState
 from bertkit.training.step import StepResult, align_weights, take_step
@@ -67,11 +66,6 @@ def is_better(watched: Watched, metrics: Mapping[str, float], state: RunState) -
     return (value > best) == watched.is_higher_better
 
 
-def best_fields(watched: Watched, state: RunState) -> dict[str, Any]:
-    """Return the best value and its step, as fields of a log row."""
-    return {"metric": watched.metric, "best": state.best_metric, "best_step": state.best_step}
-
-
 def describe_end(watched: Watched, state: RunState) -> str:
     """Describe why a run ended early."""
     metric, value, note = watched.metric, state.best_metric, ""
@@ -106,7 +100,9 @@ def fit(job: Job[AnyBatch], run: Run, state: RunState, num_steps: int) -> RunSta
     if state.step:
         run.load(state, replica.model, replica.optimizer)
     with (
-        _open_log(run, state, replica.ranks) as log,
+        nullcontext(SilentLog())
+        if not replica.ranks.is_first
+        else RunLog(run.log_path, state.step, state.num_log_rows) as log,
         show_training(state.plan(num_steps), state.step, job.progress_metrics, watched) as display,
         catch_stop_signals() as stop,
         open_lookahead(job.machine.device) as lookahead,
@@ -116,15 +112,6 @@ def fit(job: Job[AnyBatch], run: Run, state: RunState, num_steps: int) -> RunSta
         spikes = SpikeFinder.from_log(read_log(run.log_path))
         plans = {} if state.deadline_seconds is None else run.read_plans()
         return _Loop(job, run, num_steps, replica, spikes, log, display, stop, plans).go(state)
-
-
-def _open_log(
-    run: Run, state: RunState, ranks: Ranks
-) -> AbstractContextManager[RunLog | SilentLog]:
-    """Open the log in the first rank; in the others one that drops its rows."""
-    if not ranks.is_first:
-        return nullcontext(SilentLog())
-    return RunLog(run.log_path, state.step, state.num_log_rows)
 
 
 @dataclass(frozen=True)
@@ -221,7 +208,7 @@ class _Loop(Generic[AnyBatch]):
         if result.is_applied:
             self.log.write("train", state.step, **values)
             self.display.show_step(state.step, values)
-            current_observers().step(state.step, values)
+            tell_observer("step", state.step, values)
             self._watch_loss(state.step, result)
         else:
             self._report_skipped(state)
@@ -279,10 +266,11 @@ class _Loop(Generic[AnyBatch]):
         if (watched := self.job.watched) is not None:
             state = update_best(watched, metrics, state, state.plan(self.num_steps))
         self.display.show_evaluation(state.step, metrics, is_best=state.step == state.best_step)
-        current_observers().evaluation(state.step, metrics)
+        tell_observer("evaluation", state.step, metrics)
         state = self._plan_again(state, is_due=True)
         if watched is not None and state.has_ended_early:
-            self.log.write("ended-early", state.step, **best_fields(watched, state))
+            best_fields = {"best": state.best_metric, "best_step": state.best_step}
+            self.log.write("ended-early", state.step, metric=watched.metric, **best_fields)
             self.display.say(describe_end(watched, state))
         return state
 

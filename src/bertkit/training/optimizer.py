@@ -29,7 +29,10 @@ def average_weights(states: Iterable[Mapping[str, Tensor]]) -> dict[str, Tensor]
     for count, state in enumerate(states, 1):
         if count == 1:
             kinds = {name: tensor.dtype for name, tensor in state.items()}
-            sums = {name: _widen(tensor).clone() for name, tensor in state.items()}
+            sums = {
+                name: tensor.double().clone() if tensor.is_floating_point() else tensor.clone()
+                for name, tensor in state.items()
+            }
             continue
         _check_alike(sums, state)
         for name, tensor in state.items():
@@ -45,10 +48,6 @@ def average_weights(states: Iterable[Mapping[str, Tensor]]) -> dict[str, Tensor]
         name: (total / count).to(kinds[name]) if total.is_floating_point() else total
         for name, total in sums.items()
     }
-
-
-def _widen(tensor: Tensor) -> Tensor:
-    return tensor.double() if tensor.is_floating_point() else tensor
 
 
 def _check_alike(sums: Mapping[str, Tensor], state: Mapping[str, Tensor]) -> None:

@@ -149,8 +149,8 @@ class RunRecord(ChecksummedModel):
     settings: dict[str, Any]
     data_fingerprint: str
     model: dict[str, Any]
-    num_steps: int
-    versions: dict[str, str]
+    num_steps: int = 0
+    versions: dict[str, str] = Field(default_factory=dict)
     source: dict[str, Any] = Field(default_factory=dict)
     plans: dict[int, int] = Field(default_factory=dict)
 
@@ -246,10 +246,6 @@ class Run:
                 return True
         return bool(list_names(self.folder))
 
-    def remove_unfinished(self) -> None:
-        """Remove what a crash left unfinished; the caller holds the run's lock."""
-        remove_litter(self.folder / CHECKPOINTS)
-
     def read_record(self) -> RunRecord | None:
         """Read the run's record; None for a new run."""
         return None if self.is_new else RunRecord.load(self.folder / RECORD_FILE)
@@ -285,12 +281,9 @@ class Run:
         try:
             verify_checkpoint(checkpoints[-1])
         except (DamagedFileError, FileNotFoundError) as error:
-            is_only = len(checkpoints) == 1
-            way = (
-                "start again, because it is the only one"
-                if is_only
-                else "resume from the previous one"
-            )
+            way = "resume from the previous one"
+            if len(checkpoints) == 1:
+                way = "start again, because it is the only one"
             raise DamagedFileError(f"{error}; remove {checkpoints[-1]} to {way}") from None
         return checkpoints[-1]
 

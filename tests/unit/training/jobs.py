@@ -16,6 +16,7 @@ from bertkit.checkpoints.run_folder import checkpoint_path, seal_checkpoint
 from bertkit.checkpoints.safetensors_file import write_safetensors
 from bertkit.nn.dropout import Dropout
 from bertkit.training.job import Job, Machine
+from bertkit.training.loop import fit
 from bertkit.training.run import Run, RunState
 from bertkit.training.settings import TrainingSettings
 
@@ -126,6 +127,23 @@ def vary(job: AnyJob, **changes: Any) -> AnyJob:
     varied = copy.copy(job)
     vars(varied).update(changes)
     return varied
+
+
+def another(run: Run, name: str = "other") -> Run:
+    """A run beside another, with its record."""
+    other = Run(run.folder.with_name(name))
+    other.write_record(run.read_record())
+    return other
+
+
+def train(
+    run: Run, num_steps: int, settings: TrainingSettings, **changes: Any
+) -> tuple[LineJob, RunState]:
+    """Begin or go on, as a recipe does."""
+    job, state = build_job(settings, **changes), run.newest_state()
+    if state.step:
+        load_weights(job, run, state)
+    return job, fit(job, run, state, num_steps)
 
 
 def load_weights(job: Job[Points], run: Run, state: RunState) -> None:

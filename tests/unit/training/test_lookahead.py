@@ -5,14 +5,14 @@ from contextlib import contextmanager
 
 import pytest
 import torch
-from tests.unit.training.jobs import build_job, vary
+from tests.unit.training.jobs import another, build_job, vary
 
 from bertkit.base.errors import InputError
 from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.training import loop
 from bertkit.training.job import Lookahead, open_lookahead
 from bertkit.training.loop import fit
-from bertkit.training.run import Run, RunState
+from bertkit.training.run import RunState
 from bertkit.training.settings import TrainingSettings
 
 GPU = torch.device("cuda")
@@ -44,8 +44,7 @@ def test_the_next_step_is_made_while_this_one_is_used():
 
 
 def test_a_run_is_the_same_with_and_without(tmp_path, run, monkeypatch):
-    other = Run(tmp_path / "other")
-    other.write_record(run.read_record())
+    other = another(run)
     used = []
 
     @contextmanager

@@ -1,19 +1,20 @@
 import math
 import signal
+from functools import partial
 
 import pytest
 import torch
 from tests.closeness import assert_close
 from tests.logs import rows_without_clock
-from tests.unit.training.jobs import build_job, load_weights, vary
+from tests.unit.training import jobs
+from tests.unit.training.jobs import another, build_job, vary
 
 from bertkit.base.errors import DamagedFileError, NonFiniteError, StoppedError
 from bertkit.checkpoints.run_folder import checkpoint_path
-from bertkit.training.job import Job
 from bertkit.training.log import read_log
 from bertkit.training.loop import fit
 from bertkit.training.replica import Replica
-from bertkit.training.run import Run, RunState
+from bertkit.training.run import RunState
 from bertkit.training.settings import TrainingSettings
 from bertkit.training.step import derive_seed, take_step
 
@@ -22,14 +23,7 @@ SETTINGS = TrainingSettings(
 )
 
 
-def train(
-    run: Run, num_steps: int, settings: TrainingSettings = SETTINGS, **changes
-) -> tuple[Job, RunState]:
-    job = build_job(settings, **changes)
-    state = run.newest_state()
-    if state.step:
-        load_weights(job, run, state)
-    return job, fit(job, run, state, num_steps)
+train = partial(jobs.train, settings=SETTINGS)
 
 
 def test_it_learns_and_logs_every_step(run):
@@ -48,8 +42,7 @@ def test_it_learns_and_logs_every_step(run):
 def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(tmp_path, run):
     whole, _ = train(run, 14, dropout=0.4)
     torch.manual_seed(999)
-    other = Run(tmp_path / "other")
-    other.write_record(run.read_record())
+    other = another(run)
     calls = []
 
     def interrupt_at_twelve(step: int) -> bool:
@@ -140,10 +133,10 @@ def test_a_signal_ends_with_a_checkpoint_after_the_step(run, number):
 def test_a_signal_between_any_two_lines_loses_nothing(run, stopped_at_read, num_reads):
     settings = SETTINGS.model_copy(update={"eval_every": 2})
     with stopped_at_read(num_reads), pytest.raises(StoppedError) as caught:
-        train(run, 4, settings)
+        train(run, 4, settings=settings)
     step = run.newest_state().step
     assert f"after step {step} of 4" in str(caught.value) or step == 0
-    train(run, 4, settings)
+    train(run, 4, settings=settings)
     rows = [(row["event"], row["step"]) for row in read_log(run.log_path)]
     assert rows[:4] == [("eval", 0), ("train", 1), ("train", 2), ("eval", 2)]
     assert rows[4:] == [("train", 3), ("train", 4), ("eval", 4)]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from tests.closeness import close
-from tests.unit.training.jobs import Line, build_job, load_weights, seal_again, vary
+from tests.unit.training.jobs import Line, another, build_job, load_weights, seal_again, vary
 from torch import nn
 
 from bertkit.base.errors import CheckpointError
@@ -103,12 +103,6 @@ def train(
     job = vary(job, learning_rate_scale=scale)
     fit(job, run, state, num_steps)
     return job.model
-
-
-def another(run: Run, name: str) -> Run:
-    other = Run(run.folder.with_name(name))
-    other.write_record(run.read_record())
-    return other
 
 
 def test_a_scale_reaches_the_parameters_it_names(run):

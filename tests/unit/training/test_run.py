@@ -8,17 +8,8 @@ import torch
 from bertkit.base.checksummed_json import write_checksummed_json
 from bertkit.base.errors import DamagedFileError, ResumeError, SettingsError, StorageError
 from bertkit.training.device import PEAK_SIZES, choose_device, measure_peak
-from bertkit.training.run import Run, RunRecord, describe_versions, keep_precision
+from bertkit.training.run import Run, RunRecord, keep_precision
 from bertkit.training.settings import TrainingSettings
-
-
-def test_a_gpu_is_told_by_its_name(monkeypatch):
-    monkeypatch.setattr("torch.cuda.get_device_name", lambda device: f"number {device.index}")
-    monkeypatch.setattr("torch.version.cuda", "13.0")
-    versions = describe_versions(torch.device("cuda", 1), "fp32")
-    assert versions["device"] == "cuda"
-    assert versions["gpu"] == "number 1"
-    assert versions["cuda"] == "13.0"
 
 
 def record(data: str = "a", model: dict | None = None, **settings) -> RunRecord:

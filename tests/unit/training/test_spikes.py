@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 from tests.closeness import close
-from tests.unit.training.jobs import Points, build_job, load_weights, vary
+from tests.unit.training.jobs import Points, another, build_job, load_weights, vary
 
 from bertkit.training.history import FEWEST, PAUSE, SpikeFinder
 from bertkit.training.log import read_log
@@ -113,8 +113,7 @@ def test_a_resumed_run_reports_the_same_spikes(tmp_path, run, capfd):
     assert [row["step"] for row in rows] == [51]
     assert rows[0]["examples"] == "step 50"
     assert rows[0]["loss"] > 5 * rows[0]["expected"]
-    other = Run(tmp_path / "other")
-    other.write_record(run.read_record())
+    other = another(run)
     for step in (49, 53, 65):
         with pytest.raises(KeyboardInterrupt):
             train(other, interrupted_at=step)

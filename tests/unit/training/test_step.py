@@ -1,20 +1,18 @@
 """A step that isn't finite isn't applied, and the run ends in time."""
 
 import math
-from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
 from tests.closeness import assert_close
-from tests.unit.training.jobs import Points, Sums, build_job, load_weights, score, vary
+from tests.unit.training import jobs
+from tests.unit.training.jobs import Points, Sums, build_job, score, vary
 from torch import nn
 
 from bertkit.base.errors import NonFiniteError, StorageError
-from bertkit.training.job import Job
 from bertkit.training.log import RunLog
-from bertkit.training.loop import fit
 from bertkit.training.replica import Replica
-from bertkit.training.run import Run, RunState
 from bertkit.training.settings import TrainingSettings
 from bertkit.training.step import align_weights, clip_gradients, take_step
 
@@ -66,17 +64,7 @@ SETTINGS = TrainingSettings(
 )
 
 
-def train(
-    run: Run,
-    num_steps: int,
-    poison: Callable[[int], bool] | None = None,
-    settings: TrainingSettings = SETTINGS,
-) -> tuple[Job[Points], RunState]:
-    job = build_job(settings, poison=poison)
-    state = run.newest_state()
-    if state.step:
-        load_weights(job, run, state)
-    return job, fit(job, run, state, num_steps)
+train = partial(jobs.train, settings=SETTINGS)
 
 
 def test_a_step_that_is_not_finite_is_told_before_the_log_may_refuse(run, monkeypatch, capfd):

@@ -4,13 +4,12 @@ import math
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
 from tests.logs import rows_without_clock
-from tests.unit.training.jobs import build_job, load_weights, vary
+from tests.unit.training.jobs import another, build_job, load_weights, vary
 
 from bertkit.base.errors import StoppedError
 from bertkit.checkpoints.run_folder import checkpoint_path, list_checkpoints
@@ -78,12 +77,6 @@ def content_of(run: Run) -> dict[str, bytes | RunState]:
         state = RunState.model_validate_json((path / "run_state.json").read_bytes())
         found[path.name] = state.model_copy(update={"elapsed_seconds": 0.0})
     return found
-
-
-def another(run: Run, folder: Path) -> Run:
-    other = Run(folder)
-    other.write_record(run.read_record())
-    return other
 
 
 def test_the_best_checkpoint_stays_beside_the_newest(run):
@@ -197,7 +190,7 @@ def test_weights_whose_head_is_not_random_may_be_the_best_before_the_first_step(
     first = build_job(SETTINGS, dropout=0.3).model.state_dict()
     saved = load_file(checkpoint_path(run.folder, 0) / "model.safetensors")
     assert all(torch.equal(saved[name], tensor) for name, tensor in first.items())
-    whole = another(run, tmp_path / "whole")
+    whole = another(run, "whole")
     train(whole, curve=curve, may_be_first=True)
     assert content_of(whole) == content_of(run)
 
@@ -262,7 +255,7 @@ def test_a_run_killed_around_each_checkpoint_comes_to_the_same_end(
     tmp_path, run, monkeypatch, method, number, is_after
 ):
     train(run, patience=2)
-    other = another(run, tmp_path / "other")
+    other = another(run)
     with monkeypatch.context() as patches:
         interrupted(method, number, is_after, patches)
         with pytest.raises(KeyboardInterrupt):
@@ -292,7 +285,7 @@ def test_a_signal_between_any_two_lines_changes_no_best_and_no_end(run, stopped_
 def test_going_on_from_an_older_checkpoint_finds_the_same_best(tmp_path, run):
     """The newest one is lost, and with it the best."""
     train(run)
-    other = another(run, tmp_path / "other")
+    other = another(run)
     with pytest.MonkeyPatch.context() as patches:
         patches.setattr(Run, "rotate", lambda *_: None)
         train(other)

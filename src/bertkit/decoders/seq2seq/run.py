@@ -230,8 +230,6 @@ class Seq2SeqTraining(ModelRecipe[Seq2SeqJob, Seq2SeqResult]):
             settings={"kind": self.settings.kind, **self.settings.dump_with_fixed_budget()},
             data_fingerprint=json.dumps(hashes),
             model={},
-            num_steps=0,
-            versions={},
         )
 
     def find_hidden_size(self) -> int:

@@ -105,8 +105,6 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
             },
             data_fingerprint=json.dumps([each.identity() for each in self.tables], sort_keys=True),
             model={},
-            num_steps=0,
-            versions={},
         )
 
     def find_hidden_size(self) -> int:

@@ -172,10 +172,14 @@ def prepare(
         was_done = is_finished(output, work.plan)
         prepared_bytes = 0 if was_done else write_shards(work, workers)
         remove_folder(output / UNITS_FOLDER)
-        remove_replaced(output)
+        manifest = read_manifest(output)
+        listed = {
+            shard_path(output, shard.name, part).name for shard in manifest.shards for part in PARTS
+        }
+        for name in sorted(list_names(output / SHARDS_FOLDER) - listed):
+            remove_folder(output / SHARDS_FOLDER / name)  # of a shard that `hold_out_end` replaced
         for folder in (output, output / SHARDS_FOLDER, output / TOKENIZER_FOLDER):
             remove_litter(folder)
-    manifest = read_manifest(output)
     seconds = time.monotonic() - started
     return PrepareResult(
         manifest=manifest,
@@ -327,11 +331,3 @@ def write_manifest(
         shards=shards,
     )
     manifest.save(output / MANIFEST)
-
-
-def remove_replaced(output: Path) -> None:
-    """Remove the files of a shard that `hold_out_end` replaced."""
-    names = {shard.name for shard in read_manifest(output).shards}
-    listed = {shard_path(output, name, part).name for name in names for part in PARTS}
-    for name in sorted(list_names(output / SHARDS_FOLDER) - listed):
-        remove_folder(output / SHARDS_FOLDER / name)

@@ -2,7 +2,7 @@
 
 import copy
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
@@ -234,12 +234,6 @@ OTHER_DOCUMENTS = "several documents (a blank line between two)"
 MORE_SENTENCES = "documents of several sentences"
 
 
-def count_next(rows: Iterable[NDArray[np.int64]]) -> tuple[int, int]:
-    """Count the planned pairs whose B follows A, and all."""
-    is_random = [int(row[IS_RANDOM]) for row in rows]
-    return is_random.count(0), len(is_random)
-
-
 def _describe_pairs(num_next: int, number: int, kind: str) -> str:
     share = format_percent(num_next / number)
     pairs, verb = pluralize(number, f"{kind} pair"), "is" if num_next == 1 else "are"
@@ -287,7 +281,8 @@ class PretrainingJob(Job[WordBatch]):
         if not issubclass(self.kind, BertObjective):
             return
         examples = islice(self.order.first_epoch(), COUNTED_PAIRS)
-        num_next, number = count_next(example.row for example in examples)
+        is_random = [int(example.row[IS_RANDOM]) for example in examples]
+        num_next, number = is_random.count(0), len(is_random)
         if num_next in {0, number}:
             raise InputError(
                 "next-sentence prediction can't be learned: the second text follows the first in"

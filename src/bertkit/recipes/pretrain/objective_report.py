@@ -92,11 +92,6 @@ def _show(candidates: Sequence[Candidate]) -> str:
     return ", ".join(f"“{each.token}” {format_percent(each.probability)}" for each in candidates)
 
 
-def choose_blank_texts(shards: ShardSet, tokenizer: Tokenizer, number: int) -> list[str]:
-    """Return texts with a blank."""
-    return [blank.text for blank in choose_blanks(shards, tokenizer, number)]
-
-
 MASKED = ObjectiveReport(
     phrase=" without next-sentence prediction",
     curves=MASKED_WORDS,
@@ -112,7 +107,7 @@ MASKED = ObjectiveReport(
     make_examples=fill_blanks,
     command="fill-mask",
     trial=f"She opened the {MASK}.",
-    choose_texts=choose_blank_texts,
+    choose_texts=lambda *arguments: [blank.text for blank in choose_blanks(*arguments)],
 )
 REPORTS = {
     "bert": replace(MASKED, phrase="", curves=(*MASKED_WORDS, NEXT_SENTENCE)),

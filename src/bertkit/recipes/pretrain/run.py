@@ -137,8 +137,6 @@ class Pretraining(Recipe[PretrainingJob, PretrainResult]):
             settings=self.settings.model_dump(mode="json", exclude={"new_heads"}),
             data_fingerprint=self.shards.fingerprint,
             model=self.config.to_dict(),
-            num_steps=0,
-            versions={},
             source={} if self.source is None else self.source.identify(),
         )
 

@@ -1,13 +1,12 @@
 """The report page of one run, with example outputs of a pre-trained model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from shlex import quote
 
 from bertkit.base.errors import BertkitError, InputError, storage_errors
 from bertkit.base.wings import TEXT_TASKS
 from bertkit.checkpoints.huggingface import WEIGHTS_FILE
-from bertkit.recipes.finetune.card import SavedFineTuning
 from bertkit.recipes.finetune.result import choose_curves, epochs, tabulate_data
 from bertkit.recipes.pretrain.corpus import describe_corpus
 from bertkit.recipes.pretrain.objective_report import find_report
@@ -23,7 +22,6 @@ from bertkit.training.sections import (
     PACE,
     SPEED,
     STEPS,
-    Across,
     Curve,
     draw_curves,
     tabulate_choices,
@@ -75,12 +73,24 @@ NOT_METRICS = {"step", "tokens", "elapsed_seconds", "loss"}
 
 def build_page(facts: RunFacts, examples: Sequence[Section]) -> Report:
     """Build the page."""
-    history, curves = facts.history, choose_all_curves(facts)
+    history, curves, across = facts.history, choose_all_curves(facts), STEPS
+    result: list[Section] = []
+    if (saved := facts.result) is not None:
+        result = build_sections(
+            Evaluation(
+                saved.metrics,
+                saved.intervals,
+                calibration=saved.calibration,
+                warnings=saved.warnings,
+            )
+        )
+        if saved.num_steps:
+            across = epochs(saved.num_epoch_steps)
     sections: list[Section] = [
-        *([] if facts.result is None else show_result(facts.result)),
+        *result,
         *examples,
         Charts(
-            draw_curves(history, curves, choose_axis(facts)),
+            draw_curves(history, curves, across),
             title="Training curves",
             note=MEANS,
         ),
@@ -134,11 +144,11 @@ def state_run(facts: RunFacts) -> str:
     name, words = find_report(facts.objective).finding
     if facts.task is None and name in found:
         return f"{state_share(facts, words, name, found[name])} after {after}"
-    return (
-        f"Not evaluated yet: {after}"
-        if not found
-        else f"{describe_last(facts, found)} after {after}"
-    )
+    if not found:
+        return f"Not evaluated yet: {after}"
+    name = [*found][min(1, len(found) - 1)]  # the first besides the loss says most
+    shown = f"{show_name(name_metric(name, facts))} {format_metric(name, found[name])}"
+    return f"{shown} after {after}"
 
 
 def state_share(facts: RunFacts, words: str, name: str, share: float) -> str:
@@ -154,12 +164,6 @@ def name_metric(name: str, *runs: RunFacts) -> str:
     """Return the name to display of a metric of some runs."""
     shown = (find_report(facts.objective).metrics for facts in runs)
     return next((names[name] for names in shown if name in names), name)
-
-
-def describe_last(facts: RunFacts, metrics: Mapping[str, float]) -> str:
-    """Name the metric that says most: the first besides the loss."""
-    name = [*metrics][min(1, len(metrics) - 1)]
-    return f"{show_name(name_metric(name, facts))} {format_metric(name, metrics[name])}"
 
 
 def guess(facts: RunFacts) -> str:
@@ -249,25 +253,6 @@ def choose_all_curves(facts: RunFacts) -> tuple[Curve, ...]:
         # With a single objective, its loss equals the total loss.
         return (LOSS, accuracy, *([loss] if others else []), *others)
     return choose_curves(*name_metrics(facts)[1:])
-
-
-def choose_axis(facts: RunFacts) -> Across:
-    """Return epochs as the x axis if their length is known, else steps."""
-    result = facts.result
-    if result is None or result.num_steps == 0:
-        return STEPS
-    return epochs(result.num_epoch_steps)
-
-
-def show_result(result: SavedFineTuning) -> list[Section]:
-    """Build the sections on a fine-tuned model's metrics."""
-    evaluation = Evaluation(
-        result.metrics,
-        result.intervals,
-        calibration=result.calibration,
-        warnings=result.warnings,
-    )
-    return build_sections(evaluation)
 
 
 def show_data(facts: RunFacts) -> list[Section]:

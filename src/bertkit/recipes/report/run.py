@@ -194,7 +194,10 @@ def report(
     `comparison.html` here.
     """
     settings = ReportSettings() if settings is None else settings
-    check_paths(paths, settings)
+    if not 1 <= len(paths) <= NUM_STYLES:
+        raise SettingsError(f"expected one run, or up to {NUM_STYLES} to compare, got {len(paths)}")
+    if len(paths) > 1 and (settings.data is not None or settings.text):
+        raise SettingsError("data and text are for the report of one run; leave them out")
     if output is None:
         is_single = len(paths) == 1
         output = find_run(paths[0]).folder / REPORT_FILE if is_single else Path(COMPARISON_FILE)
@@ -216,14 +219,6 @@ def build_single(facts: RunFacts, settings: ReportSettings) -> Report:
             " it out"
         )
     return build_page(facts, [])
-
-
-def check_paths(paths: Sequence[Path], settings: ReportSettings) -> None:
-    """Check the number of runs and that the settings fit it."""
-    if not 1 <= len(paths) <= NUM_STYLES:
-        raise SettingsError(f"expected one run, or up to {NUM_STYLES} to compare, got {len(paths)}")
-    if len(paths) > 1 and (settings.data is not None or settings.text):
-        raise SettingsError("data and text are for the report of one run; leave them out")
 
 
 def check_output(output: Path, *, overwrite: bool) -> None:

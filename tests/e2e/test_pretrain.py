@@ -13,7 +13,7 @@ from tests.closeness import assert_close, close
 from tests.e2e.small import pretrain_words
 from tests.logs import rows_without_clock
 
-from bertkit import BertForPreTraining, BertModel, FillMask, Tokenizer
+from bertkit import BertForPreTraining, BertModel, Tokenizer
 from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.cli.main import main
 from bertkit.data.shards import ShardSet
@@ -96,23 +96,6 @@ def test_fill_mask_says_what_is_wrong(trained, capsys, words, message):
     *others, error = capsys.readouterr().err.splitlines()
     assert message in error
     assert all(line.startswith("computing on") for line in others)
-
-
-def test_special_tokens_in_text_are_text_but_for_the_mask(trained):
-    result = FillMask.load(trained)("the [SEP] [MASK] [CLS]")
-    assert len(result.blanks) == 1
-    assert result.filled == f"the [SEP] {result.blanks[0][0].token.removeprefix('##')} [CLS]"
-
-
-def test_texts_give_the_same_alone_and_together(trained):
-    fill = FillMask.load(trained)
-    texts = ["the [MASK]", "a dog painted the [MASK] by the river", "my [MASK] lost the [MASK]"]
-    for alone, together in zip(map(fill, texts), fill(texts), strict=True):
-        for first, second in zip(alone.blanks, together.blanks, strict=True):
-            assert [c.token for c in first] == [c.token for c in second]
-            assert [c.probability for c in first] == close(
-                [c.probability for c in second], "float32"
-            )
 
 
 def test_inspect_tells_sizes_and_training(trained, capsys):
@@ -250,19 +233,8 @@ def test_checkpointed_activations_change_no_bit_and_may_be_switched_on_later(wor
 
 
 def test_accumulation_and_whole_words_run(workshop, tmp_path):
-    words = pretrain_words(
-        workshop,
-        tmp_path / "run",
-        "--accumulate",
-        "4",
-        "--whole-words",
-        "--schedule",
-        "cosine",
-        "--random-tokens",
-        "frequency",
-        steps=3,
-    )
-    assert main(words) == 0
+    more = "--accumulate 4 --whole-words --schedule cosine --random-tokens frequency"
+    assert main(pretrain_words(workshop, tmp_path / "run", *more.split(), steps=3)) == 0
 
 
 @pytest.mark.parametrize(

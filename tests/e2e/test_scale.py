@@ -7,14 +7,12 @@ import sys
 from dataclasses import replace
 from urllib.request import Request, urlopen
 
-import numpy as np
 import pytest
 from tests.closeness import assert_close, close
 from tests.e2e.documentation import ROOT, read_blocks
 from tests.e2e.documented_files import TEXTS, save_sentence_encoder
 
 from bertkit import Embedder
-from bertkit.data.order import PlannedExample
 from bertkit.data.shards import ShardSet
 
 PAGE = "docs/scale.md"
@@ -44,12 +42,6 @@ def planner(simulation, workshop):
     return simulation.Planner.over(shards, data, data.load_tokenizer(), max_length=32)
 
 
-@pytest.fixture(scope="module")
-def real(simulation, workshop):
-    data = ShardSet.open(workshop / "shards")
-    return simulation.Planner.over(data.train, data, data.load_tokenizer(), max_length=32)
-
-
 def forget_last(examples, num_ranks):
     size = len(examples) // (num_ranks + (num_ranks > 1))
     return [list(examples[rank * size : (rank + 1) * size]) for rank in range(num_ranks)]
@@ -68,52 +60,6 @@ def test_a_wrong_division_among_ranks_is_found(cut, simulation, planner):
     simulation.check_epoch(planner, RANKS, BATCH_SIZE)
     with pytest.raises(AssertionError, match="ranks change what a step has"):
         simulation.check_epoch(planner, RANKS, BATCH_SIZE, cut)
-
-
-def test_a_plan_by_chance_is_found(simulation, planner, monkeypatch):
-    kind = type(planner.objective)
-    plan, calls = kind.plan, iter(range(10**6))
-
-    def cut_somewhere(objective, epoch, shard):
-        return plan(objective, epoch, shard)[next(calls) % 2 :]
-
-    monkeypatch.setattr(kind, "plan", cut_somewhere)
-    with pytest.raises(AssertionError, match="not a pure function"):
-        simulation.check_epoch(simulation.Planner(planner.objective), RANKS, BATCH_SIZE)
-
-
-def test_an_order_that_depends_on_the_step_a_run_resumes_at_is_found(
-    simulation, planner, monkeypatch
-):
-    simulation.check_resharding(planner, [8, 4, 8], BATCH_SIZE)
-    list_keys = simulation.list_keys
-    monkeypatch.setattr(
-        simulation, "list_keys", lambda *places: np.flip(list_keys(*places), axis=0)
-    )
-    with pytest.raises(AssertionError, match="resuming"):
-        simulation.check_resharding(planner, [8, 4, 8], BATCH_SIZE)
-
-
-def test_masks_that_depend_on_ranks_are_found(simulation, real):
-    simulation.check_targets(real, RANKS, BATCH_SIZE)
-
-    def renumber(examples, num_ranks):
-        return [
-            [
-                PlannedExample(replace(one.key, index=one.key.index + num_ranks), one.row)
-                for one in part
-            ]
-            for part in simulation.cut_step(examples, num_ranks)
-        ]
-
-    with pytest.raises(AssertionError, match="depend on ranks"):
-        simulation.check_targets(real, RANKS, BATCH_SIZE, renumber)
-
-
-def test_rows_that_no_rank_takes_are_found(simulation):
-    simulation.check_labeled(101, 8, 16)
-    with pytest.raises(AssertionError, match="each row once"):
-        simulation.check_labeled(101, 8, 16, forget_last)
 
 
 def test_an_order_that_is_not_shuffled_is_found(simulation, planner):

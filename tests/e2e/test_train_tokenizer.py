@@ -133,12 +133,3 @@ def test_no_input_and_no_text_are_errors(tmp_path, capsys):
     assert run(tmp_path / "broken.jsonl", "--output", tmp_path / "tokenizer") == 2
     assert "broken.jsonl:1)" in capsys.readouterr().err
     assert not (tmp_path / "tokenizer").exists()
-
-
-def test_oddities_of_the_input_are_shown(tmp_path, capsys):
-    path = tmp_path / "bad.txt"
-    path.write_bytes(b"good line\nbad \xff line\n")
-    assert run(path, "--output", tmp_path / "tokenizer") == 0
-    assert "invalid UTF-8" in capsys.readouterr().out
-    assert run(path, "--output", tmp_path / "strict", "--strict") == 2
-    assert "bad.txt" in capsys.readouterr().err

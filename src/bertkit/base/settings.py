@@ -129,7 +129,7 @@ def list_differences(
 ) -> list[str]:
     """List the values that differ, as `name: old → new`; by default those of all names, sorted."""
     return [
-        f"{name}: {_shorten(old.get(name))} → {_shorten(new.get(name))}"
+        f"{name}: {_shorten(repr(old.get(name)))} → {_shorten(repr(new.get(name)))}"
         for name in (sorted(old.keys() | new.keys()) if names is None else names)
         if old.get(name) != new.get(name)
     ]
@@ -161,12 +161,10 @@ def _type(value: object) -> str:
         value = " ".join(map(str, value))
     if isinstance(value, float) and value.is_integer() and abs(value) < WHOLE_NUMBERS:
         value = int(value)  # 5 was typed, not 5.0
-    text = str(value).lower() if isinstance(value, bool) else str(value)
-    return text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}…"
+    return _shorten(str(value).lower() if isinstance(value, bool) else str(value))
 
 
-def _shorten(value: object) -> str:
-    text = repr(value)
+def _shorten(text: str) -> str:
     return text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}…"
 
 

@@ -191,7 +191,7 @@ def tabulate_environment(versions: Mapping[str, str]) -> Table:
     """Tabulate the software versions and the machine at the start of the run."""
     return Table(
         ["What", "Version or value"],
-        [[_show(name), _show(value)] for name, value in versions.items()],
+        tabulate_settings(versions).rows,
         title="Programs and machine",
         note="As recorded when the run started.",
     )

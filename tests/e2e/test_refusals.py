@@ -174,7 +174,7 @@ def read_all(folder: Path) -> dict[Path, bytes | None]:
     [
         pytest.param(f"{first} {rest}", message, id=f"{first.split()[0]} {message}")
         for first, rows in REFUSED.items()
-        if has_command(first.partition(" ")[0]) and has_models(first)
+        if has_command(first) and has_models(first)
         for rest, message in rows
     ],
 )

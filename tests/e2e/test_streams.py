@@ -64,7 +64,7 @@ QUICK = [
     "similarity {model} cat dog --json",
     "inspect {model} --json",
 ]
-QUICK = [line for line in QUICK if has_command(line.partition(" ")[0])]
+QUICK = [line for line in QUICK if has_command(line)]
 
 
 @pytest.fixture

@@ -28,10 +28,6 @@ from bertkit.recipes.pretrain import run as recipe
 from bertkit.retrieval import unfinished_vectors
 from bertkit.training import job as job_module
 from bertkit.training import replica
-from bertkit_studies.experiments.steps import Steps
-from bertkit_studies.probes import pretrained_arms
-from bertkit_studies.probes.downstream import TaskTuning
-from bertkit_studies.probes.pretrained_arms import PretrainingScale
 
 FULL_DISK = "full disk"
 Fault = signal.Signals | Literal["full disk"]
@@ -40,11 +36,6 @@ NUM_THREADS = 1
 PEAK_OPERATIONS = 1e11
 UNIT_BYTES = 3000  # two files of the tests' corpus
 WINDOW_TEXTS = 8
-SMALLEST = PretrainingScale(
-    {"model": "tiny", "max_length": 32, "batch_size": 4, "eval_sequences": 8},
-    tokens=1_000,
-    fine_tuning=TaskTuning(num_train=24, num_dev=24, learning_rate=1e-3, epochs=1.0, batch_size=8),
-)
 
 
 class Place(NamedTuple):
@@ -133,16 +124,29 @@ def run_watched(errand: Errand, watch: Watch) -> int:
     torch.set_num_threads(NUM_THREADS)
     if errand.is_small:
         make_small()
+        if errand.words[0] == "study":
+            make_studies_small()
     watch_storage(watch)
     watch_training(watch)
     return main(errand.words)
 
 
 def make_small() -> None:
-    """Many parts of few tokens, vectors made safe after a few texts, and studies of a moment."""
+    """Many parts of few tokens, and vectors made safe after a few texts."""
     plan.UNIT_BYTES, work_unit.SHARD_TOKENS = UNIT_BYTES, 600
     stream.WINDOW_TEXTS, unfinished_vectors.SAVE_SECONDS = WINDOW_TEXTS, 0.0
-    pretrained_arms.SCALES["small"] = SMALLEST
+
+
+def make_studies_small() -> None:
+    """Studies of a moment; they need all wings."""
+    from bertkit_studies.experiments.steps import Steps
+    from bertkit_studies.probes import pretrained_arms
+    from bertkit_studies.probes.downstream import TaskTuning
+
+    sizes = {"model": "tiny", "max_length": 32, "batch_size": 4, "eval_sequences": 8}
+    tuning = TaskTuning(num_train=24, num_dev=24, learning_rate=1e-3, epochs=1.0, batch_size=8)
+    smallest = pretrained_arms.PretrainingScale(sizes, tokens=1_000, fine_tuning=tuning)
+    pretrained_arms.SCALES["small"] = smallest
     Steps.scales = pretrained_arms.SCALES
 
 

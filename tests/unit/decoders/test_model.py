@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from tests.closeness import assert_close
 from tests.unit.inference.small import build_config
 
@@ -118,6 +119,15 @@ def test_a_saved_model_comes_back(joined, tmp_path):
     assert shares == bool(joined.get("shares_embeddings"))
     is_fixed = not again.decoder.embeddings.position.weight.requires_grad
     assert is_fixed == (joined.get("positions") == "sinusoidal")
+
+
+def test_weights_of_a_model_in_data_parallel_are_read(tmp_path):
+    model = build()
+    model.save_pretrained(tmp_path)
+    path = tmp_path / "model.safetensors"
+    save_file({f"module.{name}": each for name, each in load_file(path).items()}, path)
+    again = EncoderDecoderModel.from_pretrained(tmp_path).state_dict()
+    assert all(torch.equal(again[name], each.float()) for name, each in model.state_dict().items())
 
 
 def test_the_old_name_of_dtype_is_not_written_again(tmp_path):

@@ -270,6 +270,15 @@ def test_what_comes_into_the_output_meanwhile_is_left_alone(source, output, monk
     assert (output / "precious.txt").read_text() == "mine"
 
 
+def test_a_folder_that_was_put_aside_is_put_back_and_left_alone(source, output):
+    aside = output.with_name("output.replaced")
+    aside.mkdir()
+    (aside / "precious.txt").write_text("mine")
+    with pytest.raises(SettingsError, match=r"isn't empty \(precious\.txt"):
+        convert(source, output)
+    assert (output / "precious.txt").read_text() == "mine"
+
+
 def test_two_never_convert_into_one_folder(source, output, monkeypatch):
     def convert_meanwhile(*arguments):
         with pytest.raises(ResumeError, match=r"another process is converting into .*output"):

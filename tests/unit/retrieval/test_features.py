@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from bertkit.base import storage
 from bertkit.base.checksummed_json import read_checksummed_json
 from bertkit.base.errors import InputError, SettingsError, StorageError
 from bertkit.inference.embeddings.features import FeatureExtractor, TextFeatures
 from bertkit.retrieval import feature_writers
-from bertkit.retrieval import features as module
 from bertkit.retrieval.features import (
     FeatureStream,
     check_output,
@@ -166,18 +166,20 @@ def test_what_fails_leaves_the_older_file(model, source, tmp_path, name):
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_a_manifest_that_cannot_be_written_leaves_the_older_files(
-    model, source, tmp_path, monkeypatch
-):
+@pytest.mark.parametrize("refused", ["features.jsonl", "features.jsonl.json"])
+def test_a_full_disk_leaves_the_older_files(model, source, tmp_path, monkeypatch, refused):
     output = tmp_path / "features.jsonl"
     write_features(open_stream(model, source, **SINGLE), output)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
 
-    def refuse(*_: object) -> None:
-        raise StorageError("no space left")
+    def open_new(path: Path) -> int:
+        if path.name.startswith(f"{refused}.partial"):
+            raise OSError(28, "No space left on device")
+        return usual(path)
 
-    monkeypatch.setattr(module, "write_checksummed_json", refuse)
-    with pytest.raises(StorageError, match="no space left"):
+    usual = storage.open_new
+    monkeypatch.setattr(storage, "open_new", open_new)
+    with pytest.raises(StorageError, match=f"{refused} can't be written: No space left"):
         write_features(open_stream(model, source, **APART), output)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 

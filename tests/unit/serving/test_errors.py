@@ -25,6 +25,11 @@ def test_an_unknown_path_is_refused_in_the_form_of_its_clients(client, path, key
     assert answer.json.keys() == keys
 
 
+def test_an_unknown_path_has_a_code(client):
+    assert client.get("/none").json["error_type"] == "UnknownRoute"
+    assert client.get("/v1/none").json["error"]["code"] == "UnknownRoute"
+
+
 @pytest.mark.parametrize(
     ("method", "path", "allowed", "keys"),
     [

@@ -177,7 +177,9 @@ def test_documents_are_returned_if_wanted_and_scores_as_they_are(client, path):
     assert [documents.index(one["document"]["text"]) for one in results] == [
         one["index"] for one in results
     ]
-    raw = client.post("/rerank", {"query": "the cat", "texts": documents, "raw_scores": True}).json
+    options = {"raw_scores": True, "return_text": True}
+    raw = client.post("/rerank", {"query": "the cat", "texts": documents, **options}).json
+    assert [documents.index(one["text"]) for one in raw] == [one["index"] for one in raw]
     assert [one["relevance_score"] for one in results] == close(
         [1 / (1 + np.exp(-one["score"])) for one in raw[:2]], "float32"
     )

@@ -92,6 +92,16 @@ def test_sources_that_are_done_are_not_computed():
     assert not any(one.is_finished for (one,) in found)
 
 
+def test_early_stop_ends_as_soon_as_enough_is_finished():
+    passes = []
+    for early in (False, True):
+        tables = TableSequences(range(8), 12, bonus=1.0)
+        settings = DecodingSettings(beams=4, early_stop=early, length_penalty=2.0)
+        decode(tables, settings, DecodingLimits(END, 60))
+        passes.append(tables.num_passes)
+    assert passes[1] < passes[0]
+
+
 @pytest.mark.parametrize("settings", [{}, {"beams": 4}, {"sample": True}], ids=str)
 def test_where_there_is_little_room_its_last_token_may_be_an_end(settings):
     limits = DecodingLimits(END, (1, 2, 3, 9))

@@ -22,6 +22,7 @@ from bertkit.decoders.decoding.settings import (
         ({"min_tokens": 8, "max_tokens": 8}, "less than max_tokens"),
         ({"beams": 0}, "beams"),
         ({"beams": 100_000}, "beams"),
+        ({"num_answers": 1025, "beams": 1024}, "num_answers"),
         ({"sample": True, "temperature": 0.0}, "temperature"),
         ({"sample": True, "temperature": 1e-300}, "temperature"),
         ({"sample": True, "top_p": 1.5}, "top_p"),

@@ -12,6 +12,7 @@ from bertkit.base.errors import InputError
 from bertkit.data.tables.settings import TableSettings
 from bertkit.data.tables.texts import TextTable, open_texts
 from bertkit.decoders.generation.seq2seq_generator import GeneratedText
+from bertkit.decoders.seq2seq import evaluation
 from bertkit.decoders.seq2seq.evaluation import copy_beginnings, evaluate_model
 from bertkit.decoders.seq2seq.scoring import read_references, score_texts
 
@@ -69,6 +70,13 @@ def test_the_signature_is_that_of_as_many_texts(files):
     job = open_job(files, SHORT)
     job.data = replace(job.data, dev=replace(job.data.dev, pairs=job.data.dev.pairs[:1]))
     assert "eff:yes" in evaluate_model(job).signatures["bleu"]
+
+
+def test_only_the_beginnings_of_endless_references_are_scored(files, monkeypatch):
+    monkeypatch.setattr(evaluation, "RIGHT_CHARS", 4)  # a word, which BLEU can't score
+    monkeypatch.setattr(evaluation, "copy_beginnings", lambda job: job.data.dev.targets)
+    warning, *_ = evaluate_model(open_job(files, SHORT)).warnings
+    assert "the references themselves have 0" in warning
 
 
 def build_job(sources, targets):

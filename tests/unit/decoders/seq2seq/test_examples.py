@@ -14,6 +14,7 @@ from tests.unit.decoders.seq2seq.small import (
 from tests.unit.inference.small_causal import save_causal
 
 from bertkit.base.errors import CheckpointError
+from bertkit.decoders.commands.finetune import describe_pairs
 from bertkit.decoders.generation.seq2seq_generator import GenerationCounts
 from bertkit.decoders.metrics import measure_translation
 from bertkit.decoders.seq2seq.examples import (
@@ -79,9 +80,9 @@ def test_an_encoder_that_reads_left_to_right_is_refused_with_a_way_on(files, tmp
 def test_short_texts_are_learned_by_their_loss(tmp_path):
     pairs = [(one.split()[0], two.split()[0]) for one, two in make_pairs(60, 1)]
     files = PairFiles(write_sides(tmp_path, "train", pairs), write_sides(tmp_path, "dev", pairs))
-    saved = train_seq2seq(files, tmp_path / "out", SHORT).saved
-    assert saved.best_step == 12
-    first, *_, last = saved.warnings
+    result = train_seq2seq(files, tmp_path / "out", SHORT)
+    assert result.saved.best_step == 12
+    _, first, *_, last = describe_pairs(result).splitlines()
     assert first.startswith("bleu is uninformative here")
     assert last.startswith("bleu was 0 at each of 3 evaluations")
 

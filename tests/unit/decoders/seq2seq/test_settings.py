@@ -19,6 +19,7 @@ def test_take_warm_defaults_unless_it_is_told_otherwise():
         ({"revision": "main"}, "revision needs model"),
         ({"epochs": 3, "minutes": 1}, "give one budget, not epochs and minutes"),
         ({"steps": 3, "minutes": 1}, "give one budget"),
+        ({"vocab_size": 63}, "vocab_size"),
         ({"tokens_per_batch": 1}, "tokens_per_batch"),
         ({"max_source_length": 5000}, "max_source_length"),
         ({"mdoel": "M"}, "mdoel"),

@@ -83,6 +83,18 @@ def test_a_higher_layer_reads_each_entry_alone(
     assert found.layer == number
 
 
+def test_the_vocabulary_is_read_once(loaded, monkeypatch):
+    vectors = WordVectors(loaded, WordVectorSettings(layer=1, engine="torch", precision="fp32"))
+    read: list[int] = []
+    usual = PackedBatch.from_single
+    monkeypatch.setattr(
+        PackedBatch, "from_single", lambda rows: read.append(len(rows)) or usual(rows)
+    )
+    vectors.nearest("cat")
+    vectors.nearest("dog")
+    assert read == [1, len(WHOLE_WORDS), 1]
+
+
 @pytest.mark.parametrize("layer", [0, 2])
 def test_a_word_of_pieces_is_their_mean_and_they_are_no_answer(loaded, layer):
     table = read_table(loaded)

@@ -69,6 +69,17 @@ def test_a_layer_is_near_its_float32_twin(linear):
     assert graph.weights["layer.weight.T"].dtype == torch.int8
 
 
+def test_values_are_quantized_once_for_all_their_products(linear):
+    graph = OnnxGraph(OPSET)
+    parts = [
+        multiply_int8(graph, name, "x", linear.weight, linear.bias) for name in ("query", "key")
+    ]
+    model = build(graph, graph.node("Add", *parts))
+    kinds = [node.op_type for node in model.graph.node]
+    assert kinds.count("DynamicQuantizeLinear") == 1
+    assert kinds.count("MatMulInteger") == 2
+
+
 def test_a_row_of_zeros_stays_zero():
     weight = torch.tensor([[0.0, 0.0], [1.0, -0.5]])
     integers, scales = quantize_matrix(weight)

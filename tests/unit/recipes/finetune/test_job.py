@@ -209,6 +209,13 @@ def test_held_out_examples_that_are_the_training_data_are_told(sources, tmp_path
     assert "--dev is the training data" in capsys.readouterr().err
 
 
+def test_labels_steer_no_terminal(sources, tmp_path, capsys):
+    path = write_rows(tmp_path / "train.csv", ['"the cat","x\ny\x1b[31m"', "a dog,good"])
+    open_job(dataclasses.replace(sources, train=str(path), dev=str(path)), TASK, QUICK)
+    assert "labels: good 1, x y␛[31m 1" in (told := capsys.readouterr().err)
+    assert "\x1b" not in told
+
+
 def test_without_a_temperature_there_is_nothing_before_it(job, monkeypatch):
     def number(name):
         fit = lambda task, *_: dataclasses.replace(task, numbers={name: 0.7})  # noqa: E731

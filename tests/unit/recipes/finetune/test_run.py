@@ -16,6 +16,7 @@ from bertkit.base.errors import (
     ResumeError,
     SettingsError,
     StoppedError,
+    StorageError,
 )
 from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.inference.predictor import Classifier
@@ -123,6 +124,21 @@ def test_what_is_killed_before_its_folder_is_whole_is_finished_by_the_same_call(
                 finetune(sources, output, TASK, QUICK)
     assert list_checkpoints(output / "run")
     monkeypatch.setattr(loop, "take_step", None)  # no step is left to be done
+    finetune(sources, output, TASK, QUICK)
+    assert read_files(output) == read_files(whole)
+
+
+@pytest.mark.exhaustive
+def test_a_full_disk_is_told_and_the_same_call_finishes(whole, sources, tmp_path, monkeypatch):
+    output = tmp_path / "model"
+
+    def refuse(*_: object) -> None:
+        raise StorageError("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(result_module, "save_task", refuse)
+        with pytest.raises(StorageError, match="no space"):
+            finetune(sources, output, TASK, QUICK)
     finetune(sources, output, TASK, QUICK)
     assert read_files(output) == read_files(whole)
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from bertkit.retrieval.search_index import Hit
 
 MAX_TEXTS, SHOWN_CHARS = 1000, 160
-OPERATOR = re.compile(r"(?:^|\s+)([+-])(?:\s+|$)")
+MINUS_SIGN = "\u2212"
+OPERATOR = re.compile(rf"(?:^|\s+)([+{MINUS_SIGN}-])(?=\s|$)")
 
 
 def similarity(
@@ -202,11 +203,12 @@ def read_sum(expression: str) -> tuple[list[str], list[str]]:
     """Return the words to add and to subtract in an expression such as `king - man + woman`.
 
     An operator stands between blanks, so a hyphen within a word isn't one. A word may have blanks.
+    The minus sign of typesetting (U+2212) is read as a hyphen.
 
     Raises:
         InputError: an operator has no word after it, or there is no word to add.
     """
-    if expression in ("+", "-"):  # an entry of the vocabulary
+    if expression in ("+", "-", MINUS_SIGN):  # an entry of the vocabulary
         return [expression], []
     first, *others = OPERATOR.split(expression)
     terms = [("+", first)] if first or not others else []
@@ -215,7 +217,7 @@ def read_sum(expression: str) -> tuple[list[str], list[str]]:
     for sign, word in terms:
         if others and not word.strip():
             raise InputError(f"{expression!r} has no word after {sign}")
-        sums[sign].append(word.strip() if others else word)
+        sums[sign.replace(MINUS_SIGN, "-")].append(word.strip() if others else word)
     if not sums["+"]:
         raise InputError(f"{expression!r} has no word to add")
     return sums["+"], sums["-"]

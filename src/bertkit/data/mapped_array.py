@@ -1,11 +1,9 @@
 """Memory-mapped NumPy files that are verified as they are read."""
 
 import zlib
-from contextlib import nullcontext
 from functools import lru_cache
 from mmap import mmap
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,23 +45,27 @@ class MappedArray:
         """Verify the first 4 KiB, which detects a different file of the same size."""
         verify_head(self.path, self._record)
 
-    def verify(
-        self, start_byte: int, stop_byte: int, opened: BinaryIO | mmap | None = None
-    ) -> None:
+    def verify(self, start_byte: int, stop_byte: int, mapped: mmap | None = None) -> None:
         """Verify the chunks of 1 MiB in a byte range, unless they already were.
 
-        They are read from a file that is `opened` already, if one is given.
+        They are read from the file, or from its mapping, which several threads may share.
         """
         first, last = start_byte // CHUNK_BYTES, -(-stop_byte // CHUNK_BYTES)
         if self._is_verified[first:last].all():
             return
-        file = self.path.open("rb") if opened is None else nullcontext(opened)
-        with storage_errors(self.path, "read"), file as stream:
+        if mapped is not None:
+            for index in range(first, last):
+                self._verify_chunk(index, mapped[index * CHUNK_BYTES : (index + 1) * CHUNK_BYTES])
+            return
+        with storage_errors(self.path, "read"), self.path.open("rb") as stream:
             stream.seek(first * CHUNK_BYTES)
             for index in range(first, last):
-                if zlib.crc32(stream.read(CHUNK_BYTES)) != self._record.chunk_crc32[index]:
-                    raise damaged_part(self.path, index * CHUNK_BYTES, CHUNK_BYTES)
-                self._is_verified[index] = True
+                self._verify_chunk(index, stream.read(CHUNK_BYTES))
+
+    def _verify_chunk(self, index: int, content: bytes) -> None:
+        if zlib.crc32(content) != self._record.chunk_crc32[index]:
+            raise damaged_part(self.path, index * CHUNK_BYTES, CHUNK_BYTES)
+        self._is_verified[index] = True
 
 
 @lru_cache(maxsize=MAX_MAPPED_FILES)

@@ -16,7 +16,6 @@ from threading import Event
 from typing import Any
 
 from tests.faults.children import PROCESSES, one_at_a_time
-from tests.faults.watch import put_messages
 from tests.waiting import TIMEOUT_SECONDS
 
 from bertkit.base.progress import announce
@@ -77,7 +76,8 @@ def run_command(
         hold_computing()
     for number in ignored:
         signal.signal(number, signal.SIG_IGN)
-    put_messages(writing.fileno())
+    os.dup2(writing.fileno(), sys.stderr.fileno())
+    os.dup2(writing.fileno(), sys.stdout.fileno())
     sys.exit(main(words))
 
 

@@ -169,6 +169,7 @@ def begin_plan(
     *,
     spent_seconds: float = 0.0,
     reserved_seconds: float = 0.0,
+    last_share: float = 0.0,
 ) -> RunState:
     """Return the state of a run that begins or resumes with a budget of so many seconds.
 
@@ -177,21 +178,28 @@ def begin_plan(
         seconds: None without a budget in minutes; then the run has `num_steps` steps.
         spent_seconds: of these, before the first step, such as to measure the pace.
         reserved_seconds: of these, for work after the last step.
+        last_share: the share of the steps that the last phase has.
     """
     if seconds is None:
-        return state.model_copy(update={"deadline_seconds": None, "num_steps": None})
+        none = {"deadline_seconds": None, "num_steps": None, "phase_step": None}
+        return state.model_copy(update=none)
     is_finished = state.deadline_seconds is None and state.is_done(num_steps)
     if state.deadline_seconds == seconds or is_finished:
         return state
     elapsed_seconds = state.elapsed_seconds + spent_seconds
+    num_steps = max(num_steps, state.step + 1)
+    # A new run's first evaluation plans its phases.
+    has_phase = last_share and state.step
+    phase_step = round((1.0 - last_share) * num_steps) if has_phase else None
     return state.model_copy(
         update={
             "deadline_seconds": seconds,
             "reserved_seconds": reserved_seconds,
-            "num_steps": max(num_steps, state.step + 1),
+            "num_steps": num_steps,
             "elapsed_seconds": elapsed_seconds,
             "planned_step": state.step,
             "planned_seconds": elapsed_seconds,
+            "phase_step": phase_step,
         }
     )
 

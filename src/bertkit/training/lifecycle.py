@@ -278,6 +278,7 @@ def train(recipe: Recipe[AnyJob, Result], output: Path) -> Result:
             recipe.find_seconds(),
             spent_seconds=time.monotonic() - started,
             reserved_seconds=job.seconds_after,
+            last_share=job.last_share,
         )
         if is_replaced:  # only now, as data and model can be read
             replace_run(run, output)

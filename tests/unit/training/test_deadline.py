@@ -34,7 +34,7 @@ class Phases:
 def train(run, monkeypatch, step_seconds, num_steps, *, last=None, phases=None, settings=SETTINGS):
     """Train on a false clock, with steps that take as long as a function of the step says."""
     phases = phases or Phases()
-    state = begin_plan(run.newest_state(), num_steps, SECONDS)
+    state = begin_plan(run.newest_state(), num_steps, SECONDS, last_share=phases.share)
     now = [1000.0 * (1 + state.step)]
     clock = SimpleNamespace(monotonic=lambda: now[0], perf_counter=lambda: now[0])
     monkeypatch.setattr(loop, "time", clock)
@@ -169,6 +169,15 @@ def test_minutes_that_change_have_a_new_plan():
     moved = begin_plan(done, 50, 180.0)
     assert (moved.num_steps, moved.is_done(50), moved.planned_step) == (56, False, 55)
     assert begin_plan(moved, 60, None).plan(60) == 60
+
+
+def test_a_budget_that_changes_divides_the_run_again():
+    state = RunState(deadline_seconds=60.0, num_steps=100, step=95, phase_step=90)
+    assert begin_plan(state, 1000, None, last_share=0.1).phase_step is None
+    grown = begin_plan(state, 1000, 600.0, last_share=0.1)
+    assert grown.phase_step == 900
+    begun = begin_plan(state, 100, 61.0, last_share=0.1)
+    assert (begun.phase_step, begun.plan_again(200, 0.1).phase_step) == (90, 90)
 
 
 def test_a_finished_run_of_an_older_version_stays_finished():

@@ -111,7 +111,10 @@ def fit(job: Job[AnyBatch], run: Run, state: RunState, num_steps: int) -> RunSta
         job.lookahead = lookahead
         spikes = SpikeFinder.from_log(read_log(run.log_path))
         plans = {} if state.deadline_seconds is None else run.read_plans()
-        return _Loop(job, run, num_steps, replica, spikes, log, display, stop, plans).go(state)
+        evaluation_plans = set(run.read_evaluation_plans())
+        return _Loop(
+            job, run, num_steps, replica, spikes, log, display, stop, plans, evaluation_plans
+        ).go(state)
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,7 @@ class _Loop(Generic[AnyBatch]):
     display: Display
     stop: StopRequest
     plans: dict[int, int]  # of the run so far, also of steps that are repeated
+    evaluation_plans: set[int]  # the steps of those made after an evaluation
 
     def go(self, state: RunState) -> RunState:
         """Evaluate, save and step until the last step is done and evaluated.
@@ -267,18 +271,21 @@ class _Loop(Generic[AnyBatch]):
             state = update_best(watched, metrics, state, state.plan(self.num_steps))
         self.display.show_evaluation(state.step, metrics, is_best=state.step == state.best_step)
         tell_observer("evaluation", state.step, metrics)
-        state = self._plan_again(state, is_due=True)
+        state = self._plan_again(state, is_evaluation=True)
         if watched is not None and state.has_ended_early:
             best_fields = {"best": state.best_metric, "best_step": state.best_step}
             self.log.write("ended-early", state.step, metric=watched.metric, **best_fields)
             self.display.say(describe_end(watched, state))
         return state
 
-    def _plan_again(self, state: RunState, *, is_due: bool = False) -> RunState:
-        """Return the state with a new number of steps, the first rank's, where a plan is due."""
+    def _plan_again(self, state: RunState, *, is_evaluation: bool = False) -> RunState:
+        """Return the state with a new number of steps, the first rank's, where a plan is due.
+
+        After an evaluation it always is.
+        """
         if state.deadline_seconds is None:
             return state
-        num_steps = self.replica.ranks.from_first(lambda: self._find_plan(state, is_due=is_due))
+        num_steps = self.replica.ranks.from_first(lambda: self._find_plan(state, is_evaluation))
         if num_steps is None:
             return state
         state = state.plan_again(num_steps, self.job.last_share)
@@ -286,20 +293,26 @@ class _Loop(Generic[AnyBatch]):
         self.display.plan(num_steps)
         return state
 
-    def _find_plan(self, state: RunState, *, is_due: bool) -> int | None:
-        """Return the number of steps; that of the run's record for a step that is repeated."""
+    def _find_plan(self, state: RunState, is_evaluation: bool) -> int | None:
+        """Return the number of steps; that of the run's record for a step that is repeated.
+
+        A plan that was made after an evaluation is repeated only after it.
+        """
         if state.step <= max(self.plans, default=-1):
-            return self.plans.get(state.step)
+            is_later = state.step in self.evaluation_plans and not is_evaluation
+            return None if is_later else self.plans.get(state.step)
         assert state.deadline_seconds is not None, "the run has a plan"
         is_late = state.elapsed_seconds + state.reserved_seconds >= state.deadline_seconds
         if is_late and state.step:
             num_steps = state.step
-        elif is_due or is_plan_due(state):
+        elif is_evaluation or is_plan_due(state):
             num_steps = self.job.limit_steps(plan_steps(state, self.job))
         else:
             return None
         self.plans[state.step] = num_steps
-        self.run.write_plans(self.plans)
+        if is_evaluation:
+            self.evaluation_plans.add(state.step)
+        self.run.write_plans(self.plans, self.evaluation_plans)
         return num_steps
 
     def _save(self, state: RunState) -> RunState:

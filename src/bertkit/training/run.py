@@ -3,7 +3,7 @@
 import json
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar, get_args
@@ -142,6 +142,7 @@ class RunRecord(ChecksummedModel):
         source: the checkpoint that its first weights come from; empty where they were drawn.
         plans: of a run with a budget in minutes, the numbers of steps as they were planned, by the
             step at which they were.
+        evaluation_plans: the steps whose plan was made after their evaluation.
     """
 
     description: ClassVar[str] = "a run's record"
@@ -153,6 +154,7 @@ class RunRecord(ChecksummedModel):
     versions: dict[str, str] = Field(default_factory=dict)
     source: dict[str, Any] = Field(default_factory=dict)
     plans: dict[int, int] = Field(default_factory=dict)
+    evaluation_plans: list[int] = Field(default_factory=list)
 
     @property
     def precision(self) -> str:
@@ -202,9 +204,14 @@ class RunRecord(ChecksummedModel):
         """Return the record of a resumed run, with its old versions, source and number of steps."""
         if differences := ", ".join(list_differences(self.versions, new.versions)):
             announce(f"the resumed run won't be bit for bit that of one machine: {differences}")
-        kept = {"versions": self.versions, "source": self.source, "num_steps": self.num_steps}
-        plans = self.plans if self.has_same_budget(new) else {}
-        return new.model_copy(update={**kept, "plans": plans})
+        kept: dict[str, Any] = {
+            "versions": self.versions,
+            "source": self.source,
+            "num_steps": self.num_steps,
+        }
+        if self.has_same_budget(new):
+            kept |= {"plans": self.plans, "evaluation_plans": self.evaluation_plans}
+        return new.model_copy(update=kept)
 
     def has_same_budget(self, new: Self) -> bool:
         """Whether both have the same budget, so that the number of steps is the same."""
@@ -267,11 +274,17 @@ class Run:
         record = self.read_record()
         return {} if record is None else dict(record.plans)
 
-    def write_plans(self, plans: Mapping[int, int]) -> None:
+    def read_evaluation_plans(self) -> list[int]:
+        """Read the steps whose plan was made after their evaluation."""
+        record = self.read_record()
+        return [] if record is None else record.evaluation_plans
+
+    def write_plans(self, plans: Mapping[int, int], evaluation_plans: Set[int]) -> None:
         """Write the plans into the run's record; the first rank calls this."""
         record = self.read_record()
         assert record is not None, "a run that trains was begun"
-        record.model_copy(update={"plans": dict(plans)}).save(self.folder / RECORD_FILE)
+        changes = {"plans": dict(plans), "evaluation_plans": sorted(evaluation_plans)}
+        record.model_copy(update=changes).save(self.folder / RECORD_FILE)
 
     def newest_checkpoint(self) -> Path | None:
         """The newest checkpoint, verified; None where there is none."""

@@ -120,11 +120,21 @@ def test_the_learning_rate_follows_the_plan(run, monkeypatch):
     assert rates[-1] < 0.05 * max(rates)
 
 
-@pytest.mark.parametrize("num_kept", [6, 12])
-def test_a_resumed_run_repeats_its_plans_bit_for_bit_on_a_slower_clock(run, monkeypatch, num_kept):
+def list_evaluations(run):
+    """A resumed run adds its rows to those that the log has."""
+    return [row["step"] for row in read_log(run.log_path) if row["event"] == "eval"]
+
+
+@pytest.mark.parametrize(
+    ("pace", "num_kept"), [("half as fast", 6), ("half as fast", 12), ("faster early", 8)]
+)
+def test_a_resumed_run_repeats_its_plans_bit_for_bit_on_a_slower_clock(
+    run, monkeypatch, pace, num_kept
+):
     """The second process repeats the steps after a checkpoint that the first one had passed."""
-    whole = train(run, monkeypatch, PACES["half as fast"], num_steps=260, settings=MANY_CHECKPOINTS)
+    whole = train(run, monkeypatch, PACES[pace], num_steps=260, settings=MANY_CHECKPOINTS)
     expected = (list_checkpoints(run.folder)[-1] / "model.safetensors").read_bytes()
+    evaluations = list_evaluations(run)
     assert len(run.read_plans()) > 9
     for path in list_checkpoints(run.folder)[num_kept:]:
         remove_folder(path)
@@ -132,6 +142,7 @@ def test_a_resumed_run_repeats_its_plans_bit_for_bit_on_a_slower_clock(run, monk
     assert (again.step, again.num_steps) == (whole.step, whole.num_steps)
     path = list_checkpoints(run.folder)[-1] / "model.safetensors"
     assert path.read_bytes() == expected
+    assert list_evaluations(run) == evaluations
 
 
 def test_a_run_that_stopped_goes_on_with_the_plan_of_its_checkpoint(tmp_path, run, monkeypatch):

@@ -38,9 +38,10 @@ from bertkit.tasks.table import TASKS
 from bertkit.training.job import Machine
 from bertkit.training.lifecycle import ModelRecipe, load_checkpoint, train
 from bertkit.training.ranks import current_ranks
-from bertkit.training.run import Run, RunRecord, RunState
+from bertkit.training.run import RECORD_FILE, Run, RunRecord, RunState
 
 SEEDS_FOLDER = "seeds"
+OLD_SEEDS_FOLDER = "search"  # of earlier versions, which searched a grid, too
 OTHER_KINDS = (
     (RUN_FOLDER, "a single run", "leave out --seeds"),
     (SEEDS_FOLDER, "runs of several seeds", "give --seeds, as when they were started"),
@@ -177,6 +178,11 @@ def list_paths(sources: Sources) -> list[str | Path]:
 
 def check_kind(output: Path, kind: str) -> None:
     """Raise `ResumeError` if a folder holds runs of several seeds instead of one, or vice versa."""
+    if RECORD_FILE in list_names(output / OLD_SEEDS_FOLDER):
+        raise ResumeError(
+            f"{output} holds a search or several seeds of an earlier version, which this one can't"
+            " resume; if it is finished, use its model, otherwise train again with another --output"
+        )
     others = list_names(output) - {kind}
     for name, what, way in OTHER_KINDS:
         if name in others:

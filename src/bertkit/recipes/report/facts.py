@@ -13,7 +13,7 @@ from bertkit.checkpoints.run_folder import METRICS_FILE, RUN_FOLDER, list_checkp
 from bertkit.data.shards import MANIFEST, ShardSet
 from bertkit.recipes.defaults import list_defaults
 from bertkit.recipes.finetune.card import SavedFineTuning
-from bertkit.recipes.finetune.run import SEEDS_FOLDER
+from bertkit.recipes.finetune.run import OLD_SEEDS_FOLDER, SEEDS_FOLDER
 from bertkit.tasks.objectives.settings import ObjectiveName
 from bertkit.training.history import TrainingHistory
 from bertkit.training.log import read_log
@@ -120,10 +120,11 @@ def read_facts(path: Path, data: Path | None = None) -> RunFacts:
 def find_run(path: Path) -> Run:
     """Find the run in a folder."""
     with storage_errors(path, "read"):
-        for folder in (path, path / SEEDS_FOLDER):
-            has_seeds = folder.name == SEEDS_FOLDER and not (folder / LOG_FILE).exists()
+        for folder in (path, path / SEEDS_FOLDER, path / OLD_SEEDS_FOLDER):
+            pattern = {SEEDS_FOLDER: "seed*", OLD_SEEDS_FOLDER: "*/seed*"}.get(folder.name)
+            has_seeds = pattern is not None and not (folder / LOG_FILE).exists()
             if has_seeds and (folder / RECORD_FILE).exists():
-                raise InputError(f"{path} has several seeds; name its runs: {folder / 'seed*'}")
+                raise InputError(f"{path} has several seeds; name its runs: {folder}/{pattern}")
         for folder in (path, path / RUN_FOLDER):
             if (folder / RECORD_FILE).exists():
                 return Run(folder)

@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -201,6 +202,12 @@ def test_other_settings_or_data_and_other_kinds_of_runs_are_refused(whole, sourc
     (single / "run").mkdir(parents=True)
     with pytest.raises(ResumeError, match="holds a single run; leave out --seeds"):
         finetune_seeds(sources, single, TASK, SETTINGS, 2)
+    old = tmp_path / "old"
+    (old / "search").mkdir(parents=True)
+    (old / "search" / "settings.json").touch()
+    for train in (finetune, partial(finetune_seeds, num_seeds=2)):
+        with pytest.raises(ResumeError, match=r"of an earlier version.* use its model"):
+            train(sources, old, TASK, SETTINGS)
     (tmp_path / "mine" / "seeds").mkdir(parents=True)
     (tmp_path / "mine" / "seeds" / "notes.txt").write_text("mine")
     with pytest.raises(ResumeError, match="didn't write; choose another --output"):

@@ -313,12 +313,16 @@ def test_what_is_no_run_or_is_not_whole_is_refused(tmp_path, spoil, error, words
         render(run)
 
 
-def test_the_runs_of_several_seeds_are_to_be_named(tmp_path):
-    seeds = write_run(tmp_path / "mood" / "seeds")
-    assert '<p class="name-of-page">seeds</p>' in render(seeds)
+@pytest.mark.parametrize(
+    ("name", "pattern"),
+    [("seeds", r"seed\*"), ("search", r"\*/seed\*")],  # now and earlier
+)
+def test_the_runs_of_several_seeds_are_to_be_named(tmp_path, name, pattern):
+    seeds = write_run(tmp_path / "mood" / name)
+    assert f'<p class="name-of-page">{name}</p>' in render(seeds)
     (seeds / LOG_FILE).unlink()
     for path in (seeds, seeds.parent):
-        with pytest.raises(InputError, match=r"several seeds; name its runs: .*/seeds/seed\*"):
+        with pytest.raises(InputError, match=f"several seeds; name its runs: .*/{name}/{pattern}"):
             render(path)
 
 

@@ -215,7 +215,9 @@ def test_shards_of_a_bucket_are_those_of_the_disk(workshop, bucket, capsys):
     assert bucket.names("shards") == here.keys()
     assert {name: bucket[name] for name in here} == here
     assert prepare(workshop, f"{bucket.url}/shards", *words) == 0
-    assert f"{bucket.url}/shards is already done" in capsys.readouterr().out
+    captured = capsys.readouterr()
+    assert f"{bucket.url}/shards is already done" in captured.out
+    assert "nothing is uploaded" in captured.err
     assert ShardSet.open(f"{bucket.url}/shards", verify="all").folder != workshop / "shards"
 
 
@@ -225,6 +227,8 @@ def test_a_finished_run_is_uploaded_and_its_model_opened(
     words = run_words(workshop / "shards", workshop, f"{bucket.url}/runs/base")
     assert main(words) == 0
     assert f"uploaded {bucket.url}/runs/base\n" in capsys.readouterr().err
+    assert main(words) == 0
+    assert "nothing is uploaded" in capsys.readouterr().err
     names = {f"runs/base/{name}" for name in list_files(reference) if "tensorboard" not in name}
     assert {name for name in bucket.names("runs") if "tensorboard" not in name} == names
     differences = list_differences(reference, fetch(f"{bucket.url}/runs/base"))

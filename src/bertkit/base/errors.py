@@ -19,6 +19,7 @@ class BertkitError(Exception):
     """Base class of all errors that the caller can fix; the message says how."""
 
     exit_code = 2
+    has_finished_parts = False  # whether other files of many are finished, in the same folder
 
 
 class SettingsError(BertkitError, ValueError):

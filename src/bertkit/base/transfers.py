@@ -8,7 +8,7 @@ is there needs no record. An upload sends the files that mark others as complete
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import is_dataclass, replace
@@ -25,6 +25,7 @@ from bertkit.base.errors import (
     MissingFileError,
     RemoteError,
     ResumeError,
+    StoppedError,
     StorageError,
     UnsafeFileError,
     locking_errors,
@@ -46,6 +47,7 @@ from bertkit.base.remote import (
 )
 
 SEALS = ("manifest.json", "metrics.json")  # each marks what lies beside and below it as complete
+RECORDS = ".made"  # folder of records, each of which marks one output of many as complete
 UNFINISHED = (TEMPORARY_SUFFIX, REPLACED_SUFFIX, LOCK_FILE, ".unfinished", ".unfinished.json")
 NUM_CONNECTIONS = 8
 MAX_FILES = 1_000_000
@@ -155,7 +157,8 @@ def uploads_output(
     """Let the argument `output` of a function be a URL, to which the finished output is uploaded.
 
     The function gets a folder of the cache in its place, in which the next call resumes; its errors
-    name the URL. A result's `output` is the URL, too.
+    name the URL, but a `StoppedError` the folder. A result's `output` is the URL, too. Where some
+    of many files failed, the others are uploaded.
 
     Args:
         files: endings of outputs that are files; others are folders.
@@ -172,12 +175,16 @@ def uploads_output(
                 return function(*arguments, **options)
             url = to_url(output).rstrip("/")
             is_file = PurePosixPath(url).suffix.lower() in files
-            path = _begin_output(url, is_file=is_file)
+            path = _begin_output(url, is_file=is_file, adds=_may_add(bound.arguments.values()))
             bound.arguments["output"] = path
             try:
                 result = function(*bound.args, **bound.kwargs)
+            except StoppedError:  # names what is saved on this disk
+                raise
             except BertkitError as error:
                 error.args = (str(error).replace(str(path), url),)
+                if error.has_finished_parts:
+                    upload(path, url)
                 raise
             upload(path, url)
             named: Any = result
@@ -190,10 +197,23 @@ def uploads_output(
     return decorate
 
 
-def _begin_output(url: str, *, is_file: bool) -> Path:
+def _may_add(arguments: Iterable[Any]) -> bool:
+    """Whether settings let a command write outputs beside, or over, those of another machine."""
+    return any(
+        getattr(value, "overwrite", False) or getattr(value, "shard", None) is not None
+        for value in arguments
+    )
+
+
+def _begin_output(url: str, *, is_file: bool, adds: bool) -> Path:
     """Return the path of the cache at which an output is written before it is uploaded."""
     path = _find_home(url, "writing") / url.rpartition("/")[2]
     marks = [url] if is_file else [f"{url}/{seal}" for seal in (*SEALS, "settings.json")]
+    if not is_file and not adds and not path.exists() and find_info(f"{url}/{RECORDS}") is not None:
+        raise ResumeError(
+            f"{url} has a result, and this machine has no copy to resume; name another --output, or"
+            " replace it by --overwrite"
+        )
     if not path.exists() and any(find_info(mark) is not None for mark in marks):
         raise ResumeError(
             f"{url} has a result, and this machine has no copy to resume; remove it there, or name"
@@ -207,6 +227,8 @@ def _begin_output(url: str, *, is_file: bool) -> Path:
 def upload(path: Path, url: str) -> None:
     """Upload a finished folder, or a file and those beside it, with what marks it complete last.
 
+    Nothing is sent if the same is there: the marks, and files of the same sizes.
+
     Raises:
         RemoteError: a file can't be written; then none that is there marks others as complete.
     """
@@ -214,21 +236,62 @@ def upload(path: Path, url: str) -> None:
     files = {
         file.relative_to(root).as_posix(): file
         for file in sorted(root.rglob("*"))
-        if file.is_file() and not file.relative_to(root).as_posix().endswith(UNFINISHED)
+        if file.is_file()
+        and not any(part.endswith(UNFINISHED) for part in file.relative_to(root).parts)
     }
     marks = (*SEALS, f"{path.name}.json")
-    seals = [name for name, file in files.items() if file.name in marks]
+    records = [name for name in files if name.startswith(f"{RECORDS}/")]
+    seals = [name for name, file in files.items() if file.name in marks and name not in records]
+    marking = {*records, *seals}
+    if marking and _is_uploaded(files, marking, url, base):
+        announce(f"{url} has this result already; nothing is uploaded")
+        return
     for name in sorted(seals, key=lambda name: name.count("/")):
-        filesystem, key = open_filesystem(f"{base}/{name}")
-        with suppress(MissingFileError), remote_errors(f"{base}/{name}", "removed"):
-            filesystem.rm_file(key)
-    _in_parallel(lambda name: _send(files[name], f"{base}/{name}"), files.keys() - {*seals})
+        _remove(f"{base}/{name}")
+    _in_parallel(lambda name: _remove(f"{base}/{name}"), records)
+    for names in (files.keys() - marking, records):
+        _in_parallel(lambda name: _send(files[name], f"{base}/{name}"), names)
     for name in sorted(seals, key=lambda name: name.count("/"), reverse=True):
         _send(files[name], f"{base}/{name}")
     announce(f"uploaded {url}")
 
 
+def _is_uploaded(files: Mapping[str, Path], seals: Collection[str], url: str, base: str) -> bool:
+    """Whether files of the same sizes are there, and seals of the same content."""
+    try:
+        there = list_folder(url) if url == base else _list_beside(url)
+    except (MissingFileError, RemoteError):  # credentials may allow nothing but writing
+        return False
+    for name, file in files.items():
+        with storage_errors(file, "read"):
+            size_bytes = file.stat().st_size
+        if name not in there or there[name].size_bytes != size_bytes:
+            return False
+    is_same = dict.fromkeys(seals, False)
+
+    def compare(name: str) -> None:
+        filesystem, key = open_filesystem(f"{base}/{name}")
+        with suppress(MissingFileError, RemoteError), remote_errors(f"{base}/{name}", "read"):
+            is_same[name] = filesystem.cat_file(key) == files[name].read_bytes()
+
+    _in_parallel(compare, seals)
+    return all(is_same.values())
+
+
+def _remove(url: str) -> None:
+    filesystem, key = open_filesystem(url)
+    with suppress(MissingFileError), remote_errors(url, "removed"):
+        filesystem.rm_file(key)
+
+
 def _send(file: Path, url: str) -> None:
     filesystem, key = open_filesystem(url)
-    with remote_errors(url, "written"):
-        filesystem.put_file(str(file), key)
+    try:
+        with remote_errors(url, "written"):
+            filesystem.put_file(str(file), key)
+    except MissingFileError:
+        if file.exists():
+            raise
+        raise MissingFileError(
+            f"{file} was removed while it was uploaded to {url}; run the command again"
+        ) from None

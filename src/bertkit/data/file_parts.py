@@ -30,11 +30,11 @@ from bertkit.base.progress import announce, hidden_progress, show_progress
 from bertkit.base.remote import RemoteFile
 from bertkit.base.settings import Settings, in_panel, list_flag_differences
 from bertkit.base.signals import stop_at_once
+from bertkit.base.transfers import RECORDS
 from bertkit.data.input_files import NOT_TEXT, STANDARD_INPUT, find_extension, find_files, look_at
 from bertkit.data.problems import check_unknown, describe_unknown, is_unknown
 from bertkit.data.tables.formats import EXTENSIONS
 
-RECORDS = ".made"
 OUTPUT_EXTENSIONS = (".csv", ".jsonl", ".npy", ".parquet", ".tsv")  # of files that commands write
 IGNORED_SETTINGS = {"revision", "restart", "overwrite"}
 
@@ -234,7 +234,9 @@ def run_over_files(job: FilesJob, inputs: Sequence[str], settings: FilesSettings
         result.num_missing = sum(not job.is_done(part) for part in parts)
     if errors:
         failed = f"{len(errors):,} of {pluralize(len(own), 'file')} failed"
-        raise type(errors[0])(f"{errors[0]} ({failed}; the same command makes what is missing)")
+        error = type(errors[0])(f"{errors[0]} ({failed}; the same command makes what is missing)")
+        error.has_finished_parts = any(map(job.is_done, own))
+        raise error
     if result.num_made:
         check_unknown(" ".join(inputs), *_count_unknown(result.counts))
     return result

@@ -200,6 +200,11 @@ class PredictedFile:
     settings: PredictSettings
     columns: dict[str, Any]  # their class is made for the task, so that it can't be pickled
 
+    @property
+    def overwrite(self) -> bool:
+        """Whether to replace answers of other work."""
+        return self.settings.overwrite
+
     def __call__(
         self, source: str, output: Path, *, overwrite: bool, restart: bool
     ) -> dict[str, int]:

@@ -7,7 +7,14 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from bertkit.base import transfers
-from bertkit.base.errors import BertkitError, InputError, MissingFileError, UnsafeFileError
+from bertkit.base.errors import (
+    BertkitError,
+    InputError,
+    MissingFileError,
+    ResumeError,
+    StoppedError,
+    UnsafeFileError,
+)
 from bertkit.base.files import write_file
 from bertkit.base.remote import RemoteFile, list_folder
 from bertkit.base.transfers import fetch, uploads_output
@@ -154,3 +161,69 @@ def test_more_than_the_disk_holds_is_refused(store, monkeypatch):
     monkeypatch.setattr(transfers, "list_folder", lambda _: listed)
     with pytest.raises(BertkitError, match=r"takes 1,152,921,504\.6 GB.*set XDG_CACHE_HOME"):
         fetch(URL)
+
+
+def test_the_same_result_is_not_uploaded_again(store, monkeypatch):
+    files = {"z": b"1", "manifest.json": b"{}", ".made/a.json": b"{}"}
+    write(URL, files)
+    events = record_events(monkeypatch)
+    write(URL, files)
+    assert events == []
+    write(URL, files | {".made/a.json": b"[]"})
+    assert {*events[:2]} == {"rm manifest.json", "rm .made/a.json"}
+    del store["z"]
+    write(URL, files | {".made/a.json": b"[]"})
+    assert store.content()["z"] == b"1"
+
+
+def test_unfinished_folders_are_not_uploaded(store):
+    write(URL, {"a": b"1", "step.partial/half": b"no"})
+    assert store.content() == {"a": b"1"}
+
+
+def test_files_that_are_finished_are_uploaded_though_another_failed(store):
+    error = InputError("one of many is empty")
+    error.has_finished_parts = True
+    with pytest.raises(InputError, match=f"^{URL}/a: one of many"):
+        write(URL, {"a": b"1", ".made/a.json": b"{}"}, error)
+    assert store.content() == {"a": b"1", ".made/a.json": b"{}"}
+
+
+def test_what_is_stopped_names_the_copy_on_this_disk(store, tmp_path):
+    with pytest.raises(StoppedError, match=f"^{tmp_path}/cache/.*/run/a: stopped$"):
+        write(URL, {"a": b"1"}, StoppedError("stopped"))
+
+
+@dataclass(frozen=True)
+class Chosen:
+    overwrite: bool = False
+    shard: str | None = None
+
+
+@uploads_output()
+def write_many(output: Path, settings: Chosen) -> None:
+    write(output, {"a": b"2", ".made/a.json": b"[]"})
+
+
+@pytest.mark.parametrize("settings", [Chosen(), Chosen(overwrite=True), Chosen(shard="0/2")])
+def test_another_machine_replaces_many_files_only_if_it_is_told_to(store, settings):
+    store["a"], store[".made/a.json"] = b"1", b"{}"
+    if settings == Chosen():
+        with pytest.raises(ResumeError, match=f"{URL} has a result"):
+            write_many(URL, settings)
+        assert store.content()["a"] == b"1"
+    else:
+        write_many(URL, settings)
+        assert store.content()["a"] == b"2"
+
+
+def test_a_file_that_is_removed_meanwhile_is_named(store, monkeypatch):
+    put = MemoryFileSystem.put_file
+
+    def remove_and_put(self, source, path, **options):
+        Path(source).unlink()
+        put(self, source, path, **options)
+
+    monkeypatch.setattr(MemoryFileSystem, "put_file", remove_and_put)
+    with pytest.raises(MissingFileError, match="run/a was removed while it was uploaded"):
+        write(URL, {"a": b"1"})

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 from tests.unit.retrieval.small_embedding import contents, make_texts, settings, write_texts
 
 from bertkit.base.errors import InputError, ResumeError, SettingsError
@@ -75,6 +76,27 @@ def test_a_bad_row_ends_its_file_alone_and_a_rerun_makes_the_rest(model, texts, 
     assert main(words) == 0
     assert "4 files, 3 of them done before; 1 texts" in capsys.readouterr().out
     assert before.items() < times(tmp_path / "out").items()
+
+
+def test_the_good_files_are_uploaded_and_another_machine_keeps_them(
+    model, texts, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(MemoryFileSystem, "store", {})
+    (texts / "b.jsonl").write_text('{"text": 3}\n')
+    url = "memory://bucket/vectors"
+    with pytest.raises(InputError, match="1 of 4 files failed"):
+        embed_files(model, [str(texts)], url, settings())
+    there = {key.removeprefix("/bucket/vectors/") for key in MemoryFileSystem().find("/bucket")}
+    outputs = {f"{name}.npy" for name in NAMES}
+    assert {name for name in there if name.endswith(".npy")} == outputs
+    assert {f"{RECORDS}/{name}.json" for name in outputs} < there
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
+    (texts / "b.jsonl").unlink()
+    with pytest.raises(ResumeError, match="has a result, and this machine has no copy"):
+        embed_files(model, [str(texts)], url, settings())
+    embed_files(model, [str(texts)], url, settings(), FilesSettings(shard="0/2"))
+    assert embed_files(model, [str(texts)], url, settings(overwrite=True)).num_made == 1
 
 
 def test_a_changed_file_is_made_again_and_other_settings_are_refused(model, texts, tmp_path):

@@ -157,6 +157,11 @@ class RunRecord(ChecksummedModel):
     evaluation_plans: list[int] = Field(default_factory=list)
 
     @property
+    def planned_steps(self) -> int:
+        """The number of steps as it was planned last."""
+        return self.plans[max(self.plans)] if self.plans else self.num_steps
+
+    @property
     def precision(self) -> str:
         """The precision of the run; auto where none was asked for and none was recorded."""
         asked = str(self.settings.get("precision", AUTO))

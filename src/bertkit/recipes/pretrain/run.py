@@ -32,11 +32,18 @@ from bertkit.tasks.objectives.settings import ObjectiveName
 from bertkit.tasks.objectives.table import OBJECTIVES
 from bertkit.tokenization.folder import read_max_length
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.budget import StepPace, count_steps, measure_pace, seconds_of_run
+from bertkit.training.budget import (
+    StepPace,
+    count_steps,
+    find_seconds,
+    measure_pace,
+    seconds_of_run,
+)
 from bertkit.training.job import Machine
 from bertkit.training.lifecycle import Recipe, train
 from bertkit.training.log import read_evaluation
 from bertkit.training.run import Run, RunRecord, RunState
+from bertkit.training.settings import BUDGET_FIELDS
 
 
 @dataclass(frozen=True)
@@ -170,17 +177,36 @@ class Pretraining(Recipe[PretrainingJob, PretrainResult]):
         settings = self.settings
         if before is not None and before.has_same_budget(record):
             return record.num_steps
+        planned = record.num_steps if before is None else before.planned_steps
+        keeps_minutes = before is not None and self._keeps_minutes(before)
         if settings.steps is None and settings.tokens is None:
             announce("measuring a few steps to convert the minutes to steps")
         phases, shares = zip(*job.phases, strict=True)
         counts = [count_steps(phase) for phase in phases]
         num_steps = mix_steps(shares, counts)
-        if num_steps < record.num_steps and self.find_seconds() is None:
+        if num_steps < planned and not keeps_minutes:
             raise ResumeError(
-                f"the run has {pluralize(record.num_steps, 'step')}, and the new budget is"
+                f"the run has {pluralize(planned, 'step')}, and the new budget is"
                 f" {num_steps:,}; a run's budget can only grow"
             )
         return num_steps
+
+    def _keeps_minutes(self, before: RunRecord) -> bool:
+        """Whether both budgets are in minutes; raise `ResumeError` if the new one has fewer.
+
+        The steps that fit in them may be fewer in a larger one, if the machine is busy.
+        """
+        names = {name: before.settings.get(name) for name in BUDGET_FIELDS}
+        old_settings = self.settings.model_copy(update=names)
+        old, new = find_seconds(old_settings, self.default_minutes), self.find_seconds()
+        if old is None or new is None:
+            return False
+        if new < old:
+            raise ResumeError(
+                f"the run has --minutes {old / 60:g}, and the new budget is {new / 60:g};"
+                " a run's budget can only grow"
+            )
+        return True
 
     def finish(self, job: PretrainingJob, run: Run, state: RunState) -> PretrainResult:
         """Return the last checkpoint with the metrics of its evaluation."""

@@ -9,6 +9,7 @@ import torch
 
 from bertkit.base.errors import ResumeError
 from bertkit.models.bert.config import BertConfig
+from bertkit.recipes.pretrain import run as pretraining
 from bertkit.recipes.pretrain.job import PretrainingJob, find_trained_length
 from bertkit.recipes.pretrain.run import Pretraining, mix_steps
 from bertkit.recipes.pretrain.settings import PretrainSettings
@@ -43,6 +44,22 @@ def test_an_unfinished_run_may_grow_and_not_shrink():
     assert decide(record(40, steps=40), steps=60) == 60
     with pytest.raises(ResumeError, match=r"has 40 steps, and the new budget is 6; .*only grow"):
         decide(record(40, steps=40), steps=6)
+
+
+def test_minutes_may_grow_and_not_shrink(monkeypatch):
+    monkeypatch.setattr(pretraining, "count_steps", lambda _: 30)
+    assert decide(record(40, minutes=2.0), minutes=3.0) == 30
+    with pytest.raises(ResumeError, match=r"has --minutes 2, and the new budget is 1; .*only grow"):
+        decide(record(40, minutes=2.0), minutes=1.0)
+    with pytest.raises(ResumeError, match=r"has 40 steps, and the new budget is 30; .*only grow"):
+        decide(record(40, steps=40), minutes=1.0)
+
+
+def test_a_run_in_minutes_has_the_steps_that_it_planned_last():
+    before = record(40, minutes=2.0).model_copy(update={"plans": {0: 80, 30: 60}})
+    assert decide(before, steps=70) == 70
+    with pytest.raises(ResumeError, match="has 60 steps, and the new budget is 50"):
+        decide(before, steps=50)
 
 
 @pytest.mark.parametrize(("shares", "expected"), [((1.0,), 100), ((0.9, 0.1), 71)])

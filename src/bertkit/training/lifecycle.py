@@ -272,17 +272,19 @@ def train(recipe: Recipe[AnyJob, Result], output: Path) -> Result:
         record = merge_records(run, before, wanted, state)
         started = time.monotonic()
         num_steps = recipe.decide_steps(job, before, record)
+        seconds_after = job.seconds_after or record.seconds_after
         state = begin_plan(
             state,
             num_steps,
             recipe.find_seconds(),
             spent_seconds=time.monotonic() - started,
-            reserved_seconds=job.seconds_after,
+            reserved_seconds=seconds_after,
             last_share=job.last_share,
         )
         if is_replaced:  # only now, as data and model can be read
             replace_run(run, output)
-        record = run.write_record(record.model_copy(update={"num_steps": num_steps}))
+        decided = {"num_steps": num_steps, "seconds_after": seconds_after}
+        record = run.write_record(record.model_copy(update=decided))
         state = recipe.plan(job, run, state, record.num_steps)
         state = train_to_end(job, run, record, state)
         return finish(recipe, job, run, state)

@@ -143,6 +143,7 @@ class RunRecord(ChecksummedModel):
         plans: of a run with a budget in minutes, the numbers of steps as they were planned, by the
             step at which they were.
         evaluation_plans: the steps whose plan was made after their evaluation.
+        seconds_after: of its budget, the time reserved for work after the last step.
     """
 
     description: ClassVar[str] = "a run's record"
@@ -155,6 +156,7 @@ class RunRecord(ChecksummedModel):
     source: dict[str, Any] = Field(default_factory=dict)
     plans: dict[int, int] = Field(default_factory=dict)
     evaluation_plans: list[int] = Field(default_factory=list)
+    seconds_after: float = 0.0
 
     @property
     def planned_steps(self) -> int:
@@ -215,7 +217,8 @@ class RunRecord(ChecksummedModel):
             "num_steps": self.num_steps,
         }
         if self.has_same_budget(new):
-            kept |= {"plans": self.plans, "evaluation_plans": self.evaluation_plans}
+            names = ("plans", "evaluation_plans", "seconds_after")
+            kept |= {name: getattr(self, name) for name in names}
         return new.model_copy(update=kept)
 
     def has_same_budget(self, new: Self) -> bool:

@@ -41,6 +41,27 @@ class LineFitting(Recipe[LineJob, Path]):
         return checkpoint_path(run.folder, state.step) / "model.safetensors"
 
 
+class LineInMinutes(LineFitting):
+    """Reserves time that it estimates with the number of steps, in the first process alone."""
+
+    def decide_steps(self, job: LineJob, before: RunRecord | None, record: RunRecord) -> int:
+        if not record.num_steps:
+            job.seconds_after = 7.0
+        return record.num_steps or 12
+
+    def plan(self, job: LineJob, run: Run, state: RunState, num_steps: int) -> RunState:
+        self.reserved_seconds = state.reserved_seconds
+        raise StoppedError("before the first checkpoint")
+
+
+def test_a_run_without_a_checkpoint_keeps_the_time_after_its_last_step(tmp_path):
+    recipe = LineInMinutes(SETTINGS.model_copy(update={"steps": None, "minutes": 5.0}))
+    for _ in range(3):
+        with pytest.raises(StoppedError):
+            train(recipe, tmp_path / "run")
+        assert recipe.reserved_seconds == 7.0
+
+
 @pytest.mark.parametrize("step", [1, 7])
 def test_it_is_locked_and_resumed_bit_for_bit(tmp_path, monkeypatch, capsys, step):
     whole, output = tmp_path / "whole" / "run", tmp_path / "stopped" / "run"

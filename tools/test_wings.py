@@ -19,7 +19,18 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[1]
 WINGS = ("decoders", "interpret", "serving")
-NOT_COPIED = shutil.ignore_patterns(".*", "__pycache__", "_build", "build", "dist", "results")
+NOT_COPIED = shutil.ignore_patterns(
+    ".git",
+    ".venv",
+    ".cache",
+    ".*_cache",
+    ".hypothesis",
+    "__pycache__",
+    "_build",
+    "build",
+    "dist",
+    "results",
+)
 QUICK = (
     *("unit/base/test_wings.py", "unit/test_house.py", "unit/cli", "unit/api/test_language.py"),
     *("e2e/test_refusals.py", "e2e/test_streams.py"),

@@ -47,7 +47,7 @@ def test_an_option_is_suggested_only_if_it_is_near(capsys, words, said):
         pytest.param(["serv"], "did you mean `bertkit serve`?", marks=needs("serving")),
         (["frobnicate"], "no command `bertkit frobnicate` (see `bertkit --help`)"),
         (["finetune", "clasify"], "did you mean `bertkit finetune classify`?"),
-        (["finetune", "ner"], f"no command `bertkit finetune ner`; there are {', '.join(TASKS)}, "),
+        (["finetune", "ner"], f"no command `bertkit finetune ner`; there are {', '.join(TASKS)}"),
     ],
 )
 def test_a_command_is_suggested_only_if_it_is_near(capsys, words, said):

@@ -91,8 +91,8 @@ def test_a_token_is_found_by_its_text_or_its_number(inspected):
         ({"token": "dog"}, "there is no token 'dog'"),
         ({"without": "5.3"}, r"there is no head 5\.3"),
         ({"without": ""}, "name at least one head"),
-        ({"views": "heads,brain"}, "there is no view 'brain'; name some of alignment, heads"),
-        ({"views": " ,"}, "name at least one view, of alignment, heads"),
+        ({"views": "heads,brain"}, f"there is no view 'brain'; name some of {', '.join(VIEWS)}"),
+        ({"views": " ,"}, f"name at least one view, of {', '.join(VIEWS)}"),
     ],
 )
 def test_what_the_model_has_not_is_refused(inspected, choices, message):

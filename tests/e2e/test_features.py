@@ -101,7 +101,6 @@ def test_flags_may_stand_in_a_file(model, texts, tmp_path, capsys):
     ("expression", "plus", "minus"),
     [
         ("cat + dog - hat", ["cat", "dog"], ["hat"]),
-        ("cat - hat - -", ["cat"], ["hat", "-"]),
         ("- hat +  cat", ["cat"], ["hat"]),
         ("-", ["-"], []),
         ("cat-hat", ["cat-hat"], []),

@@ -34,7 +34,7 @@ test-slow: $(VENV)/.installed $(VENV)/.dev ## run the exhaustive sets, which `ma
 PROCESSOR ?= zen4
 ROUNDING_ERROR ?= 1e-6
 AUTO_TESTS := $(addprefix tests/unit/,cli inference interpret retrieval recipes/finetune) \
-  $(addprefix tests/unit/decoders/,generation interpret test_commands.py test_text_scorer.py) \
+  $(addprefix tests/unit/decoders/,generation interpret test_pipelines.py test_text_scorer.py) \
   $(addprefix tests/e2e/test_,embed.py features.py predict.py search.py) \
   $(addprefix tests/parity/test_,features.py minilm.py sentence_transformers.py)
 # Files of those folders whose tests load no model, or compute in other precisions than auto's.

@@ -1,6 +1,7 @@
 """The final evaluation of the model: on the held-out examples, and against a baseline."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,8 +15,6 @@ from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.task import Task
 
 Metrics = dict[str, float]
-# The best model of several seeds is calibrated already: fitted again, its temperature is about 1.
-SAME_TEMPERATURE = 0.01
 
 
 @dataclass(frozen=True)
@@ -29,11 +28,16 @@ class FinalEvaluation:
     baseline: Metrics  # of always predicting the most frequent label; empty without labels
 
 
-def evaluate_model(job: FineTuningJob) -> FinalEvaluation:
-    """Evaluate a model on the held-out examples."""
+def evaluate_model(
+    job: FineTuningJob, fitted: Mapping[str, float] | None = None
+) -> FinalEvaluation:
+    """Evaluate a model on the held-out examples.
+
+    `fitted` are the numbers of a model that is calibrated already; by default they are fitted.
+    """
     plain, examples = job.task, job.data.dev.examples
     with job.machine.mixed_precision():
-        task, predictions, unscaled = answer_held_out(job)
+        task, predictions, unscaled = answer_held_out(job, fitted)
     evaluation = task.score(examples, predictions).evaluate()
     before = plain.score(examples, unscaled).evaluate() if unscaled else None
     baseline = measure_baseline(job)
@@ -47,20 +51,25 @@ def evaluate_model(job: FineTuningJob) -> FinalEvaluation:
     return FinalEvaluation(task, predictions, evaluation, before, baseline)
 
 
-def answer_held_out(job: FineTuningJob) -> tuple[Task[Any, Any], list[Any], list[Any]]:
+def answer_held_out(
+    job: FineTuningJob, fitted: Mapping[str, float] | None
+) -> tuple[Task[Any, Any], list[Any], list[Any]]:
     """Return the task with fitted numbers, its predictions, and those without its temperature."""
     plain, parts = job.task, job.cut_held_out()
     # On every n-th example, where the logits of all of them don't fit in memory.
     chosen = range(0, len(job.dev), len(parts))
     examples, encoded = job.take_held_out(chosen)
     known = job.held_out_logits(chosen)
-    task = plain.fit_numbers(examples, encoded, known)
+    if fitted is None:
+        task = plain.fit_numbers(examples, encoded, known)
+    else:
+        task = replace(plain, numbers=fitted)
     answers, unscaled = [], []
     for part in parts:
         logits = known if len(parts) == 1 else job.held_out_logits(part)
         examples, encoded = job.take_held_out(part)
         answers += decode_all(task, examples, encoded, logits)
-        if not math.isclose(task.temperature, plain.temperature, rel_tol=SAME_TEMPERATURE):
+        if task.temperature != plain.temperature:
             unscaled += decode_all(plain, examples, encoded, logits)
     return task, answers, unscaled
 

@@ -17,6 +17,7 @@ from bertkit.base.files import remove_folder
 from bertkit.base.progress import announce, estimate_seconds_left
 from bertkit.base.settings import validate
 from bertkit.base.signals import delay_stop_signals
+from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.checkpoints.huggingface import WEIGHTS_FILE
 from bertkit.checkpoints.run_folder import METRICS_FILE, RUN_FOLDER, SavedNumber
 from bertkit.recipes.finetune.card import SavedFineTuning
@@ -40,6 +41,7 @@ from bertkit.recipes.finetune.run import (
     list_paths,
 )
 from bertkit.recipes.finetune.settings import FineTuneSettings
+from bertkit.tasks.saved import SavedTask
 from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.table import TASKS
 from bertkit.training.job import Machine
@@ -248,7 +250,8 @@ def write_best(plan: SeedRuns, prepared: Prepared, comparison: SeedComparison) -
         keep_precision(settings, run.read_record()), lambda: parent.config.hidden_size
     )
     job = build_job(prepared, parent, machine, settings)
-    write_model(plan.output, run, job, evaluate_model(job), saved, comparison)
+    numbers = SavedTask.load(folder / TASK_FILE).numbers
+    write_model(plan.output, run, job, evaluate_model(job, numbers), saved, comparison)
 
 
 def read_finished(plan: SeedRuns) -> FineTuneResult | None:

@@ -25,6 +25,7 @@ REFERENCE = ROOT / "docs" / "reference"
 COMMANDS_INTRODUCTION = """# Commands
 
 Every command takes `--config FILE.toml`, described in [the settings file](config.md), and `--help`.
+That leaves out options that are rarely set; `--help-all` shows them, and this page has all of them.
 Exit codes, signals and the standard streams are described in
 [the command line](../guide/command-line.md).
 """

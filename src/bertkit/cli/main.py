@@ -20,6 +20,7 @@ from bertkit.base.progress import Launch, announce
 from bertkit.base.settings import describe_validation
 from bertkit.base.signals import interruptible
 from bertkit.base.wings import list_installed, load_object
+from bertkit.cli.help import hide_rare, take_help_flag
 from bertkit.cli.output import (
     ReaderGoneError,
     announced_log,
@@ -214,6 +215,7 @@ def run_command(words: Sequence[str]) -> None:
     words, config_path = take_config_flag(words)
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
+    words, shows_all = take_help_flag(words)
     app = build_app()
     check_installed({*words[:1], " ".join(words[:2])}, app)
     if config_path is not None:
@@ -221,6 +223,8 @@ def run_command(words: Sequence[str]) -> None:
     if not words or words[0] in app.help_flags:
         leave_out_broken(app)
         list_commands(app)  # so that the list shows what each is for
+    elif not shows_all and not set(app.help_flags).isdisjoint(words):
+        hide_rare(app, words)
     with interruptible():
         app(words, exit_on_error=False, print_error=False, result_action="return_none")
 

@@ -1,0 +1,161 @@
+"""What `--help` shows: the options that people set often; `--help-all` shows all of them."""
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+from cyclopts import App
+from cyclopts.help import DefaultFormatter, HelpPanel
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions
+
+HELP_ALL = "--help-all"
+MAX_SHOWN = 25  # options of a command
+# Options that `--help` leaves out, of all commands; they are in the reference, and TOML sets them.
+RARE = frozenset(
+    {
+        "accumulate",
+        "adam-epsilon",
+        "address",
+        "alphabet-limit",
+        "attention-dropout",
+        "auto-truncate",
+        "average",
+        "best-by",
+        "beta1",
+        "beta2",
+        "checkpoint-activations",
+        "checkpoint-every",
+        "class-weights",
+        "classifier-dropout",
+        "clip-norm",
+        "combine",
+        "cors-allow-origin",
+        "decimal",
+        "deterministic",
+        "dimensions",
+        "diversity",
+        "dropout",
+        "early-stop",
+        "encoding",
+        "eval-every",
+        "eval-pairs",
+        "eval-sequences",
+        "feature-layers",
+        "features",
+        "feed-forward",
+        "find-threshold",
+        "fsdp",
+        "header",
+        "heads",
+        "hidden-size",
+        "initialization",
+        "initializer-range",
+        "keep",
+        "keep-checkpoints",
+        "key",
+        "key-weights",
+        "label-separator",
+        "label-smoothing",
+        "layer-decay",
+        "layout",
+        "length-penalty",
+        "long-share",
+        "lowercase",
+        "mask-token-share",
+        "max-broken",
+        "max-distinct-words",
+        "max-question-length",
+        "max-requests-per-client",
+        "max-skipped-steps",
+        "max-wait",
+        "max-windows",
+        "min-frequency",
+        "min-tokens",
+        "muon-learning-rate",
+        "n-best",
+        "neurons",
+        "new-heads",
+        "no-repeat-ngram",
+        "norm-first",
+        "normalize",
+        "patience",
+        "pooling",
+        "position",
+        "positions",
+        "positive-label",
+        "precision",
+        "query",
+        "query-weights",
+        "random-token-share",
+        "random-tokens",
+        "read-mask",
+        "revision",
+        "schedule",
+        "shard",
+        "share-embeddings",
+        "short-rate",
+        "split-seed",
+        "stride",
+        "tag-column",
+        "threshold",
+        "token-column",
+        "too-long",
+        "value",
+        "value-weights",
+        "warmup",
+        "weight-decay",
+    }
+)
+# Of those, what a command shows all the same, by its words.
+OFTEN: dict[str, frozenset[str]] = {}
+
+
+class ShortHelp(DefaultFormatter):
+    """Panels of options without those that are hidden; a panel without any other goes."""
+
+    def __init__(self, hidden: Collection[str]) -> None:
+        super().__init__()
+        self.hidden = {f"--{name}" for name in hidden}
+
+    def __call__(self, console: "Console", options: "ConsoleOptions", panel: HelpPanel) -> None:
+        """Print one panel."""
+        if panel.format == "parameter":
+            shown = [entry for entry in panel.entries if self.hidden.isdisjoint(entry.all_options)]
+            panel = panel.copy(entries=shown)
+        super().__call__(console, options, panel)
+
+
+def take_help_flag(words: Sequence[str]) -> tuple[list[str], bool]:
+    """Replace `--help-all` by `--help`; return the words, and whether it was there."""
+    options = words[: words.index("--")] if "--" in words else words
+    if HELP_ALL not in options:
+        return list(words), False
+    place = options.index(HELP_ALL)
+    return [*words[:place], "--help", *words[place + 1 :]], True
+
+
+def hide_rare(app: App, words: Sequence[str]) -> None:
+    """Have the help of the command that the words name leave out the options of `RARE`."""
+    chain, apps, _ = app.parse_commands([word for word in words if word not in app.help_flags])
+    command = apps[-1]
+    if command.default_command is None:
+        return
+    name = " ".join(chain)
+    hidden = list_options(command) & RARE - OFTEN.get(name, frozenset())
+    if hidden:
+        app.help_formatter = ShortHelp(hidden)
+        app.help_epilogue = (
+            f"{len(hidden)} more options are set rarely: `bertkit {name} {HELP_ALL}` shows"
+            " them.\n\n"
+            f"{app.help_epilogue}"
+        )
+
+
+def list_options(command: App) -> set[str]:
+    """Return the names of a command's options, without dashes and their negative forms."""
+    options = set()
+    for argument in command.assemble_argument_collection():
+        flags = [name for name in argument.names if name.startswith("--")]
+        options |= {flag.removeprefix("--") for flag in flags[:1] if argument.show}
+    return options

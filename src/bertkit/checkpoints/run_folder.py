@@ -9,6 +9,7 @@ and a `manifest.json` with the size and checksums of each file and a checksum of
 import math
 import re
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
@@ -176,6 +177,14 @@ def find_run(path: Path) -> Path:
         if not path.is_dir() or any((path / name).exists() for name in FILES_OF_MODELS):
             return path
     return path / RUN_FOLDER if not is_run(path) and is_run(path / RUN_FOLDER) else path
+
+
+def is_model_folder(name: str) -> bool:
+    """Whether it names a folder with a model or a run."""
+    path = Path(name)
+    with suppress(OSError, ValueError, BertkitError):  # such as a text, longer than names may be
+        return is_run(path) or any((path / file).is_file() for file in FILES_OF_MODELS)
+    return False
 
 
 def open_run(path: Path) -> "Checkpoint":

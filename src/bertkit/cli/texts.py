@@ -18,6 +18,7 @@ from bertkit.base.files import BYTE_ORDER_MARK
 from bertkit.base.output import check_standard_output, open_output
 from bertkit.base.progress import announce, show_progress
 from bertkit.base.settings import replace_surrogates
+from bertkit.data.input_files import exists
 from bertkit.data.problems import describe_unknown
 from bertkit.data.tables.decoder import check_standard_input
 from bertkit.reports.text import format_number
@@ -222,6 +223,35 @@ def take_model_and_files(
     if model is not None:
         check_model(model)
     return model or take_bundled("vectors"), list(inputs)
+
+
+def choose_model(
+    model: str | None, part: "Part", inputs: Sequence[str] = (), file: object = None
+) -> str:
+    """Return the model that --model names, or else the bundled one.
+
+    Args:
+        part: of the bundled model.
+        inputs: arguments that are texts or files. Without --model, a first one that is a model's
+            folder, or an id such as owner/name in front of others, is refused.
+        file: where further texts are, if anywhere.
+    """
+    from bertkit.checkpoints.hub import check_model, is_hub_id
+    from bertkit.checkpoints.run_folder import is_model_folder
+
+    if model is not None:
+        check_model(model)
+        return model
+    first = next(iter(inputs), "") or "-"  # an empty text isn't the current folder
+    if is_model_folder(first):
+        raise SettingsError(f"{first} is a model; name it with --model {first}")
+    has_others = len(inputs) > 1 or file is not None
+    if has_others and "/" in first and is_hub_id(first) and not exists(first):
+        raise SettingsError(
+            f"{first} looks like the id of a model; name it with --model {first}, or, if it is"
+            " no model, name the one to use with --model"
+        )
+    return take_bundled(part)
 
 
 def take_bundled(part: "Part") -> str:

@@ -14,7 +14,7 @@ from bertkit.base.errors import InputError, MissingExtraError, SettingsError
 from bertkit.checkpoints.bundled import PACKAGE
 from bertkit.cli import texts as module
 from bertkit.cli.main import main
-from bertkit.cli.texts import take_model
+from bertkit.cli.texts import choose_model, take_model
 from bertkit.inference import stream
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.embeddings.features import FeatureExtractor
@@ -227,6 +227,17 @@ def test_a_word_that_may_be_a_model_is_an_error(bundled):
     with pytest.raises(SettingsError, match="'bert-base' may be a text or the name of a model"):
         take_model(("bert-base", "dog"), None, "words")
     assert take_model(("cat", "dog"), None, "words")[1] == ("cat", "dog")
+
+
+def test_a_model_is_named_by_its_flag(bundled, run_folder, capsys):
+    with pytest.raises(SettingsError, match=f"{run_folder} is a model; name it with --model"):
+        choose_model(None, "words", (run_folder, "a text"))
+    for inputs, file in ((("owner/name", "a text"), None), (("owner/name",), "texts.txt")):
+        with pytest.raises(SettingsError, match="looks like the id of a model; name it with --mod"):
+            choose_model(None, "words", inputs, file)
+    assert choose_model("owner/other", "words", ("either/or", "a")) == "owner/other"
+    for inputs in ((), ("either/or",), ("two words", "a/b"), ("packages", "a"), ("a" * 999,)):
+        assert choose_model(None, "vectors", inputs) == str(bundled / "vectors")
 
 
 def test_without_the_package_the_error_says_how_to_get_it(monkeypatch):

@@ -1,10 +1,14 @@
-"""Count the house: lines of the core and of wings, tests, commands, and which rooms know what.
+"""Count the house: lines, tests, commands and options, hooks, and which rooms know what.
 
-    python tools/count_house.py [--json] [--check]
+    python tools/count_house.py [--json] [--check] [--where SUBJECT] [--list COUNT]
 
 Lines are those of the files, with blanks and docstrings. A room knows a subject if its code (names
 and strings; neither comments nor docstrings) has one of the words below. The tables in which the
 core names wings aren't counted (`TABLES`): naming is all that they do.
+
+Options are those of bertkit's own commands. A hook is a method, a property or a callable attribute
+of a class that a subclass defines anew. A function is called from one place if its name is defined
+once and read once in all of src, so what a library calls by name isn't counted.
 """
 
 import argparse
@@ -12,7 +16,9 @@ import ast
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +34,18 @@ SUBJECTS = {
     "next sentence": re.compile(r"next.?sentence|seq_relationship|is_next\b|IsNext", re.IGNORECASE),
     "remote addresses": re.compile(r"fsspec|(?<![a-z])remote|is_url|s3://|gs://", re.IGNORECASE),
 }
+Trees = Mapping[str, ast.Module]  # syntax trees by file
+UNTYPED = frozenset({"Any", "object", "cast"})
 ASKED = {
-    "lines of the core": 45_000,
-    "lines of src": 57_000,
-    "lines of tests": 55_000,
+    "lines of the core": 41_000,
+    "lines of src": 53_000,
+    "lines of tests": 50_000,
     "commands": 34,
+    "options": 160,
+    "options shown by --help": 25,
+    "Any, object and cast": 550,
+    "hooks of a class": 10,
+    "functions called from one place": 650,
     "rooms: attending to the left only": 3,
     "rooms: next sentence": 7,
     "rooms: remote addresses": 3,
@@ -45,11 +58,16 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--check", action="store_true", help="fail if a count is above its limit")
     parser.add_argument("--where", choices=SUBJECTS, help="list the places that know a subject")
+    parser.add_argument("--list", choices=LISTED, help="list what a count counts")
     arguments = parser.parse_args()
     if arguments.where:
         for path in list_files(SOURCES):
             for word, line in find_words(path, SUBJECTS[arguments.where]):
                 print(f"{path.relative_to(TOP)}:{line}: {word}")
+        return 0
+    if arguments.list:
+        for name, value in LISTED[arguments.list]().items():
+            print(f"{name}: {value}")
         return 0
     counts = count()
     if arguments.json:
@@ -76,7 +94,12 @@ def count() -> dict[str, Any]:
         "lines of the core": core,
         "lines of src": sum(rooms.values()),
         "lines of tests": sum(count_lines(path) for path in list_files(TOP / "tests")),
-        "commands": count_commands(),
+        "commands": len(list_options()),
+        "options": len(set().union(*list_options().values())),
+        "options shown by --help": max(len(names) for names in list_shown_options().values()),
+        "Any, object and cast": sum(count_untyped(read_trees()).values()),
+        "hooks of a class": max(len(names) for names in list_hooks(read_trees()).values()),
+        "functions called from one place": len(list_functions_called_once(read_trees())),
     } | {f"rooms: {subject}": sorted(names) for subject, names in known.items()}
 
 
@@ -107,13 +130,109 @@ def count_lines(path: Path) -> int:
     return len(path.read_text(encoding="utf-8").splitlines())
 
 
-def count_commands() -> int:
-    """Count the commands of the command line without those of packages of their own."""
+@cache
+def list_options() -> dict[str, set[str]]:
+    """Return the options of each command, without those of packages of their own."""
     sys.path.insert(0, str(SOURCES.parent))
+    from bertkit.cli import help as shown
     from bertkit.cli.main import PACKAGES, build_app, list_commands
 
-    commands = list_commands(build_app())
-    return sum(name.split()[0] not in PACKAGES for name in commands)
+    return {
+        name: shown.list_options(command)
+        for name, command in list_commands(build_app()).items()
+        if name.split()[0] not in PACKAGES
+    }
+
+
+def list_shown_options() -> dict[str, set[str]]:
+    """Return the options of each command that `--help` shows."""
+    options = list_options()
+    from bertkit.cli.help import OFTEN, RARE
+
+    return {name: those - (RARE - OFTEN.get(name, set())) for name, those in options.items()}
+
+
+@cache
+def read_trees() -> dict[str, ast.Module]:
+    """Return the syntax tree of each file of src."""
+    return {
+        str(path.relative_to(SOURCES)): ast.parse(path.read_text(encoding="utf-8"))
+        for path in list_files(SOURCES)
+    }
+
+
+def count_untyped(trees: Trees) -> dict[str, int]:
+    """Count `Any`, `object` and `cast` by file, but for their imports."""
+    counts = {
+        name: sum(isinstance(node, ast.Name) and node.id in UNTYPED for node in ast.walk(tree))
+        for name, tree in trees.items()
+    }
+    return dict(sorted(counts.items(), key=lambda item: -item[1]))
+
+
+def list_hooks(trees: Trees) -> dict[str, list[str]]:
+    """Return the hooks of each class that has subclasses, most first."""
+    nodes = (node for tree in trees.values() for node in ast.walk(tree))
+    classes = {node.name: node for node in nodes if isinstance(node, ast.ClassDef)}
+    bases = {name: list_bases(node) & classes.keys() for name, node in classes.items()}
+    members = {name: list_members(node) for name, node in classes.items()}
+    hooks: dict[str, set[str]] = {}
+    for name in classes:
+        above, waiting = set[str](), list(bases[name])
+        while waiting:
+            if (base := waiting.pop()) not in above:
+                above.add(base)
+                waiting += bases[base]
+        for base in above:
+            called = {member for member, is_called in members[base].items() if is_called}
+            hooks.setdefault(base, set()).update(called & members[name].keys())
+    by_number = sorted(hooks.items(), key=lambda item: -len(item[1]))
+    return {name: sorted(names) for name, names in by_number}
+
+
+def list_bases(node: ast.ClassDef) -> set[str]:
+    """Return the names of a class's bases, without their type arguments."""
+    plain = (base.value if isinstance(base, ast.Subscript) else base for base in node.bases)
+    return {getattr(base, "attr", getattr(base, "id", "")) for base in plain}
+
+
+def list_members(node: ast.ClassDef) -> dict[str, bool]:
+    """Return what a class defines, and whether it is called: a method, property or class."""
+    found: dict[str, bool] = {}
+    for part in node.body:
+        if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef):
+            found[part.name] = not part.name.startswith("__")
+        elif isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name):
+            kind = ast.unparse(part.annotation)
+            found[part.target.id] = "Callable" in kind or "type[" in kind
+        elif isinstance(part, ast.Assign):
+            names = (target.id for target in part.targets if isinstance(target, ast.Name))
+            found |= dict.fromkeys(names, False)
+    return found
+
+
+def list_functions_called_once(trees: Trees) -> dict[str, str]:
+    """Return the functions and methods whose name is defined once and read once, by file."""
+    defined, read, places = Counter[str](), Counter[str](), dict[str, str]()
+    for path, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                defined[node.name] += 1
+                places[node.name] = f"{path}:{node.lineno}"
+            elif isinstance(node, ast.Attribute):
+                read[node.attr] += 1
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                read[node.id] += 1
+    return {name: place for name, place in places.items() if defined[name] == 1 and read[name] == 1}
+
+
+LISTED: dict[str, Callable[[], Mapping[str, object]]] = {
+    "options": list_options,
+    "shown": list_shown_options,
+    "untyped": lambda: count_untyped(read_trees()),
+    "hooks": lambda: list_hooks(read_trees()),
+    "once": lambda: list_functions_called_once(read_trees()),
+}
 
 
 def find_words(path: Path, pattern: re.Pattern[str]) -> Iterator[tuple[str, int]]:

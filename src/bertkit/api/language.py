@@ -7,7 +7,6 @@ from typing import Any, TypeVar, overload
 from pydantic import SkipValidation
 
 from bertkit.api.inputs import SeveralTexts, read_texts
-from bertkit.api.kept import take_object
 from bertkit.api.settings import Call, TextsCall, takes
 from bertkit.base.settings import Settings, select
 from bertkit.data.tables.settings import TableSettings
@@ -139,7 +138,7 @@ def load_pipeline(
     options_kind: type[Settings] = Settings,
 ) -> AnyPipeline:
     """Load a pipeline, or take that of the last call, with the settings of a call."""
-    pipeline = take_object(kind, model, select(kind.loading_kind, call))
+    pipeline = kind.take(model, select(kind.loading_kind, call))
     return pipeline.with_options(select(options_kind, call))
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any, cast, overload
 
 from bertkit.api.inputs import are_tuples, hold_rows
-from bertkit.api.kept import take_object
 from bertkit.api.settings import Call, check_names, takes, takes_any
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.progress import show_progress
@@ -66,7 +65,7 @@ def predict(call: PredictCall, model: Model, data: Table) -> list[Any]:
         BertkitError: the model can't be loaded.
     """
     predictor: Predictor[Any, Any, Any]
-    predictor = take_object(Predictor, model, select(EngineSettings, call))
+    predictor = Predictor.take(model, select(EngineSettings, call))
     options_kind = type(predictor.options)
     answers = call.model_fields_set & ClassifyAnswers.model_fields.keys()
     check_names(answers, options_kind.model_fields, "predict")
@@ -171,7 +170,7 @@ def evaluate(
         raise SettingsError("give one of: labeled data, minimal_pairs, held_out")
     loading = select(EngineSettings, call)
     if data is not None:
-        load = partial(take_object, Predictor, model, loading)
+        load = partial(Predictor.take, model, loading)
         rows, chosen = cast("Table", hold_rows(data)), select(EvaluateSettings, call)
         name = None if isinstance(model, Predictor) else str(model)
         return run_evaluate(load, rows, chosen, select(TaskColumns, call), name)
@@ -179,7 +178,7 @@ def evaluate(
         raise SettingsError("minimal pairs and held-out text are for pre-trained models; name one")
     if call.minimal_pairs is not None:
         _refuse_others(call, MinimalPairsCall, "minimal pairs are scored")
-        scorer = take_object(TextScorer, model, loading)
+        scorer = TextScorer.take(model, loading)
         return judge_pairs(scorer, str(call.minimal_pairs), select(RecordSettings, call))
     _refuse_others(call, HeldOutCall, "held-out text is evaluated as in training")
     shards = Path(cast("str", call.held_out))

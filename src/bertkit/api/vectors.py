@@ -7,7 +7,6 @@ from typing import Any, cast, overload
 from pydantic import SkipValidation
 
 from bertkit.api.inputs import SeveralTexts, list_rows, name_files, read_texts, take_texts
-from bertkit.api.kept import LAST_LOADED, take_object
 from bertkit.api.settings import Call, TextsCall, takes, takes_any
 from bertkit.base.errors import pluralize
 from bertkit.base.progress import announce
@@ -20,6 +19,7 @@ from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.embeddings.settings import EmbedderSettings, Similarity
 from bertkit.inference.embeddings.similarity import Rows, compare_all
 from bertkit.inference.embeddings.transformer import Vectors
+from bertkit.inference.kept import LAST_LOADED
 from bertkit.inference.stream import TextCounts
 from bertkit.reports.notebook import ResultList
 from bertkit.retrieval.search_index import Hit, SearchIndex
@@ -58,7 +58,7 @@ def embed(call: EmbedCall, texts: Table) -> Vectors:
         >>> bertkit.embed(["A cat sat down.", "The cat took a seat."]).shape
         (2, 384)
     """
-    embedder = take_object(Embedder, call.model, select(EmbedderSettings, call))
+    embedder = Embedder.take(call.model, select(EmbedderSettings, call))
     counts = TextCounts()
     rows = read_texts(texts, select(TableSettings, call))
     vectors = embedder(rows, progress=True, counts=counts)
@@ -127,7 +127,7 @@ def similarity(
         >>> bertkit.similarity(["a cat", "a dog", "a hat"]).shape
         (3, 3)
     """
-    embedder = take_object(Embedder, call.model, select(EmbedderSettings, call))
+    embedder = Embedder.take(call.model, select(EmbedderSettings, call))
     reading = select(TableSettings, call)
     counts = TextCounts()
     rows = embedder(take_texts(first, reading), counts=counts)
@@ -198,7 +198,7 @@ def search(
         found = _open_index(folder, names, chosen, call.index_folder).search(asked, call.top_k)
     else:
         rows = _number_rows(corpus, chosen)
-        embedder = take_object(Embedder, call.model, select(EmbedderSettings, chosen))
+        embedder = Embedder.take(call.model, select(EmbedderSettings, chosen))
         found = _search_rows(embedder, asked, rows, chosen, call.top_k)
     return found[0] if isinstance(queries, str) else found
 

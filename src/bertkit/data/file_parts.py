@@ -7,6 +7,7 @@ makes only what is missing, also where a file was corrected or is new, and other
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -89,8 +90,13 @@ class OneOfMany:
     """A function that writes what it makes of a file of texts, as a command on one file."""
 
     run: Callable[..., Any]  # of model, source, output and settings; its result has `counts`
-    model: str | Path
+    find: Callable[[], Any]  # finds the model
     settings: Settings
+
+    @cached_property
+    def model(self) -> Any:
+        """The model, which each process finds once."""
+        return self.find()
 
     def __call__(
         self, source: str, output: Path, *, overwrite: bool, restart: bool

@@ -7,7 +7,6 @@ from typing import Any, cast, overload
 from pydantic import SkipValidation
 
 from bertkit.api.inputs import SeveralTexts, choose_output, name_files, take_texts
-from bertkit.api.kept import LAST_LOADED
 from bertkit.api.language import apply, load_pipeline
 from bertkit.api.settings import Call, TextsCall, divide, takes
 from bertkit.api.training import Texts, TrainCall
@@ -30,6 +29,7 @@ from bertkit.decoders.seq2seq.examples import Pairs
 from bertkit.decoders.seq2seq.run import PairFiles, train_seq2seq
 from bertkit.decoders.seq2seq.settings import KINDS
 from bertkit.inference.embeddings.settings import EmbedderSettings
+from bertkit.inference.kept import LAST_LOADED
 from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.settings import LoadingSettings
 from bertkit.training.log import observe

@@ -1,14 +1,11 @@
 """Loading of a model with its tokenizer."""
 
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from typing import Any, Generic, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 from bertkit.base.errors import InputError, SettingsError, pluralize
-from bertkit.base.settings import Settings
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.pretrained import PretrainedBert
 from bertkit.models.open_model import OpenModel
@@ -16,12 +13,6 @@ from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.device import choose_device
 
 Model = TypeVar("Model", bound=PretrainedBert)
-
-
-@lru_cache(maxsize=1)
-def load_once(load: Callable[..., Any], model: str | Path, settings: Settings) -> Any:
-    """Load a model, or return that of the last call, in a process that works on many files."""
-    return load(model, settings)
 
 
 def stamp_model(model: str | Path, revision: str | None) -> dict[str, str | None]:

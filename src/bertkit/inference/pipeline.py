@@ -16,6 +16,7 @@ from bertkit.base.settings import Settings, select
 from bertkit.checkpoints.bundled import Part
 from bertkit.inference.engines.choice import choose_engine
 from bertkit.inference.engines.engine import Engine, HasEncoder
+from bertkit.inference.kept import LAST_LOADED
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.settings import (
     EngineName,
@@ -112,6 +113,22 @@ class Loadable(ABC):
         if model is None and cls.bundled is None:
             raise SettingsError(f"{cls.__name__} comes without a model; name one")
         return OpenModel.open(model, revision=revision, bundled=cls.bundled)
+
+    @classmethod
+    def take(cls, model: str | Path | OpenModel | Self | None, loading: LoadingSettings) -> Self:
+        """Return a loaded model as it is; load another, or take that of the last call."""
+        if isinstance(model, cls):
+            usual = type(loading)()
+            given = [name for name, value in loading if value != getattr(usual, name)]
+            if given:
+                raise SettingsError(
+                    f"a loaded {cls.__name__} has its {' and '.join(given)}; give that to"
+                    f" {cls.__name__}.load"
+                )
+            return model
+        named = cast("str | Path | OpenModel | None", model)
+        folder = cls.find(named, None if isinstance(named, OpenModel) else loading.revision).path
+        return LAST_LOADED.take(cls.load, [folder], loading.model_copy(update={"revision": None}))
 
     @classmethod
     def choose_loading(

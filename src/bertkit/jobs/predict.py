@@ -4,7 +4,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,10 +23,11 @@ from bertkit.data.tables.records import open_records
 from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import RecordSettings
 from bertkit.data.writers import ROW_WRITERS, check_output
-from bertkit.inference.loading import load_once, stamp_model
+from bertkit.inference.loading import stamp_model
 from bertkit.inference.predictor import PredictionCounts, Predictor
 from bertkit.inference.settings import EngineSettings
 from bertkit.jobs.settings import PredictSettings
+from bertkit.models.open_model import OpenModel
 from bertkit.tasks.settings import choose_columns, with_columns
 from bertkit.tasks.table import TASKS
 from bertkit.tasks.task import Task
@@ -200,6 +201,11 @@ class PredictedFile:
     settings: PredictSettings
     columns: dict[str, Any]  # their class is made for the task, so that it can't be pickled
 
+    @cached_property
+    def opened(self) -> OpenModel:
+        """The model, which each process finds once."""
+        return OpenModel.open(self.model, revision=self.loading.revision)
+
     @property
     def overwrite(self) -> bool:
         """Whether to replace answers of other work."""
@@ -211,7 +217,7 @@ class PredictedFile:
         """Write the answers to the rows of a file."""
         check = partial(check_output, overwrite=overwrite)
         with open_output(output, "writing answers into", inputs=[source], check=check) as place:
-            predictor = load_once(Predictor.load, self.model, self.loading)
+            predictor: Predictor[Any, Any, Any] = Predictor.take(self.opened, self.loading)
             check_task(predictor, self.model, self.task)
             columns = choose_columns(TASKS[self.task].settings)(**self.columns)
             answers = answer_file(

@@ -24,8 +24,9 @@ from bertkit.data.tables.texts import TextRow
 from bertkit.data.writers import check_suffix
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.embeddings.settings import EmbedderSettings
-from bertkit.inference.loading import load_once, stamp_model
+from bertkit.inference.loading import stamp_model
 from bertkit.inference.stream import TextCounts
+from bertkit.models.open_model import OpenModel
 from bertkit.retrieval.settings import EmbedSettings
 from bertkit.retrieval.unfinished_vectors import (
     ResumeState,
@@ -68,7 +69,7 @@ class EmbedResult:
 
 @uploads_output(files=VECTOR_WRITERS)
 def embed(
-    model: str | Path,
+    model: str | Path | OpenModel,
     source: str | Path | Sequence[str | Path] | TextFiles,
     output: Path,
     settings: EmbedSettings = EmbedSettings(),  # noqa: B008
@@ -103,8 +104,7 @@ def embed(
             if earlier is not None:
                 settings = keep_precision(settings, earlier.beginning.embedding)
         chosen = select(EmbedderSettings, settings)
-        load = partial(load_once, Embedder.load) if is_one_of_many else Embedder.load
-        embedder = load(model, chosen)
+        embedder = (Embedder.take if is_one_of_many else Embedder.load)(model, chosen)
         fingerprint = VectorsFingerprint(embedding=embedder.identity, input=files.identity())
         finished = find_finished(
             place, fingerprint, restart=settings.restart, overwrite=settings.overwrite
@@ -139,7 +139,8 @@ def embed_files(
     Inputs are files, folders and globs. An error of one file is raised when the others are done.
     """
     made_with = {"command": "embed", **stamp_model(model, settings.revision)}
-    run, suffixes = OneOfMany(embed, model, settings), (".npy", *VECTOR_WRITERS)
+    find, suffixes = partial(Embedder.find, model, settings.revision), (".npy", *VECTOR_WRITERS)
+    run = OneOfMany(embed, find, settings)
     return make_files(run, inputs, output, files, suffixes, made_with, settings)
 
 

@@ -21,8 +21,10 @@ from bertkit.data.tables.texts import open_texts
 from bertkit.data.writers import check_suffix
 from bertkit.inference.embeddings.features import FeatureExtractor, TextFeatures, TextOrPair
 from bertkit.inference.embeddings.settings import FeatureSettings
-from bertkit.inference.loading import load_once, stamp_model
+from bertkit.inference.loading import stamp_model
+from bertkit.inference.settings import EngineSettings
 from bertkit.inference.stream import TextCounts
+from bertkit.models.open_model import OpenModel
 from bertkit.retrieval.feature_writers import FEATURE_WRITERS, OutputLayout, format_line
 from bertkit.retrieval.settings import FeaturesSettings
 from bertkit.retrieval.vector_file import manifest_path
@@ -48,7 +50,7 @@ class FeatureStream:
 
     def __init__(
         self,
-        model: str | Path,
+        model: str | Path | OpenModel,
         source: str | Path,
         settings: FeaturesSettings,
         *,
@@ -57,9 +59,9 @@ class FeatureStream:
         self.table = open_texts(source, settings)
         self.settings = settings
         self._is_one_of_many = is_one_of_many
-        load = FeatureExtractor.load
-        load = partial(load_once, load) if is_one_of_many else load
-        self._extractor = load(model, settings).with_options(select(FeatureSettings, settings))
+        load = FeatureExtractor.take if is_one_of_many else FeatureExtractor.load
+        extractor = load(model, select(EngineSettings, settings))
+        self._extractor = extractor.with_options(select(FeatureSettings, settings))
         self.form = OutputLayout(self._extractor.plan, settings.layout, self._extractor.identity)
         self._counts = TextCounts()
         self._elapsed_seconds = 0.0
@@ -134,7 +136,7 @@ def write_features(stream: FeatureStream, output: Path) -> FeaturesResult:
 
 
 def extract(
-    model: str | Path,
+    model: str | Path | OpenModel,
     source: str,
     output: Path,
     settings: FeaturesSettings,
@@ -158,7 +160,8 @@ def extract_files(
 ) -> FilesResult:
     """Write a file of features for each file of texts into a folder, as `embed_files` does."""
     made_with = {"command": "features", **stamp_model(model, settings.revision)}
-    run, suffixes = OneOfMany(extract, model, settings), (".parquet", *FEATURE_WRITERS)
+    find = partial(FeatureExtractor.find, model, settings.revision)
+    run, suffixes = OneOfMany(extract, find, settings), (".parquet", *FEATURE_WRITERS)
     return make_files(run, inputs, output, files, suffixes, made_with, settings)
 
 

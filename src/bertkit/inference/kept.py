@@ -1,4 +1,4 @@
-"""The last model of each kind that a function loaded, kept for its next call.
+"""The last object of each kind that was loaded, kept for the next call or the next of many files.
 
 A call with another model or other settings, or after a change of the model's files, loads again.
 """
@@ -10,9 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
-from bertkit.base.errors import SettingsError, storage_errors
-from bertkit.inference.pipeline import Loadable
-from bertkit.inference.settings import LoadingSettings
+from bertkit.base.errors import storage_errors
 
 Loaded = TypeVar("Loaded")
 FileState = tuple[str, int, int, int]  # path, inode, bytes, time of the last change
@@ -21,16 +19,16 @@ FileState = tuple[str, int, int, int]  # path, inode, bytes, time of the last ch
 class Kept(NamedTuple):
     """A loaded object, with the arguments and the state of the files that it was loaded from."""
 
-    arguments: tuple[Any, ...]
+    arguments: tuple[object, ...]
     states: tuple[FileState, ...]
-    loaded: Any
+    loaded: object
 
 
 class LastLoaded:
     """The last object that each loading function returned; threads may share it."""
 
     def __init__(self) -> None:
-        self._kept: dict[Callable[..., Any], Kept] = {}
+        self._kept: dict[Callable[..., object], Kept] = {}
         self.unlock()
 
     def unlock(self) -> None:
@@ -41,7 +39,7 @@ class LastLoaded:
         self,
         load: Callable[..., Loaded],
         sources: Sequence[Path],
-        *arguments: Any,
+        *arguments: object,
         made: Sequence[Path] = (),
         **options: Any,
     ) -> Loaded:
@@ -66,27 +64,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=LAST_LOADED.unlock)
 
 
-AnyLoadable = TypeVar("AnyLoadable", bound=Loadable)
-
-
-def take_object(
-    kind: type[AnyLoadable], model: str | Path | AnyLoadable | None, loading: LoadingSettings
-) -> AnyLoadable:
-    """Return a loaded model as it is; load another, or take that of the last call."""
-    if isinstance(model, kind):
-        usual = type(loading)()
-        given = [name for name, value in loading if value != getattr(usual, name)]
-        if given:
-            raise SettingsError(
-                f"a loaded {kind.__name__} has its {' and '.join(given)}; give that to"
-                f" {kind.__name__}.load"
-            )
-        return model
-    folder = kind.find(cast("str | Path | None", model), loading.revision).path
-    loading = loading.model_copy(update={"revision": None})
-    return LAST_LOADED.take(kind.load, [folder], loading)
-
-
 def list_states(paths: Sequence[Path]) -> tuple[FileState, ...]:
     """Return the state of each file, and of all files in and below each folder.
 
@@ -97,17 +74,12 @@ def list_states(paths: Sequence[Path]) -> tuple[FileState, ...]:
         files = [path] if path.is_file() else path.parent.glob("*")
         if path.is_dir():
             files = path.rglob("*")
-        found += filter(None, map(_read_state, sorted(files)))
+        for file in sorted(files):
+            with storage_errors(file, "read"):
+                try:
+                    status = file.stat()
+                except FileNotFoundError:  # it is gone meanwhile
+                    continue
+            if not stat.S_ISDIR(status.st_mode):
+                found.append((str(file), status.st_ino, status.st_size, status.st_mtime_ns))
     return tuple(found)
-
-
-def _read_state(path: Path) -> FileState | None:
-    """Return the state of a file; None for a folder, and for a file that is gone meanwhile."""
-    with storage_errors(path, "read"):
-        try:
-            status = path.stat()
-        except FileNotFoundError:
-            return None
-    if stat.S_ISDIR(status.st_mode):
-        return None
-    return str(path), status.st_ino, status.st_size, status.st_mtime_ns

@@ -10,8 +10,10 @@ import pytest
 from tests.unit.inference.small import save_small
 
 import bertkit
-from bertkit.api.kept import LAST_LOADED, LastLoaded
+from bertkit.inference.kept import LAST_LOADED, LastLoaded
 from bertkit.inference.loading import LoadedModel
+from bertkit.retrieval.embed import embed_files
+from bertkit.retrieval.settings import EmbedSettings
 
 TEXTS = ["the hat", "a cat lost the hat", "dogs"]
 
@@ -33,9 +35,7 @@ def loads(monkeypatch):
         return usual(cls, kind, opened, device)
 
     monkeypatch.setattr(LoadedModel, "load", classmethod(count))
-    LAST_LOADED._kept.clear()
-    yield found
-    LAST_LOADED._kept.clear()
+    return found
 
 
 def test_the_second_call_loads_nothing(model, loads):
@@ -156,15 +156,32 @@ def test_the_files_of_a_prefix_are_those_of_its_folder(tmp_path):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_fork_keeps_the_model_but_no_lock(tmp_path):
-    """The lock may be held by a thread that the child doesn't have."""
+    """A thread that the child doesn't have loads another meanwhile."""
+    is_loading, may_go_on = threading.Event(), threading.Event()
 
     def load(path):
         return [path]
 
+    def load_slowly(path):
+        is_loading.set()
+        assert may_go_on.wait(60)
+
     kept = LAST_LOADED.take(load, [tmp_path])
-    with LAST_LOADED._lock:
-        child = os.fork()
-        if child == 0:
-            signal.alarm(60)
-            os._exit(0 if LAST_LOADED.take(load, [tmp_path]) is kept else 1)
+    other = threading.Thread(target=LAST_LOADED.take, args=(load_slowly, [tmp_path]))
+    other.start()
+    assert is_loading.wait(60)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        os._exit(0 if LAST_LOADED.take(load, [tmp_path]) is kept else 1)
+    may_go_on.set()
+    other.join(60)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_many_files_load_a_model_once(model, loads, tmp_path):
+    for name in "ab":
+        (tmp_path / f"{name}.txt").write_text("the hat\n")
+    inputs, settings = [str(tmp_path / "?.txt")], EmbedSettings(device="cpu")
+    assert embed_files(model, inputs, tmp_path / "vectors", settings).num_made == 2
+    assert loads == ["small"]

@@ -40,7 +40,7 @@ def main() -> None:
     chromium = os.environ.get("BERTKIT_CHROMIUM") or shutil.which("chromium")
     if chromium is None:
         raise SystemExit("install Chromium, or name it in BERTKIT_CHROMIUM")
-    settings = ViewSettings(importance=False)
+    settings = ViewSettings(views="heads,model,neurons,inputs,tokens")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         browser: Any = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         for text, title, scheme, width, height, name in PICTURES:

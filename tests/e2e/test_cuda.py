@@ -53,7 +53,9 @@ def test_vectors_are_those_of_the_cpu(folder):
         "similarity {run} the a",
         "search {run} dog --corpus {texts}",
         "features {run} {texts} --output {folder}/features.jsonl",
-        pytest.param("view {run} dog --output {folder}/view.html", marks=needs("interpret")),
+        pytest.param(
+            "view dog --model {run} --output {folder}/view.html", marks=needs("interpret")
+        ),
     ],
 )
 def test_a_pretrained_model_answers(words, folder):

@@ -37,7 +37,8 @@ CAUSAL_EXAMPLES = (
 )
 REFUSED = {
     "attention": [
-        ("model 'a text' --x 1", "x is for typed matrices, not for a text; leave one out"),
+        ("--matrices x.toml", "x.toml doesn't exist"),
+        ("--matrices texts.txt", "texts.txt isn't TOML"),
         ("--layer 2", "layer is of a model on a text; give a text as well"),
         ("--token dog", "there is no token 'dog'; the tokens are cat mat it"),
     ],
@@ -51,7 +52,7 @@ REFUSED = {
     ],
     "features model texts.txt --engine torch": [
         ("--layers 7", "there is no layer 7: this model has 0 (the embeddings) to 2"),
-        ("--layers x", "--layers must be a whole number"),
+        ("--layers x", "layers.0: Input should be a valid integer"),
         ("--layout google", "layout google needs combine none, and combine is concat"),
         ("--max-length 99", "max_length is 99, and this model takes at most 24"),
         ("--output x.npy", "x.npy must end with .jsonl or .parquet"),
@@ -71,13 +72,13 @@ REFUSED = {
     ],
     FINETUNE: [
         ("--label-column sentiment", "no column sentiment"),
-        ("--freeze head", "--freeze must be none, embeddings, encoder, or a number of layers"),
+        ("--freeze head", "expected none, embeddings, encoder, or a number of layers"),
         ("--features linear --freeze 1", "leave out freeze and layer_decay"),
         ("--feature-layers last_four", "is for --features linear"),
         ("--freeze 7", "the encoder has 2 layers"),
     ],
     "generate causal": [
-        ("the --beams 0", "--beams must be at least 1, got 0"),
+        ("the --beams 0", "beams: Input should be greater than or equal to 1"),
         ("the --beams 2 --sample", "sample and beams are two ways to search"),
         ("the --top-p 0.5", "they need sample"),
         ("the --seed 7", "it needs sample"),
@@ -99,7 +100,7 @@ REFUSED = {
             "--data shards --model nano.json --max-length 32 --mask-token-share 0.95",
             "add up to more than 1",
         ),
-        (f"{NANO} --learning-rate -1", "--learning-rate must be greater than 0, got -1"),
+        (f"{NANO} --learning-rate -1", "learning_rate"),
         (f"{NANO} --minutes 3", "one budget"),
         (f"{NANO} --device cuda:77", "cuda:77"),
     ],
@@ -111,7 +112,7 @@ REFUSED = {
     ],
     "train-tokenizer texts.txt --output tokenizer": [
         ("--vocab-size 9", "can't hold 5 special tokens"),
-        ("--min-frequency 0", "--min-frequency must be at least 1, got 0"),
+        ("--min-frequency 0", "min_frequency"),
     ],
     "translate de-en": [
         ("a --file x.txt", "give texts or --file, not both"),
@@ -121,25 +122,23 @@ REFUSED = {
         ("a --references r --num-answers 2", "remove --num-answers"),
         ("a --reference-column de", "--reference-column needs --references"),
     ],
-    "view model": [
+    "view --model model": [
         ("''", "the text is empty; give at least one word"),
         (f"'{TEXT}' ' '", "the second text is empty"),
         (f"'{LONG}'", "the text has 42 tokens, and the model takes 24"),
         (f"'{TEXT}' --head 1", "head 1 needs a layer"),
         (f"'{TEXT}' --layer 9", "there is no head 9.1: this model has layers 1 to 2"),
-        (f"'{TEXT}' --layer 0", "--layer must be at least 1, got 0"),
+        (f"'{TEXT}' --layer 0", "attention is in layers 1 (the first) to -1"),
         (f"'{TEXT}' --without 5.3", "there is no head 5.3"),
         (f"'{TEXT}' --token bird", "there is no token 'bird'; the tokens are [CLS] the cat"),
         (f"'{TEXT}' --views brain", "there is no view 'brain'"),
-        (f"'{TEXT}' --output page.svg", "--output page.svg must end with .html"),
+        (f"'{TEXT}' --output page.pdf", "--output page.pdf must end with .html, .svg, .png"),
         (f"'{TEXT}' --output folder.html", "folder.html is a folder; name a file"),
-        (f"'{TEXT}' --svg dog.png", "--svg dog.png must end with .svg"),
-        ("cat --svg cat.svg", "choose it with --layer and --head"),
+        ("cat --output cat.svg", "choose it with --layer and --head"),
     ],
-    "view de-en": [
+    "view --model de-en": [
         (f"'{TEXT}' '{LONG}'", "the second text has 41 tokens, and the model takes 24"),
         (f"'{TEXT}' --without 1.1", "without is for BERTs, and de-en is an encoder-decoder"),
-        (f"'{TEXT}' --read-mask", "read_mask is for BERTs"),
         (f"'{TEXT}' --views words", "de-en doesn't support the view words"),
     ],
 }

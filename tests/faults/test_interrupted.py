@@ -245,7 +245,7 @@ COMMANDS = {
     "report": "report {0}/trained --output {1}.html --no-examples",
     "convert": "convert {0}/model {1}",
     "train-tokenizer": "train-tokenizer {0}/texts.txt --vocab-size 60 --output {1} --overwrite",
-    "view": "view {0}/model cat --output {1}.html",
+    "view": "view cat --model {0}/model --output {1}.html",
 }
 REFUSE_WHAT_IS_WHOLE = {"convert", "features", "report", "view"}
 

@@ -64,7 +64,7 @@ def test_view_takes_the_weights_that_the_readme_s_picture_shows():
     word, other, percent, layer, head = re.search(caption, readme).groups()
     text = "The animal didn't cross the street because it was too tired."
     assert f'bertkit view "{text}"' in readme
-    seen = bertkit.view(text, importance=False, precision="fp32")
+    seen = bertkit.view(text, precision="fp32")
     tokens = seen.inputs.observation.encoded.tokens
     shares = seen.weights(int(layer))[int(head) - 1][tokens.index(word)]
     assert tokens[shares.argmax()] == other

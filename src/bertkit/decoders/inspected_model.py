@@ -32,7 +32,7 @@ from bertkit.inference.engines.choice import cast_whole
 from bertkit.inference.engines.engine import check_finite
 from bertkit.inference.loading import find_max_length
 from bertkit.inference.settings import PrecisionName
-from bertkit.interpret.ablation import HeadName, check_heads
+from bertkit.interpret.ablation import HeadName, check_heads, count_layer
 from bertkit.interpret.capture import (
     LayerAttention,
     capture_attention,
@@ -185,14 +185,13 @@ class InspectedEncoderDecoder(AnyInspected):
         self, text: str, pair: str | None, settings: ViewSettings
     ) -> Sequence[Observation]:
         """Observe the three attentions; `pair` is the target text in place of a generated one."""
-        for name, is_set in (("without", settings.without), ("read_mask", settings.read_mask)):
-            if is_set:
-                raise SettingsError(
-                    f"{name} is for BERTs, and {self.name} is an encoder-decoder; leave it out"
-                )
+        if settings.without:
+            raise SettingsError(
+                f"without is for BERTs, and {self.name} is an encoder-decoder; leave it out"
+            )
         chosen, config = settings.attention or CROSS.name, self.model.config
         half = config.encoder if chosen == ENCODER.name else config.decoder
-        check_heads([HeadName(settings.layer or 1, settings.head or 1)], half)
+        check_heads([HeadName(count_layer(settings.layer, half) or 1, settings.head or 1)], half)
         source = self.read(text)
         target = self.write(source) if pair is None else self.read_target(pair)
         observed = self.observe(source, target)

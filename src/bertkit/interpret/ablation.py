@@ -70,6 +70,14 @@ def check_heads(names: Iterable[tuple[int, int]], config: BertConfig) -> list[He
     return checked
 
 
+def count_layer(layer: int | None, config: BertConfig) -> int | None:
+    """Return the number, from 1, of a layer that may be counted from the last, -1."""
+    num_layers = config.num_hidden_layers
+    if layer is not None and -num_layers <= layer < 0:
+        return num_layers + 1 + layer
+    return layer
+
+
 @contextmanager
 def ablate(model: HasEncoder, heads: Iterable[tuple[int, int]]) -> Iterator[None]:
     """Switch heads off in all forward passes inside the `with` block.

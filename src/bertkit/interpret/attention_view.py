@@ -14,7 +14,7 @@ from torch import Tensor
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.inference.settings import PrecisionName
-from bertkit.interpret.ablation import HeadName, check_heads
+from bertkit.interpret.ablation import HeadName, check_heads, count_layer
 from bertkit.interpret.build import build_page, check_size
 from bertkit.interpret.figures.alignment_figure import AlignmentFigure
 from bertkit.interpret.figures.attention_figure import MAX_TOKENS, AttentionFigure
@@ -22,7 +22,7 @@ from bertkit.interpret.inspected_model import AnyInspected, load_inspected_model
 from bertkit.interpret.observation import PredictedWords
 from bertkit.interpret.opening import Finding, Start, choose_start, state_finding
 from bertkit.interpret.settings import ViewSettings
-from bertkit.interpret.views.table import VIEWS, choose_views
+from bertkit.interpret.views.table import choose_views
 from bertkit.interpret.views.view import View, ViewInputs
 from bertkit.reports.interactive import InteractivePage, write_page
 from bertkit.reports.text import make_legible
@@ -89,16 +89,18 @@ class AttentionView:
             BertkitError: the model can't be loaded, as in `LoadedModel.load`.
         """
         settings = settings or ViewSettings()
-        _list_views(settings)
+        choose_views(settings.view_names)
         if isinstance(model, str | Path):
             model = load_inspected_model(model, device, revision=revision, precision=precision)
         scenes = {
-            observation.part.name: ViewInputs(model, observation, ablates_heads=settings.importance)
+            observation.part.name: ViewInputs(model, observation)
             for observation in model.observe_all(text, pair, settings)
         }
         [first, *_] = scenes
-        parts = scenes if len(scenes) > 1 else {}
-        return cls(scenes[settings.attention or first], settings, parts)
+        shown = scenes[settings.attention or first]
+        layer = count_layer(settings.layer, shown.observation.config)
+        settings = settings.model_copy(update={"layer": layer})
+        return cls(shown, settings, scenes if len(scenes) > 1 else {})
 
     @property
     def tokens(self) -> list[str]:
@@ -135,7 +137,7 @@ class AttentionView:
     @cached_property
     def _views(self) -> list[View]:
         """The requested views, which must suit the model, or all that do."""
-        views = _list_views(self.settings)
+        views = choose_views(self.settings.view_names)
         supported = [view for view in views if any(map(view.supports, self._scenes))]
         unsupported = [view.name for view in views if view not in supported]
         if unsupported and self.settings.views is not None:
@@ -154,7 +156,7 @@ class AttentionView:
             [view.name for view in self._views],
             shown=self.inputs.observation.part.name,
             start=self.start,
-            all_vectors=self.settings.neurons,
+            all_vectors="neurons" in (self.settings.view_names or ()),
         )
 
     def write(self, path: str | Path) -> FileRecord:
@@ -273,16 +275,6 @@ class AttentionView:
             f'<iframe title="{title}" sandbox="allow-scripts" width="100%"'
             f' height="{FRAME_HEIGHT}" frameborder="0" srcdoc="{page}"></iframe>'
         )
-
-
-def _list_views(settings: ViewSettings) -> list[View]:
-    """Return the requested views, or all."""
-    if settings.views is None:
-        return choose_views(None)
-    names = list(filter(None, map(str.strip, settings.views.split(","))))
-    if not names:
-        raise SettingsError(f"name at least one view, of {', '.join(VIEWS)}")
-    return choose_views(names)
 
 
 DIGITS = 6  # after the point

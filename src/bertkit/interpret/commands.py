@@ -3,7 +3,7 @@
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,9 +16,9 @@ from bertkit.base.output import check_standard_output, open_output
 from bertkit.base.progress import announce
 from bertkit.base.settings import replace_surrogates
 from bertkit.cli.output import format_json
-from bertkit.cli.texts import Words, open_in_browser, printable, take_model
+from bertkit.cli.texts import Words, choose_model, open_in_browser, printable
 from bertkit.inference.settings import LoadingSettings
-from bertkit.interpret.settings import AttentionSettings, MatrixSettings, ViewSettings
+from bertkit.interpret.settings import AttentionSettings, Matrices, ViewSettings
 from bertkit.reports.text import format_percent
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from bertkit.interpret.head_steps import HeadSteps
 
 DEFAULT_OUTPUT = Path("attention.html")
-ENDINGS = {"--output": ".html", "--svg": ".svg", "--png": ".png"}
+ENDINGS = (".html", ".svg", ".png")
 
 
 def view(
@@ -37,8 +37,6 @@ def view(
     output: Path | None = None,
     overwrite: bool = False,
     open: Annotated[bool, Parameter(negative=())] = False,  # noqa: A002 - the flag's name
-    svg: Path | None = None,
-    png: Path | None = None,
     settings: ViewSettings = ViewSettings(),
     loading: LoadingSettings = LoadingSettings(),
     json: bool = False,
@@ -47,64 +45,58 @@ def view(
 
     The page is one file that needs no network and no server. For every head of every layer it shows
     which words attend to which, known head patterns, the query and key vectors, and the importance
-    of the head; every view has an explanation.
+    of the head; every view has an explanation. A figure shows --layer and --head; with --token,
+    that token alone. For an encoder-decoder it is the alignment of both texts, averaged over the
+    layers or heads that aren't chosen; with --token, the attention of one head after that token.
 
     **Examples**
 
         bertkit view "The cat sat because it was tired." --open
 
-        bertkit view all-MiniLM-L6-v2/ "The cat sat because it was tired." --open
+        bertkit view "The door was open." "She went in." --model run/ --output doors.html
 
-        bertkit view run/ "The door was open." "She went in." --output doors.html
+        bertkit view "The cat sat on the [MASK]." --model run/ --views words
 
-        bertkit view run/ "The cat sat on the [MASK]." --read-mask --views words
+        bertkit view "a gripping film" --model sentiment/ --without 5.3,5.4
 
-        bertkit view sentiment/ "a gripping film" --without 5.3,5.4
+        bertkit view "the dog ran" --output dog.svg --layer 2 --head 3 --token ran
 
-        bertkit view run/ "the dog ran" --svg dog.svg --png dog.png --layer 2 --head 3 --token ran
+        bertkit view "the dog ran" --json --token ran
 
-        bertkit view run/ "the dog ran" --json --token ran
+        bertkit view "Ein Mann fährt Fahrrad." --model de-en/ --output alignment.svg
 
-        bertkit view de-en/ "Ein Mann fährt Fahrrad." --svg alignment.svg
-
-        bertkit view de-en/ "Ein Mann fährt Fahrrad." "A man rides a bike." --attention decoder
+        bertkit view "Ein Mann fährt Fahrrad." "A man rides." --model de-en/ --attention decoder
 
     Args:
-        texts: A text, or two; the first argument may be the model. For an encoder-decoder the
-            second is the target text; by default the text that the model generates.
+        texts: A text, or two. For an encoder-decoder the second is the target text; by default the
+            text that the model generates. [MASK] is the mask token of a BERT.
         model: A run of `bertkit pretrain`, a model folder of any task, an encoder-decoder, or the
-            id of a model of the Hub; by default the first argument, or else the model that comes
-            with bertkit: all-MiniLM-L6-v2, or with --read-mask or --views words its weights with a
-            head for words.
-        output: File for the page; by default attention.html, unless a figure or --json is wanted.
-        overwrite: Replace files that exist.
-        open: Show the page in the browser.
-        svg: File for a figure of --layer and --head; with --token, of that token alone. For an
-            encoder-decoder, the alignment of both texts, averaged over the layers or heads that
-            aren't chosen; with --token, the attention of one head after that token.
-        png: The same figure in pixels, at 300 dpi; needs the extra plots.
+            id of a model of the Hub; by default the model that comes with bertkit:
+            all-MiniLM-L6-v2, or with [MASK] or --views words its weights with a head for words.
+        output: File for the page (.html) or a figure (.svg; .png at 300 dpi, needs the extra
+            plots); by default attention.html, unless --json is given.
+        overwrite: Replace an existing output.
+        open: Show the output in the browser.
         json: Print one JSON object: the tokens, a summary of each head, and the attention weights
             of --token, or of --layer and --head.
     """
     if json:
         check_standard_output()
-    model, texts = take_model(texts, model, settings.bundled_part)
+    model = choose_model(model, settings.find_bundled_part(*texts), texts)
     if not 1 <= len(texts) <= 2:
         raise InputError(f"got {pluralize(len(texts), 'text')}; give one, or two")
-    if output is None and (open or not (svg or png or json)):
+    if output is None and (open or not json):
         output = DEFAULT_OUTPUT
-    named = {"--output": output, "--svg": svg, "--png": png}
-    with hold(named, overwrite=overwrite) as places:
-        output, *figures = places
+    with hold(output, overwrite=overwrite) as output:
         from bertkit.interpret.attention_view import AttentionView, gather_numbers
 
         text, pair = replace_surrogates((*texts, None)[:2])
         seen = AttentionView.of(model, text, pair, settings, **dict(loading))
-        if svg or png:
-            write_figures(seen, list(filter(None, figures)))
-        if output is not None:
+        if output is not None and output.suffix.lower() == ".html":
             write_page(seen, output)
-    if output is not None and not json:
+        elif output is not None:
+            write_figure(seen, output)
+    if output is not None and output.suffix.lower() == ".html" and not json:
         for line in seen.summarize():
             print(printable(line))
     if open and output is not None:
@@ -113,27 +105,19 @@ def view(
         sys.stdout.write(format_json(gather_numbers(seen)))
 
 
-@contextmanager
-def hold(named: dict[str, Path | None], *, overwrite: bool) -> Iterator[list[Path | None]]:
-    """Lock the output files before a model is loaded, and check their names."""
+def hold(output: Path | None, *, overwrite: bool) -> AbstractContextManager[Path | None]:
+    """Lock the output before a model is loaded, and check its name."""
 
-    def open_place(flag: str, path: Path) -> AbstractContextManager[Path]:
-        def check(place: Path) -> None:
-            if place.suffix.lower() != ENDINGS[flag]:
-                raise SettingsError(f"{flag} {place} must end with {ENDINGS[flag]}")
-            check_new_file(place, overwrite=overwrite)
+    def check(place: Path) -> None:
+        if place.suffix.lower() not in ENDINGS:
+            raise SettingsError(f"--output {place} must end with {', '.join(ENDINGS)}")
+        check_new_file(place, overwrite=overwrite)
 
-        return open_output(path, "drawing", check=check, flag=flag)
-
-    with ExitStack() as stack:
-        yield [
-            None if path is None else stack.enter_context(open_place(flag, path))
-            for flag, path in named.items()
-        ]
+    return nullcontext() if output is None else open_output(output, "drawing", check=check)
 
 
-def write_figures(seen: "AttentionView", paths: list[Path]) -> None:
-    """Write the chosen figure to each path."""
+def write_figure(seen: "AttentionView", path: Path) -> None:
+    """Write the chosen figure and announce it."""
     chosen = seen.settings
     if seen.inputs.has_two_texts and chosen.token is None:
         figure: AlignmentFigure | AttentionFigure = seen.alignment(chosen.layer, chosen.head)
@@ -141,10 +125,9 @@ def write_figures(seen: "AttentionView", paths: list[Path]) -> None:
         figure = seen.figure(chosen.layer, chosen.head, chosen.token)
     else:
         figure = seen.opening_figure()
-    for path in paths:
-        record = figure.write(path)
-        shown = figure.title.removeprefix(f"{seen.inputs.inspected.name}, ")
-        announce(f"{path}: {printable(shown)}, {record.size_bytes / 1e3:,.0f} kB")
+    record = figure.write(path)
+    shown = figure.title.removeprefix(f"{seen.inputs.inspected.name}, ")
+    announce(f"{path}: {printable(shown)}, {record.size_bytes / 1e3:,.0f} kB")
 
 
 def write_page(seen: "AttentionView", path: Path) -> None:
@@ -185,20 +168,18 @@ def attention(
 
         bertkit attention --causal
 
-        bertkit attention --x "1 0 1; 0 2 0" --query-weights "1 0; 0 1; 1 1"
-
-        bertkit attention --query "1 0; 0 1" --key "2 0; 0 1" --value "10; 20" --no-scale
+        bertkit attention --matrices matrices.toml
 
         bertkit attention "The cat sat because it was tired." --layer 4 --head 2 --token it
 
         bertkit attention "The cat sat because it was tired." --token it
 
-        bertkit attention run/ "The door was open." --layer 2 --head 1 --causal
+        bertkit attention "The door was open." --model run/ --layer 2 --head 1 --causal
 
     Args:
-        texts: A text, or two; the first argument may be the model. Not with matrices.
+        texts: A text, or two; [MASK] is the mask token.
         model: A run of `bertkit pretrain`, a model folder of any task, or the id of a model of the
-            Hub; by default the first argument, or else the model that comes with bertkit.
+            Hub; by default the model that comes with bertkit.
         json: Print one JSON object with all numbers, or with those of --token.
     """
     check_standard_output()
@@ -220,17 +201,19 @@ def _compute(
     settings: AttentionSettings,
     loading: LoadingSettings,
 ) -> tuple[str, "HeadSteps"]:
-    """Return a title, empty for typed matrices, and the steps of one head."""
-    given = settings.model_fields_set
+    """Return a title, empty without a text, and the steps of one head."""
+    matrices = Matrices() if settings.matrices is None else Matrices.read(settings.matrices)
     if texts or model is not None:
-        if typed := sorted(given & MatrixSettings.model_fields.keys()):
-            raise SettingsError(f"{typed[0]} is for typed matrices, not for a text; leave one out")
-        return _read(texts, model, settings, loading)
-    if needless := sorted(given & {"layer", "head"}):
+        if given := list(matrices.model_fields_set - {"scale"}):
+            raise SettingsError(
+                f"{settings.matrices} has {min(given)}, and a text has its own; leave one out"
+            )
+        return _read(texts, model, settings, loading, is_scaled=matrices.scale)
+    if needless := sorted(settings.model_fields_set & {"layer", "head"}):
         raise SettingsError(f"{needless[0]} is of a model on a text; give a text as well")
-    from bertkit.interpret.head_steps import attend_typed
+    from bertkit.interpret.head_steps import attend_given
 
-    return "", attend_typed(settings)
+    return "", attend_given(matrices, causal=settings.causal)
 
 
 def _read(
@@ -238,9 +221,11 @@ def _read(
     model: str | None,
     settings: AttentionSettings,
     loading: LoadingSettings,
+    *,
+    is_scaled: bool,
 ) -> tuple[str, "HeadSteps"]:
     """Return a title, and the steps of one head of a model on a text."""
-    model, texts = take_model(texts, model, "vectors")
+    model = choose_model(model, "vectors", texts)
     if not 1 <= len(texts) <= 2:
         raise InputError(f"got {pluralize(len(texts), 'text')}; give one, or two")
     from bertkit.interpret.head_steps import attend_text
@@ -248,7 +233,7 @@ def _read(
 
     inspected = InspectedModel.load(model, **dict(loading))
     text, pair = replace_surrogates((*texts, None)[:2])
-    steps = attend_text(inspected, text, pair, settings)
+    steps = attend_text(inspected, text, pair, settings, is_scaled=is_scaled)
     assert steps.name is not None
     name = f"{printable(inspected.name)}, layer {steps.name.layer}, head {steps.name.head}"
     mask = f", {steps.mask.name}" if steps.mask.name else ""
@@ -272,19 +257,19 @@ def _list_steps(steps: "HeadSteps") -> Iterator[str]:
 
 def _list_projections(steps: "HeadSteps") -> Iterator[str]:
     """Yield X, and query, key and value beside the weights that X is multiplied by."""
-    typed = dict(steps.typed)
-    if "x" in typed:
-        yield from _table("X", typed["x"].tolist(), steps.tokens)
+    given = steps.given
+    if "x" in given:
+        yield from _table("X", given["x"].tolist(), steps.tokens)
         yield ""
     parts = {"query": steps.query, "key": steps.key, "value": steps.value}
     for name, part in parts.items():
         letter, rows = name[0].upper(), steps.tokens if name == "query" else steps.attended
-        weights = typed.get(f"{name}_weights")
+        weights = given.get(f"{name}_weights")
         if weights is not None:
             matrix = _table(f"W_{name[0]}", weights.tolist())
             yield from _beside(matrix, _table(f"{letter} = X · W_{name[0]}", part.tolist(), rows))
         else:
-            yield from [f"{letter} = X"] if "x" in typed else _table(letter, part.tolist(), rows)
+            yield from [f"{letter} = X"] if "x" in given else _table(letter, part.tolist(), rows)
         yield ""
 
 

@@ -45,5 +45,5 @@ def view(call: ViewCall, text: str, pair: str | None = None) -> AttentionView:
         BertkitError: as in `AttentionView.of`.
     """
     chosen, loading = select(ViewSettings, call), select(LoadingSettings, call)
-    model = call.model if call.model is not None else find_bundled(chosen.bundled_part)
+    model = call.model if call.model is not None else find_bundled(chosen.find_bundled_part(text))
     return AttentionView.of(model, text, pair, chosen, **dict(loading))

@@ -16,7 +16,7 @@ from bertkit.inference.engines.choice import cast_whole, find_device
 from bertkit.inference.engines.engine import check_finite
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.settings import PrecisionName
-from bertkit.interpret.ablation import HeadName, ablate, check_heads, parse_heads
+from bertkit.interpret.ablation import HeadName, ablate, check_heads, count_layer, parse_heads
 from bertkit.interpret.capture import capture_attention, widen
 from bertkit.interpret.observation import (
     EncodedText,
@@ -131,19 +131,14 @@ class InspectedModel(AnyInspected):
         """Whether it has a masked-LM head."""
         return isinstance(self.model, WordScoringBert) and not self.model.word_offset
 
-    def read(self, text: str, pair: str | None = None, *, read_mask: bool = False) -> EncodedText:
-        """Tokenize a text, or a pair of texts.
-
-        Args:
-            text: the first text.
-            pair: the second text.
-            read_mask: whether `[MASK]` is the mask token; otherwise it is ordinary text.
+    def read(self, text: str, pair: str | None = None) -> EncodedText:
+        """Tokenize a text, or a pair of texts, in which `[MASK]` is the mask token.
 
         Raises:
             InputError: a text is empty, there are more tokens than the model takes, or a pair was
                 given to a model that takes single texts.
         """
-        encoding = self.tokenizer.encode(text, pair, read_mask=read_mask)
+        encoding = self.tokenizer.encode(text, pair, read_mask=True)
         for name, part in (("the text", text), ("the second text", pair)):
             if part is not None and not self.tokenizer.encode(part).ids[1:-1]:
                 raise InputError(f"{name} is empty; give at least one word")
@@ -189,10 +184,6 @@ class InspectedModel(AnyInspected):
         self, text: str, pair: str | None, settings: ViewSettings
     ) -> Sequence[Observation]:
         """Observe the encoder's attention."""
-        if settings.read_mask and not self.fills_words:
-            raise SettingsError(
-                f"read_mask is for masked language models, and {self.name} has no masked-LM head"
-            )
         if settings.attention is not None:
             raise SettingsError(
                 f"attention is for models with several, and {self.name} has only self-attention;"
@@ -200,8 +191,9 @@ class InspectedModel(AnyInspected):
             )
         config = self.model.config
         without = [] if settings.without is None else parse_heads(settings.without, config)
-        check_heads([HeadName(settings.layer or 1, settings.head or 1)], config)
-        encoded = self.read(text, pair, read_mask=settings.read_mask)
+        layer = count_layer(settings.layer, config)
+        check_heads([HeadName(layer or 1, settings.head or 1)], config)
+        encoded = self.read(text, pair)
         if settings.token is not None:
             encoded.find(settings.token)
         return [self.observe(encoded, without)]

@@ -58,7 +58,7 @@ def attend(loaded: ReadyModel, text: str | tuple[str, str], layer: int | None) -
     assert loaded.engine is not None
     inspected = InspectedModel.of(loaded.opened, loaded.engine.encoder)
     first, second = (text, None) if isinstance(text, str) else text
-    encoded = inspected.read(first, second, read_mask=True)
+    encoded = inspected.read(first, second)
     if len(encoded.tokens) > MAX_TOKENS_WITH_ATTENTION:
         raise InputError(
             f"the text has {len(encoded.tokens)} tokens, and attention is shown of"

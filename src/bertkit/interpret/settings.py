@@ -1,41 +1,52 @@
 """Settings of attention views, and of the arithmetic of one head."""
 
+import tomllib
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from cyclopts import Parameter
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from bertkit.base.settings import Settings, in_panel
-from bertkit.nn.settings import MaskSettings
+from bertkit.base.errors import SettingsError, pluralize
+from bertkit.base.files import parse_json, read_text
+from bertkit.base.settings import Settings, validate
 
-Head = Annotated[
-    int | None,
-    Field(ge=1, description="Head of that layer, from 1; by default the most telling one."),
-]
+MASK = "[MASK]"  # in a text, the mask token
 
 
-class ViewSettings(Settings):
+class HeadSettings(Settings):
+    """A head and a token of a model."""
+
+    layer: int | None = Field(
+        default=None,
+        description="Layer: 1 is the first block, -1 the last. By default the one with the most"
+        " telling head.",
+    )
+    head: Annotated[int, Field(ge=1)] | None = Field(
+        default=None, description="Head of that layer, from 1; by default the most telling one."
+    )
+    token: str | None = Field(
+        default=None,
+        description="Token whose attention is shown: its text (such as it or ##ing; the first"
+        " occurrence is taken) or its number, where 1 is [CLS]. In attention to a source text, the"
+        " target token after which the next one is predicted.",
+    )
+
+    @field_validator("layer")
+    @classmethod
+    def _is_a_block(cls, layer: int | None) -> int | None:
+        if layer == 0:
+            raise ValueError("attention is in layers 1 (the first) to -1 (the last), not in 0")
+        return layer
+
+
+class ViewSettings(HeadSettings):
     """The content of an attention view and its initial selection."""
 
     attention: Literal["cross", "encoder", "decoder"] | None = Field(
         default=None,
-        description="For a model that writes a target text for a source text, the attention that is"
-        " shown initially, and in figures and numbers: from target to source (cross), within the"
-        " source (encoder), or within the target (decoder). By default cross.",
-    )
-    layer: int | None = Field(
-        default=None,
-        ge=1,
-        description="Layer that is shown initially, from 1; layer 1 reads the embeddings. By"
-        " default the one with the most telling head.",
-    )
-    head: Head = None
-    token: str | None = Field(
-        default=None,
-        description="Token whose attention is shown initially: its text (such as it or ##ing; the"
-        " first occurrence is taken) or its number, where 1 is [CLS]; by default the most telling"
-        " one. In attention to a source text, the target token after which the next one is"
-        " predicted.",
+        description="Attention of an encoder-decoder that is shown initially, and in figures and"
+        " numbers: from target to source (cross, the default), within the source (encoder), or"
+        " within the target (decoder).",
     )
     without: str | None = Field(
         default=None,
@@ -44,30 +55,22 @@ class ViewSettings(Settings):
     )
     views: str | None = Field(
         default=None,
-        description="Views of the page, such as heads,neurons, in that order; by default all that"
-        " the model supports.",
-    )
-    neurons: bool = Field(
-        default=False,
-        description="Include the query, key and value vectors for texts of any length; by default"
-        " only up to 128 tokens, because they are most of the page's size.",
-    )
-    importance: bool = Field(
-        default=True,
-        description="Measure the importance of each head by switching it off, which takes one pass"
-        " per head; --no-importance skips that.",
-    )
-    read_mask: bool = Field(
-        default=False,
-        description="Read [MASK] as the mask token, for masked language models; by default it is"
-        " ordinary text.",
+        description="Views of the page, such as heads,importance, in that order; by default all"
+        " that the model supports. Importance takes a pass for each head. Naming neurons includes"
+        " the query, key and value vectors of a text of more than 128 tokens.",
     )
 
     @property
-    def bundled_part(self) -> Literal["words", "vectors"]:
-        """The bundled weights to view: with the head for words only where it is asked for."""
-        names = (self.views or "").split(",")
-        return "words" if self.read_mask or "words" in map(str.strip, names) else "vectors"
+    def view_names(self) -> list[str] | None:
+        """The names of the requested views; None for all."""
+        if self.views is None:
+            return None
+        return list(filter(None, map(str.strip, self.views.split(","))))
+
+    def find_bundled_part(self, *texts: str) -> Literal["words", "vectors"]:
+        """Return the bundled weights to view: with the head for words only where it is of use."""
+        is_asked = "words" in (self.view_names or ()) or any(MASK in text for text in texts)
+        return "words" if is_asked else "vectors"
 
     @model_validator(mode="after")
     def _head_is_of_a_layer(self) -> Self:
@@ -76,55 +79,85 @@ class ViewSettings(Settings):
         return self
 
 
-Matrix = Annotated[str | None, Parameter(allow_leading_hyphen=True)]
-PROJECTED = ("query", "key", "value")
+class AttentionSettings(HeadSettings):
+    """The head whose attention is computed step by step."""
 
-
-@in_panel("Typed matrices", 2)
-class MatrixSettings(Settings):
-    """Matrices typed as rows of numbers: `1 0 1; 0 2 0`, or a row per line."""
-
-    x: Matrix = Field(
+    matrices: Path | None = Field(
         default=None,
-        description="The tokens' vectors X, a row per token: rows are separated by ; and numbers by"
-        " spaces, such as '1 0 1; 0 2 0'.",
-    )
-    query_weights: Matrix = Field(
-        default=None,
-        description="W_q, a row per feature of X: Q = X · W_q; by default Q = X.",
-    )
-    key_weights: Matrix = Field(default=None, description="W_k: K = X · W_k; by default K = X.")
-    value_weights: Matrix = Field(default=None, description="W_v: V = X · W_v; by default V = X.")
-    query: Matrix = Field(
-        default=None,
-        description="Q itself, a row per token, in place of X; needs key and value as well.",
-    )
-    key: Matrix = Field(default=None, description="K itself.")
-    value: Matrix = Field(default=None, description="V itself.")
-    tokens: str | None = Field(
-        default=None,
-        description="Names of the tokens, such as 'cat mat it'; by default their numbers.",
-    )
-
-
-class AttentionSettings(MaskSettings, MatrixSettings):
-    """The head whose attention is computed step by step, and what is left out."""
-
-    layer: int | None = Field(
-        default=None,
-        ge=1,
-        description="Layer of the model, from 1; by default the one with the most telling head, on"
-        " which `bertkit view` opens.",
-    )
-    head: Head = None
-    token: str | None = Field(
-        default=None,
-        description="Show only the attention of this token: its text (such as it or ##ing; the"
-        " first occurrence is taken) or its number, where 1 is [CLS].",
+        description="TOML or JSON file with matrices to compute with: x, query_weights, key_weights"
+        " and value_weights; or query, key and value. It may also have tokens, their names, and"
+        " scale = false, which leaves out the division by √d.",
     )
     top_k: int = Field(
         default=8, ge=1, description="Number of weights of --token, the largest first."
     )
-    scale: bool = Field(
-        default=True, description="Divide the scores by √d; --no-scale shows what happens without."
+    causal: bool = Field(
+        default=False,
+        description="Apply the left-to-right mask: no token attends to later ones. Of a model, in"
+        " this head alone; a left-to-right model always has it.",
     )
+
+
+MAX_SIZE = 64  # rows, or numbers of a row
+Row = Annotated[
+    list[Annotated[float, Field(strict=True, ge=-1e6, le=1e6)]],
+    Field(min_length=1, max_length=MAX_SIZE),
+]
+Matrix = Annotated[list[Row], Field(min_length=1, max_length=MAX_SIZE)]
+PROJECTED = ("query", "key", "value")
+
+
+class Matrices(Settings):
+    """The matrices of one head, as lists of rows: the content of a file.
+
+    Attributes:
+        x: the tokens' vectors, a row per token.
+        query_weights: W_q, a row per feature of X: Q = X · W_q; by default Q = X.
+        key_weights: W_k likewise.
+        value_weights: W_v likewise.
+        query: Q itself, a row per token, in place of X; needs key and value as well.
+        key: K itself.
+        value: V itself.
+        tokens: names of the tokens; by default their numbers.
+        scale: whether scores are divided by √d.
+    """
+
+    x: Matrix | None = None
+    query_weights: Matrix | None = None
+    key_weights: Matrix | None = None
+    value_weights: Matrix | None = None
+    query: Matrix | None = None
+    key: Matrix | None = None
+    value: Matrix | None = None
+    tokens: list[str] | None = None
+    scale: bool = True
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read a file, JSON if its name ends with .json, else TOML.
+
+        Raises:
+            SettingsError: it can't be read, or a key isn't what it should be.
+        """
+        text = read_text(path, limit_bytes=1 << 20)
+        if path.suffix.lower() == ".json":
+            return validate(cls, parse_json(text, str(path)), str(path))
+        try:
+            return validate(cls, tomllib.loads(text), str(path))
+        except tomllib.TOMLDecodeError as error:
+            raise SettingsError(f"{path} isn't TOML: {error}") from None
+
+    def list_given(self) -> dict[str, list[list[float]]]:
+        """Return the matrices that were given, by name."""
+        return self.model_dump(exclude={"tokens", "scale"}, exclude_none=True)
+
+    @model_validator(mode="after")
+    def _rows_are_of_one_length(self) -> Self:
+        for name, rows in self.list_given().items():
+            for number, row in enumerate(rows, start=1):
+                if len(row) != len(rows[0]):
+                    raise ValueError(
+                        f"row {number} of {name} has {pluralize(len(row), 'number')}, and row 1 has"
+                        f" {len(rows[0])}; give each row as many"
+                    )
+        return self

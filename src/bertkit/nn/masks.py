@@ -47,4 +47,3 @@ CAUSAL = AttentionMask(
     " those after it. The first token attends only to itself.",
     is_causal=True,
 )
-MASKS = {mask.name: mask for mask in (BIDIRECTIONAL, CAUSAL)}

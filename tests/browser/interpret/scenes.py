@@ -29,10 +29,9 @@ def observe(
     without: tuple[HeadName, ...] = (),
     *,
     contexts: WordInContexts | None = None,
-    read_mask: bool = False,
 ) -> ViewInputs:
     """A scene of a text or a pair."""
-    encoded = inspected.read(text, pair, read_mask=read_mask)
+    encoded = inspected.read(text, pair)
     return ViewInputs(inspected, inspected.observe(encoded, without), contexts)
 
 

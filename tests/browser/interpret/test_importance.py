@@ -24,10 +24,10 @@ OFF = (HeadName(1, 2), HeadName(2, 1))
 
 @pytest.fixture
 def write(tmp_path):
-    def write_folder(folder, *heads, **options):
+    def write_folder(folder, *heads):
         inspected = InspectedModel.load(folder)
         observation = inspected.observe(inspected.read(TEXT), heads)
-        inputs = ViewInputs(inspected, observation, **options)
+        inputs = ViewInputs(inspected, observation)
         write_page(tmp_path / "page.html", build_page(inputs, ["importance", "heads"]))
         return tmp_path / "page.html"
 
@@ -113,12 +113,6 @@ def test_a_number_is_told(open_page, write, tmp_path):
     assert page.get_by_text(
         re.compile("The model predicts the number .*; with all heads")
     ).is_visible()
-
-
-def test_without_the_measured_map_the_page_says_so(open_page, write, labels):
-    page = open_page(write(labels, ablates_heads=False))
-    assert page.get_by_text("--no-importance").is_visible()
-    assert "the loss reacts by" in cells(page).first.get_attribute("aria-label")
 
 
 def test_hostile_labels_stay_text(open_page, write, tmp_path):

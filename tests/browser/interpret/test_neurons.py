@@ -197,7 +197,7 @@ def test_a_long_text_and_a_head_that_is_switched_off_are_told(
     inputs = observe(inspected, "cat " * 150)
     page = open_page(write_scene(tmp_path / "page.html", inputs, "neurons"))
     page.get_by_text("the text has 152 tokens").wait_for()
-    assert page.locator("#view-neurons code").inner_text() == "--neurons"
+    assert page.locator("#view-neurons code").inner_text() == "--views neurons"
     inputs = observe(inspected, TEXT, without=(HeadName(1, 2),))
     page = start(write_scene(tmp_path / "off.html", inputs, "neurons"))
     told = "This head is switched off"

@@ -11,7 +11,7 @@ TEXT = "the cat [MASK] a hat ."
 @pytest.fixture
 def write(inspected, tmp_path):
     def write_text(text):
-        inputs = observe(inspected, text, read_mask=True)
+        inputs = observe(inspected, text)
         return write_scene(tmp_path / "page.html", inputs, "words", "tokens")
 
     return write_text

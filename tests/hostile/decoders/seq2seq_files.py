@@ -157,7 +157,7 @@ def _sizes() -> Defects:
         (
             "half with a size out of range",
             CheckpointError,
-            "must be (at least|at most|a whole number)",
+            "(greater|less) than or equal to|valid integer",
         ): map(
             _folder,
             (

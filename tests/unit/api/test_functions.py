@@ -295,7 +295,7 @@ def test_rows_without_text_are_never_found(model, capsys):
 
 @needs("interpret")
 def test_a_view_is_short_in_a_terminal(model):
-    view = bertkit.view("the cat saw a dog", model=model, importance=False)
+    view = bertkit.view("the cat saw a dog", model=model, views="heads")
     assert repr(view) == "AttentionView('small', '[CLS] the cat saw a dog [SEP]')"
     assert "<iframe" in view._repr_html_()
 
@@ -322,10 +322,7 @@ def test_without_an_output_the_folder_is_told(model, capsys):
             lambda: bertkit.finetune("classify", train=ROWS, epoch=2),
             "finetune has no setting epoch",
         ),
-        (
-            lambda: bertkit.finetune("classify", train=ROWS, epochs="many"),
-            "finetune: epochs must be a number, got 'many'",
-        ),
+        (lambda: bertkit.finetune("classify", train=ROWS, epochs="many"), "finetune: epochs: "),
         (lambda: bertkit.evaluate("m"), "give one of: labeled data, minimal_pairs, held_out"),
         (
             lambda: bertkit.evaluate("m", held_out="s", label_column="y", engine="onnx"),

@@ -23,9 +23,7 @@ FILES = {
     "features": (f"{EMPTY} {TEXTS} --output {{output}}", ".jsonl"),
     "translate": (f"{EMPTY} --file {TEXTS} --output {{output}}", ".txt"),
     "report": (f"{MISSING} --output {{output}}", ".html"),
-    "view": (f"{EMPTY} words --output {{output}}", ".html"),
-    "view --svg": (f"{EMPTY} words --svg {{output}}", ".svg"),
-    "view --png": (f"{EMPTY} words --png {{output}}", ".png"),
+    "view": (f"words --model {EMPTY} --output {{output}}", ".html"),
     **dict.fromkeys(TASKS, (f"{EMPTY} --file {TABLE} --output {{output}}", ".csv")),
 }
 FOLDERS = {

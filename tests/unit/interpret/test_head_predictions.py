@@ -43,9 +43,9 @@ PAIR = ("the cat saw a hat", "a dog lost the hat .")
 
 
 @torch.inference_mode()
-def outcome_of(folder, *texts, read_mask=False):
+def outcome_of(folder, *texts):
     inspected = InspectedModel.load(folder, precision="fp32")
-    return find_outcome(inspected, inspected.read(*texts, read_mask=read_mask))
+    return find_outcome(inspected, inspected.read(*texts))
 
 
 def decisions_of(outcome, number=0):
@@ -124,7 +124,7 @@ def test_it_is_known_of_every_task_what_it_says():
 def test_masks_are_filled_as_fill_mask_does(small_folder):
     text = "the [MASK] saw a [MASK] ."
     expected = FillMask.load(small_folder, engine="torch", precision="fp32")(text).blanks
-    found = decisions_of(outcome_of(small_folder, text, read_mask=True))
+    found = decisions_of(outcome_of(small_folder, text))
     assert [decision["token"] for decision in found] == [2, 5]
     for decision, blank in zip(found, expected, strict=True):
         assert [word for word, _ in decision["likeliest"]] == [one.token for one in blank]
@@ -144,7 +144,7 @@ def test_what_tells_most_comes_first(small_folder):
         [prediction.question.split()[0] for prediction in outcome.predictions]
         for outcome in (
             outcome_of(small_folder, *PAIR),
-            outcome_of(small_folder, "the [MASK]", "a hat", read_mask=True),
+            outcome_of(small_folder, "the [MASK]", "a hat"),
         )
     ]
     assert questions == [["whether", "the"], ["the", "whether"]]
@@ -169,7 +169,7 @@ def test_a_plain_encoder_says_nothing_but_has_vectors(tmp_path):
 @torch.inference_mode()
 def test_a_change_is_that_of_what_was_said_before(small_folder):
     inspected = InspectedModel.load(small_folder, precision="fp32")
-    encoded = inspected.read("the [MASK] saw a hat", read_mask=True)
+    encoded = inspected.read("the [MASK] saw a hat")
     before = find_outcome(inspected, encoded)
     with ablate(inspected.model, [(1, 1), (2, 2)]):
         after = find_outcome(inspected, encoded)

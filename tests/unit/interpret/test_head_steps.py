@@ -6,8 +6,8 @@ from tests.closeness import assert_close
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.interpret.attention_view import AttentionView
-from bertkit.interpret.head_steps import attend_text, attend_typed
-from bertkit.interpret.settings import AttentionSettings, ViewSettings
+from bertkit.interpret.head_steps import attend_given, attend_text
+from bertkit.interpret.settings import AttentionSettings, Matrices, ViewSettings
 from bertkit.nn.attention import attend_spelled_out
 
 TEXT = "the cat saw a dog"
@@ -18,27 +18,28 @@ def settle(**values):
     return AttentionSettings(**values)
 
 
+def attend(*, causal=False, **matrices):
+    return attend_given(Matrices(**matrices), causal=causal)
+
+
 def test_in_the_left_to_right_example_no_token_sees_a_later_one():
-    steps = attend_typed(settle(causal=True, tokens="a b c"))
+    steps = attend(causal=True, tokens=["a", "b", "c"])
     assert steps.tokens == ("a", "b", "c")
     assert steps.weights.triu(1).count_nonzero() == 0
     assert steps.weights[0].tolist() == [1, 0, 0]
     assert steps.gather_numbers()["scores"] == [[1, None, None], [0, 1, None], [3, 2, 0]]
-    assert torch.equal(steps.weights[2], attend_typed(settle()).weights[2])
+    assert torch.equal(steps.weights[2], attend().weights[2])
 
 
 @pytest.mark.parametrize("is_causal", [False, True])
-def test_typed_matrices_give_what_the_paper_equation_gives(is_causal):
+def test_given_matrices_give_what_the_paper_equation_gives(is_causal):
     generator = torch.Generator().manual_seed(7)
     parts = {
         name: torch.randn(shape, generator=generator, dtype=torch.float64)
         for name, shape in RANDOM.items()
     }
-    typed = {
-        name: "; ".join(" ".join(map(repr, row)) for row in part.tolist())
-        for name, part in parts.items()
-    }
-    steps = attend_typed(settle(**typed, causal=is_causal))
+    given = {name: part.tolist() for name, part in parts.items()}
+    steps = attend(**given, causal=is_causal)
     wanted = attend_spelled_out(
         *(part[None, None] for part in parts.values()), None, 0.0, is_causal=is_causal
     )
@@ -47,47 +48,53 @@ def test_typed_matrices_give_what_the_paper_equation_gives(is_causal):
 
 
 def test_without_scaling_the_softmax_is_of_the_products():
-    steps = attend_typed(settle(scale=False))
+    steps = attend(scale=False)
     assert torch.equal(steps.scores, steps.products)
     assert torch.equal(steps.weights, steps.products.softmax(dim=-1))
 
 
-def test_matrices_are_rows_by_semicolons_or_lines_and_weights_default_to_none():
-    steps = attend_typed(settle(x="\n 1, 0\n-1 2.5e0\n"))
+def test_weights_that_are_left_out_change_nothing():
+    steps = attend(x=[[1, 0], [-1, 2.5]])
     assert steps.query.tolist() == [[1, 0], [-1, 2.5]]
     assert torch.equal(steps.query, steps.value)
     assert steps.tokens == ("1", "2")
-    halved = attend_typed(settle(x="1 0; -1 2.5", key_weights="0.5 0; 0 0.5"))
+    halved = attend(x=[[1, 0], [-1, 2.5]], key_weights=[[0.5, 0], [0, 0.5]])
     assert_close(halved.products, steps.products / 2)
 
 
 def test_keys_may_be_of_another_sequence():
-    steps = attend_typed(settle(query="1 0", key="1 0; 0 1; 0 0", value="1; 2; 3", tokens="q"))
+    steps = attend(
+        query=[[1, 0]], key=[[1, 0], [0, 1], [0, 0]], value=[[1], [2], [3]], tokens=["q"]
+    )
     assert (steps.tokens, steps.attended) == (("q",), ("1", "2", "3"))
     assert steps.weights.shape == (1, 3)
 
 
 @pytest.mark.parametrize(
-    ("typed", "message"),
+    ("content", "message"),
     [
-        ({"x": "1; a"}, "x has 'a', which isn't a number; give rows such as '1 0 1; 0 2 0'"),
-        ({"x": "1; nan"}, "x has 'nan'; give numbers up to a million"),
-        ({"x": ";"}, "x has no numbers"),
-        ({"x": "1 2; 1"}, "row 2 of x has 1 number, and row 1 has 2"),
-        ({"x": ";".join(["1"] * 65)}, "x has 65 rows of 1 numbers; give at most 64 of each"),
-        ({"query": "1"}, "key is missing; give query, key and value, or x"),
-        ({"key_weights": "1"}, "key_weights multiplies x, which is missing"),
-        ({"x": "1", "key_weights": "1; 2"}, "key_weights has 2 rows, and the rows of x have 1"),
-        ({"x": "1", "query": "1"}, "query can't be given with x, which it is computed from"),
-        ({"query": "1", "key": "1 1", "value": "1"}, "a query has 1 number and a key 2"),
-        ({"query": "1", "key": "1; 1", "value": "1"}, "there are 2 keys and 1 value"),
-        ({"query": "1", "key": "1; 1", "value": "1; 1", "causal": True}, "1 queries and 2 keys"),
-        ({"x": "1; 1", "tokens": "a b c"}, "tokens has 3 names, and there are 2 rows"),
+        ('x = [["1"], ["a"]]', "x.0.0: Input should be a valid number"),
+        ("x = [[1], [nan]]", "x.1.0: Input should be a finite number"),
+        ("x = [[1e7]]", "x.0.0: Input should be less than or equal to 1000000"),
+        ("x = []", "x: List should have at least 1 item"),
+        ("x = [[1, 2], [1]]", "row 2 of x has 1 number, and row 1 has 2"),
+        (f"x = [{'[1], ' * 65}]", "x: List should have at most 64 items"),
+        ("y = [[1]]", "y: Extra inputs are not permitted"),
+        ("query = [[1]]", "key is missing; give query, key and value, or x"),
+        ("key_weights = [[1]]", "key_weights multiplies x, which is missing"),
+        ("x = [[1]]\nkey_weights = [[1], [2]]", "key_weights has 2 rows, and the rows of x have 1"),
+        ("x = [[1]]\nquery = [[1]]", "query can't be given with x, which it is computed from"),
+        ("query = [[1]]\nkey = [[1, 1]]\nvalue = [[1]]", "a query has 1 number and a key 2"),
+        ("query = [[1]]\nkey = [[1], [1]]\nvalue = [[1]]", "there are 2 keys and 1 value"),
+        ("query = [[1]]\nkey = [[1], [1]]\nvalue = [[1], [1]]", "1 queries and 2 keys"),
+        ('x = [[1], [1]]\ntokens = ["a", "b", "c"]', "tokens has 3 names, and there are 2 rows"),
     ],
 )
-def test_what_does_not_fit_is_told(typed, message):
+def test_what_does_not_fit_is_told(tmp_path, content, message):
+    file = tmp_path / "matrices.toml"
+    file.write_text(content)
     with pytest.raises(SettingsError, match=message):
-        attend_typed(settle(**typed))
+        attend_given(Matrices.read(file), causal=True)
 
 
 def test_a_head_of_a_model_gives_what_the_model_computed(inspected):
@@ -119,4 +126,4 @@ def test_another_head_or_token_is_told(inspected):
     with pytest.raises(SettingsError, match=r"no head 3\.1"):
         attend_text(inspected, TEXT, None, settle(layer=3))
     with pytest.raises(InputError, match="there is no token 'bird'; the tokens are cat mat it"):
-        attend_typed(settle()).find("bird")
+        attend().find("bird")

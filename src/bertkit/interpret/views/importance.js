@@ -22,9 +22,6 @@ export const view = {
     const { data } = page;
     root.append(element("p", {}, describeMeasure(data)));
     const modes = MODES.filter(({ value }) => data[value] !== null);
-    if (data.ablation === null) {
-      root.append(explainAbsence());
-    }
     if (modes.length > 0) {
       const map = new HeadMap(page, modes);
       root.append(map.root);
@@ -33,11 +30,6 @@ export const view = {
     root.append(describeOutcome(page));
   },
 };
-
-function explainAbsence() {
-  return element("p", { class: "quiet" }, "Switching every head off takes a pass of the model each,"
-    + " and it was left out of this page with ", element("code", {}, "--no-importance"), ".");
-}
 
 class HeadMap {
   constructor(page, modes) {

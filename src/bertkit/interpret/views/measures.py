@@ -137,7 +137,7 @@ def collect_importance(inputs: ViewInputs) -> dict[str, Any]:
     """Return the model's prediction and the importance of each head for it.
 
     "kind" is the measure: "probability", "number" or "vector". "ablation", the change without each
-    head, and "gradient" are layers × heads, or null if skipped or without a prediction. "says" is
+    head, and "gradient" are layers × heads; "gradient" is null without a prediction. "says" is
     as in `to_json`, "whole" the same with all heads, "change" from "whole" to "says"; both null if
     no head is off.
     """
@@ -152,7 +152,7 @@ def collect_importance(inputs: ViewInputs) -> dict[str, Any]:
     with ablate(inspected.model, inputs.observation.without):
         with torch.inference_mode():
             now = find_outcome(inspected, encoded)
-            ablation = _ablate_each(inspected, encoded, now) if inputs.ablates_heads else None
+            ablation = _ablate_each(inspected, encoded, now)
         gradient = None if now.loss is None else importance_by_gradient(inspected.model, [loss])
     with torch.inference_mode():
         whole = find_outcome(inspected, encoded) if inputs.observation.without else None

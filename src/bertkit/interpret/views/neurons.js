@@ -33,7 +33,7 @@ function explainAbsence(numTokens) {
     {},
     `This page has no queries and keys: the text has ${numTokens} tokens, and those of long texts`
     + " are left out to keep the file small. Make the page again with ",
-    element("code", {}, "--neurons"),
+    element("code", {}, "--views neurons"),
     " to see them.",
   );
 }

@@ -22,6 +22,8 @@ VIEWS: dict[str, View] = {
 def choose_views(names: Iterable[str] | None) -> list[View]:
     """Return the views of some names, without duplicates, or all."""
     chosen = list(dict.fromkeys(VIEWS if names is None else names))
+    if not chosen:
+        raise SettingsError(f"name at least one view, of {', '.join(VIEWS)}")
     unknown = [name for name in chosen if name not in VIEWS]
     if unknown:
         raise SettingsError(

@@ -18,14 +18,11 @@ class ViewInputs:
         inspected: the model.
         observation: the observation of the text, of one of the model's attentions.
         contexts: a word in several texts, for the geometry view.
-        ablates_heads: whether the importance view ablates each head in turn, which takes one pass
-            per head.
     """
 
     inspected: AnyInspected
     observation: Observation
     contexts: WordInContexts | None = None
-    ablates_heads: bool = True
 
     @property
     def has_two_texts(self) -> bool:

@@ -157,7 +157,6 @@ def test_the_view_is_of_the_attention_that_is_chosen(inspected):
     ("choices", "message"),
     [
         ({"without": "1.1"}, "without is for BERTs, and small is an encoder-decoder"),
-        ({"read_mask": True}, "read_mask is for BERTs"),
         ({"views": "brain"}, "no view 'brain'"),
     ],
 )

@@ -67,11 +67,6 @@ def test_a_model_of_one_stack_has_one_attention_to_choose():
         )
 
 
-def test_words_can_not_be_hidden_from_it(inspected):
-    with pytest.raises(SettingsError, match="small has no masked-LM head"):
-        AttentionView.of(inspected, "the [MASK]", settings=ViewSettings(read_mask=True))
-
-
 def test_next_words_are_those_of_the_model(inspected, view):
     data = collect_next(view.inputs)
     ids = view.inputs.observation.encoded.encoding.ids

@@ -16,7 +16,7 @@ from bertkit.interpret.views.view import ViewInputs
 
 def look(inspected, text, *heads):
     names = [HeadName(*head) for head in heads]
-    return ViewInputs(inspected, inspected.observe(inspected.read(text, read_mask=True), names))
+    return ViewInputs(inspected, inspected.observe(inspected.read(text), names))
 
 
 def test_masks_are_told_once_for_both_and_a_long_text_is_only_read(inspected, monkeypatch):

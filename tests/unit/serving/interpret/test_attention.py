@@ -20,7 +20,7 @@ from bertkit.interpret.views.view import ViewInputs
 )
 def test_attention_is_the_models(client, models, name, texts):
     inspected = InspectedModel.load(models[name], "cpu")
-    observed = inspected.observe(inspected.read(*texts, read_mask=True))
+    observed = inspected.observe(inspected.read(*texts))
     inputs = texts[0] if len(texts) == 1 else [texts]
     body = {"inputs": inputs, "options": {"layer": 2}}
     answer = client.post(f"/v1/models/{name}/attention", body)

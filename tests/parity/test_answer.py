@@ -32,7 +32,7 @@ def draw_settings(random: np.random.Generator) -> AnswerSettings:
     return AnswerSettings(
         max_length=max_length,
         max_question_length=int(random.integers(1, max_length - 7)),
-        doc_stride=int(random.integers(1, 14)),
+        stride=int(random.integers(1, 14)),
         max_answer_length=int(random.integers(1, 9)),
         n_best=int(random.integers(2, 12)),
         version=str(random.choice(["1.1", "2.0"])),
@@ -63,7 +63,7 @@ def google_features(example: AnswerExample, settings: AnswerSettings) -> list[di
         spans.append((start, length))
         if start + length == len(document):
             break
-        start += min(length, settings.doc_stride)
+        start += min(length, settings.stride)
     answer_tokens = []
     if example.answers:
         begin, end = example.span
@@ -199,7 +199,7 @@ def save_theirs(folder: Path) -> Any:
 def test_loss_and_gradients_are_transformers(tmp_path):
     theirs = save_theirs(tmp_path)
     ours = BertForQuestionAnswering.from_pretrained(tmp_path).double()
-    settings = AnswerSettings(max_length=12, max_question_length=4, doc_stride=3)
+    settings = AnswerSettings(max_length=12, max_question_length=4, stride=3)
     random = np.random.default_rng(1)
     task = AnswerQuestions(settings)
     encoded = task.encode([draw_example(random) for _ in range(4)], TOKENIZER)
@@ -252,7 +252,7 @@ def test_text_is_read_and_answered_as_with_transformers(max_length, minilm, tmp_
     model.save_pretrained(tmp_path)
     Tokenizer.load(minilm).save(tmp_path)
     settings = AnswerSettings(
-        max_length=max_length, max_question_length=12, doc_stride=9, n_best=max_length
+        max_length=max_length, max_question_length=12, stride=9, n_best=max_length
     )
     task = AnswerQuestions(settings)
     example = task.make_example((QUESTION, CONTEXT), "here")

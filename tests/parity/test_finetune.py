@@ -204,7 +204,7 @@ def train(
     """A model folder of a task."""
     path = folder / f"train.{CASES[name].ending}"
     path.write_text(CASES[name].content)
-    questions = {"max_question_length": 6, "doc_stride": 4} if name == "answer" else {}
+    questions = {"max_question_length": 6, "stride": 4} if name == "answer" else {}
     task = TASKS[name].settings.model_validate({"max_length": 20, **questions, **task_settings})
     finetune(Sources(name, str(parent), str(path), str(path)), folder / "out", task, settings)
     return folder / "out"

@@ -54,7 +54,7 @@ def embed(
 
         bertkit embed all-MiniLM-L6-v2/ notes/ --output vectors.jsonl
 
-        bertkit embed run/ long.jsonl --pooling cls --long-texts window --output vectors.npy
+        bertkit embed run/ long.jsonl --pooling cls --long-texts windows --output vectors.npy
 
         bertkit embed all-MiniLM-L6-v2/ "texts/*.jsonl" --output vectors/ --workers 2
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from bertkit.inference.text_scorer import Query, TextScorer
+from bertkit.tokenization.long_texts import TextCutter
 from bertkit.tokenization.tokenizer import Tokenizer
 
 
@@ -22,11 +23,10 @@ def ask_left_to_right(pieces: Sequence[int], tokenizer: Tokenizer, limit: int) -
     """
     tokens = [*pieces, tokenizer.sep_id]
     room = limit - 1
-    begin, scored = 0, 0  # of the part, and the tokens scored so far
-    while scored < len(tokens):
-        part = tokens[begin : begin + room]
-        first = scored - begin
-        places = range(first, len(part))  # [CLS] comes first: each state predicts what follows it
-        yield Query([tokenizer.cls_id, *part], range(0), places, part[first:])
-        scored = begin + len(part)
-        begin = scored - room // 2
+    scored = 0  # tokens so far
+    for part in TextCutter(room, room - room // 2).cut(len(tokens)):
+        # [CLS] comes first: each state predicts what follows it.
+        sequence = [tokenizer.cls_id, *tokens[part.start : part.stop]]
+        places = range(scored - part.start, len(part))
+        yield Query(sequence, range(0), places, tokens[scored : part.stop])
+        scored = part.stop

@@ -12,6 +12,7 @@ from typing import Any, Self, TypeVar
 
 from bertkit.base.errors import BertkitError, InputError
 from bertkit.data.problems import is_unknown
+from bertkit.tokenization.long_texts import TextCutter
 from bertkit.tokenization.tokenizer import Tokenizer, check_texts
 
 TextOrIds = str | Sequence[int]
@@ -102,7 +103,10 @@ class TextEncoder:
                 cut = max(0, len(pieces) - room)
                 parts = [(pieces[:num_of_prompt] + own[cut:])[:room]]
             else:
-                parts = self._split(pieces, room)
+                parts = [
+                    pieces[part.start : part.stop]
+                    for part in TextCutter(room, self.stride).cut(len(pieces))
+                ]
             counts.windowed += len(parts) > 1
             counts.truncated += len(parts) == 1 and len(pieces) > room
             for number, part in enumerate(parts):
@@ -133,15 +137,6 @@ class TextEncoder:
 
     def _cut(self, text: str) -> list[int]:
         return self.tokenizer.piece_ids([text.lower() if self.lowercase else text])[0]
-
-    def _split(self, pieces: list[int], room: int) -> list[list[int]]:
-        """Split a text into parts; the last one ends at the end of the text."""
-        if self.stride is None or len(pieces) <= room:
-            return [pieces[:room]]
-        num_parts = 1 + -(-(len(pieces) - room) // self.stride)
-        return [
-            pieces[start : start + room] for start in range(0, num_parts * self.stride, self.stride)
-        ]
 
 
 WINDOW_TEXTS = 4096

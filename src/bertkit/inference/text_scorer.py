@@ -31,6 +31,7 @@ from bertkit.reports.notebook import Row, Tabular
 from bertkit.tasks.metrics.classification import Numbers
 from bertkit.tasks.metrics.correlation import bootstrap_interval
 from bertkit.tasks.metrics.texts import find_perplexity
+from bertkit.tokenization.long_texts import TextCutter
 from bertkit.tokenization.tokenizer import Tokenizer
 
 
@@ -64,16 +65,17 @@ def ask_masked(pieces: Sequence[int], tokenizer: Tokenizer, limit: int) -> Itera
     """
     room = limit - 2
     step = max(1, room // 2)
-    part_begin, sequence = -1, [0]
+    # The last part is as long as the others.
+    stops = [part.stop for part in TextCutter(room, step).cut(len(pieces))]
+    begins = [max(0, stop - room) for stop in stops]
+    parts = [pieces[begin:stop] for begin, stop in zip(begins, stops, strict=True)]
+    sequences = [[tokenizer.cls_id, *part, tokenizer.sep_id] for part in parts]
     for index, word_end in enumerate(find_word_ends(pieces, tokenizer)):
-        wanted = max(0, index - room // 4) // step * step
-        begin = min(wanted, max(0, len(pieces) - room))
-        if begin != part_begin:
-            part = pieces[begin : begin + room]
-            part_begin, sequence = begin, [tokenizer.cls_id, *part, tokenizer.sep_id]
-        place = 1 + index - begin
-        masked = range(place, 1 + min(word_end - begin, room))
-        yield Query(sequence, masked, range(place, place + 1), pieces[index : index + 1])
+        number = min(max(0, index - room // 4) // step, len(parts) - 1)
+        place = 1 + index - begins[number]
+        masked = range(place, 1 + min(word_end - begins[number], room))
+        labels = pieces[index : index + 1]
+        yield Query(sequences[number], masked, range(place, place + 1), labels)
 
 
 def find_word_ends(pieces: Sequence[int], tokenizer: Tokenizer) -> list[int]:

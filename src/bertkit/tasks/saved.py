@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from bertkit.base.checksummed_json import ChecksummedModel
 from bertkit.base.checksums import FileRecord
@@ -15,6 +15,7 @@ from bertkit.models.bert.config import BertConfig
 from bertkit.tasks.table import TASKS
 from bertkit.tasks.task import TEMPERATURE, Task
 from bertkit.tokenization.folder import read_max_length
+from bertkit.tokenization.long_texts import update_settings
 
 # Tasks of model folders without a task.json, as other tools write them.
 BY_ARCHITECTURE = {
@@ -37,6 +38,8 @@ class SavedTask(ChecksummedModel):
     settings: dict[str, Any]
     # fitted on held-out data after training
     numbers: dict[str, float] = Field(default_factory=dict)
+
+    _update_settings = field_validator("settings")(update_settings)
 
 
 def save_task(folder: Path, task: Task[Any, Any]) -> dict[str, FileRecord]:

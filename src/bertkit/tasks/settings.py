@@ -8,6 +8,7 @@ from pydantic import Field, create_model, model_validator
 
 from bertkit.base.errors import SettingsError
 from bertkit.base.settings import Settings
+from bertkit.tokenization.long_texts import LongTextSettings
 
 LEAST_WINDOW = 8  # tokens: [CLS], two [SEP], and at least two of each text
 
@@ -20,11 +21,11 @@ class TaskSettings(Settings):
     """Settings of a task: they belong to the model, and are stored with it."""
 
     max_length: Annotated[int, Field(ge=3)] = Field(
-        default=128, description="Maximum tokens of a sequence, with [CLS] and [SEP]."
+        default=128, description="Maximum tokens of a text or window, with special tokens."
     )
 
 
-class TextSettings(TaskSettings):
+class TextSettings(LongTextSettings, TaskSettings):
     """Columns of texts, and what becomes of those that are too long."""
 
     text_column: str | None = Field(
@@ -43,19 +44,6 @@ class TextSettings(TaskSettings):
         default=None,
         description="Whether every example has a second text; by default, detected from the"
         " training data. The model then always requires pairs, or refuses them.",
-    )
-    long_texts: Literal["head", "tail", "head_tail", "windows"] = Field(
-        default="head",
-        description="How texts longer than max_length tokens are read: their beginning, their end,"
-        " a quarter from the beginning and the rest from the end, or all of it in windows whose"
-        " scores are averaged. Of a pair, the longer text is truncated or read in windows.",
-    )
-    stride: Count | None = Field(
-        default=None,
-        description="Stride: tokens between the starts of two windows; by default half a window.",
-    )
-    max_windows: Count = Field(
-        default=32, description="Maximum number of windows of a text; the rest isn't read."
     )
     pooling: PoolingName | None = Field(
         default=None,

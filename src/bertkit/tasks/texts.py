@@ -142,7 +142,7 @@ def read_texts(value: Any, place: str, settings: TextSettings) -> Texts:
     raise InputError(f"{place}: expected a text or a tuple of two, got {value!r:.80}")
 
 
-HEAD_SHARE = 0.25  # 128 of 510 tokens in the paper
+MAX_WINDOWS = 32  # of a text; the rest isn't read
 
 Ids = list[int]
 
@@ -178,40 +178,20 @@ def _choose_windows(parts: list[Ids], settings: TextSettings) -> tuple[list[list
     budget = settings.max_length - 1 - len(parts)
     if sum(map(len, parts)) <= budget:
         return [parts], False
-    if settings.long_texts == "windows":
-        return _slide(parts, budget, settings)
-    sizes = cut_longest_first(len(parts[0]), sum(map(len, parts[1:])), budget)
-    kept = [
-        _keep(part, size, settings.long_texts)
-        for part, size in zip(parts, sizes[: len(parts)], strict=True)
-    ]
-    return [kept], True
-
-
-def _keep(ids: Ids, size: int, how: str) -> Ids:
-    """Keep `size` tokens from the head of a text, its tail, or both."""
-    if how == "head":
-        return ids[:size]
-    num_first = round(HEAD_SHARE * size) if how == "head_tail" and size < len(ids) else 0
-    return ids[:num_first] + ids[len(ids) - size + num_first :]
-
-
-def _slide(parts: list[Ids], budget: int, settings: TextSettings) -> tuple[list[list[Ids]], bool]:
-    """Slide windows over the longer text; each repeats the other text, cut to half the budget."""
+    if settings.long_texts == "truncate":
+        sizes = cut_longest_first(len(parts[0]), sum(map(len, parts[1:])), budget)
+        return [[part[:size] for part, size in zip(parts, sizes, strict=False)]], True
+    # Each window of the longer text repeats the other one, cut to half the budget.
     longer = max(range(len(parts)), key=lambda place: len(parts[place]))
-    whole = parts[longer]
-    fixed = [part[: budget // 2] for part in parts]
-    room = budget - sum(len(part) for place, part in enumerate(fixed) if place != longer)
-    step = min(room, settings.stride or max(1, room // 2))
-    starts = range(0, len(whole) - room + step, step)
+    others = [part[: budget // 2] for place, part in enumerate(parts) if place != longer]
+    room = budget - sum(map(len, others))
+    pieces = settings.cutter(room).cut(len(parts[longer]))
     windows = []
-    for start in starts[: settings.max_windows]:
-        part = whole[start : start + room]
-        windows.append([part if place == longer else other for place, other in enumerate(fixed)])
-    is_short = any(
-        len(fixed[place]) < len(part) for place, part in enumerate(parts) if place != longer
-    )
-    return windows, is_short or len(windows) < len(starts)
+    for piece in pieces[:MAX_WINDOWS]:
+        windows.append([*others])
+        windows[-1].insert(longer, parts[longer][piece.start : piece.stop])
+    is_short = sum(map(len, others)) < sum(map(len, parts)) - len(parts[longer])
+    return windows, is_short or len(pieces) > MAX_WINDOWS
 
 
 def _join(parts: Sequence[Ids], tokenizer: Tokenizer) -> TokenSequence:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar, get_args
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 from torch import nn, optim
 
 from bertkit._version import __version__
@@ -30,6 +30,7 @@ from bertkit.checkpoints.run_folder import (
     verify_checkpoint,
 )
 from bertkit.checkpoints.safetensors_file import read_safetensors, write_safetensors
+from bertkit.tokenization.long_texts import update_settings
 from bertkit.training.job import SaveFiles
 from bertkit.training.optimizer import load_optimizer_tensors, optimizer_tensors
 from bertkit.training.ranks import current_ranks
@@ -157,6 +158,8 @@ class RunRecord(ChecksummedModel):
     plans: dict[int, int] = Field(default_factory=dict)
     evaluation_plans: list[int] = Field(default_factory=list)
     seconds_after: float = 0.0
+
+    _update_settings = field_validator("settings")(update_settings)
 
     @property
     def planned_steps(self) -> int:

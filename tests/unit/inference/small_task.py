@@ -33,7 +33,7 @@ def save_tagger(folder: Path) -> str:
 def save_answerer(folder: Path) -> str:
     """The folder of a model that answers questions."""
     settings = AnswerSettings(
-        max_length=16, doc_stride=4, max_question_length=6, n_best=3, version="1.1"
+        max_length=16, stride=4, max_question_length=6, n_best=3, version="1.1"
     )
     return save_model(folder, AnswerQuestions(settings))
 

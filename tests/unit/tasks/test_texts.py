@@ -10,6 +10,7 @@ from bertkit.base.errors import InputError
 from bertkit.data.tables.records import RowReport, open_records, read_examples
 from bertkit.tasks.settings import TextSettings
 from bertkit.tasks.texts import (
+    MAX_WINDOWS,
     Texts,
     build_text_parser,
     encode_texts,
@@ -124,16 +125,6 @@ def test_the_beginning_is_what_the_tokenizer_keeps(max_length):
         assert reading.is_cut == (len(whole.ids) > len(encoding.ids))
 
 
-def test_the_end_and_both_ends():
-    tail = TextSettings(max_length=6, long_texts="tail")
-    assert read(tail, LONG) == (["[CLS] not the a cat [SEP]"], True)
-    assert read(tail, "fox", LONG) == (["[CLS] fox [SEP] a cat [SEP]"], True)
-    both = TextSettings(max_length=10, long_texts="head_tail")
-    assert read(both, LONG) == (["[CLS] the a lost hat not the a cat [SEP]"], True)
-    assert read(both, "fox saw", LONG) == (["[CLS] fox saw [SEP] the not the a cat [SEP]"], True)
-    assert read(both, "the cat") == (["[CLS] the cat [SEP]"], False)
-
-
 def test_windows_overlap_and_leave_nothing_out():
     settings = TextSettings(max_length=8, long_texts="windows")
     shown, is_cut = read(settings, LONG)
@@ -146,8 +137,8 @@ def test_windows_overlap_and_leave_nothing_out():
     assert read(settings, "the cat") == (["[CLS] the cat [SEP]"], False)
     wide, _ = read(settings.model_copy(update={"stride": 100}), LONG)
     assert len(wide) == 2  # never past what a window holds
-    few = read(settings.model_copy(update={"max_windows": 2}), LONG)
-    assert few == (shown[:2], True)
+    many, is_cut = read(settings, "the " * 1000)
+    assert (len(many), is_cut) == (MAX_WINDOWS, True)
 
 
 @pytest.mark.parametrize("number", range(1, 14))

@@ -243,12 +243,12 @@ def encode_training(
     is_long = find_long(pairs, settings)
     if not is_long.any():
         return pairs, count_set(found, pairs, tokenizer)
-    if settings.too_long == "leave_out":
+    if settings.long_texts == "leave_out":
         if is_long.all():
             raise InputError(
                 f"all {len(pairs):,} pairs of {found.name} are longer than max_source_length"
                 f" ({settings.max_source_length}) or max_target_length"
-                f" ({settings.max_target_length}); raise them, or give --too-long cut"
+                f" ({settings.max_target_length}); raise them, or give --long-texts truncate"
             )
         kept = pairs.choose(np.flatnonzero(~is_long))
         return kept, count_set(found, kept, tokenizer, int(is_long.sum()))

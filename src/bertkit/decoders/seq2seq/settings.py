@@ -150,9 +150,11 @@ class Seq2SeqSettings(ModelSettings, PairSettings, BudgetedSettings, OverwriteSe
     max_target_length: Length = Field(
         default=128, description="Maximum tokens of a generated text, with the end token."
     )
-    too_long: Literal["leave_out", "cut"] = Field(
+    long_texts: Literal["leave_out", "truncate"] = Field(
         default="leave_out",
-        description="What to do with longer training pairs; held-out texts are truncated.",
+        description="What is read of training pairs longer than max_source_length or"
+        " max_target_length: leave_out, nothing; truncate, the beginning of both texts. Held-out"
+        " texts are always truncated.",
     )
     average: Count = Field(
         default=5,
@@ -222,8 +224,10 @@ class SummarizeSettings(Seq2SeqSettings):
     max_source_length: Length = Field(
         default=512, description="Maximum tokens of a source text, with [CLS] and [SEP]."
     )
-    too_long: Literal["leave_out", "cut"] = Field(
-        default="cut", description="What to do with longer training pairs."
+    long_texts: Literal["leave_out", "truncate"] = Field(
+        default="truncate",
+        description="What is read of training pairs longer than max_source_length or"
+        " max_target_length: leave_out, nothing; truncate, the beginning of both texts.",
     )
     eval_pairs: Count = Field(
         default=64,

@@ -287,18 +287,10 @@ def build_text_encoder(
     room = max_length - NUM_SPECIAL
     if room < 1:
         raise SettingsError(f"max_length is {max_length}, which leaves no room for a word")
-    if settings.stride is not None and settings.long_texts != "window":
-        raise SettingsError("stride needs long_texts=window; set that, or omit stride")
-    stride = settings.stride or max(1, room // 2)
-    if stride > room:
-        raise SettingsError(
-            f"stride is {stride}, and a part holds only {room} tokens, so words would be skipped;"
-            " lower stride"
-        )
     return TextEncoder(
         tokenizer=loaded.tokenizer,
         max_length=max_length,
-        stride=stride if settings.long_texts == "window" else None,
+        stride=settings.cutter(room).stride,
         prompt=find_prompt(sentences, settings),
         lowercase=sentences.lowercase if sentences else False,
         skips_prompt=not head.includes_prompt,

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from bertkit.base.settings import Settings
 from bertkit.inference.settings import EngineSettings
+from bertkit.tokenization.long_texts import LongTextSettings
 
 Similarity = Literal["cosine", "dot", "euclidean", "manhattan"]
 SIMILARITIES: tuple[Similarity, ...] = get_args(Similarity)
@@ -26,7 +27,7 @@ PoolingName = Literal[
 LEAST_TOKENS = 3  # [CLS], a word, [SEP]; of a pair without a word, all three are special
 
 
-class EmbedderSettings(EngineSettings):
+class EmbedderSettings(LongTextSettings, EngineSettings):
     """How texts become vectors, and what they are computed on; the defaults are the model's."""
 
     pooling: Annotated[tuple[PoolingName, ...] | None, Parameter(negative="")] = Field(
@@ -56,18 +57,8 @@ class EmbedderSettings(EngineSettings):
     )
     max_length: Annotated[int, Field(ge=LEAST_TOKENS)] | None = Field(
         default=None,
-        description="Maximum number of tokens of a text, including [CLS] and [SEP]; by default what"
-        " the model's folder specifies.",
-    )
-    long_texts: Literal["truncate", "window"] = Field(
-        default="truncate",
-        description="How longer texts are handled: truncate cuts them off; window splits them into"
-        " overlapping parts, whose vectors are averaged, weighted by their number of tokens.",
-    )
-    stride: Annotated[int, Field(ge=1)] | None = Field(
-        default=None,
-        description="Distance in tokens between the starts of two parts, for --long-texts window;"
-        " by default half the length of a part.",
+        description="Maximum tokens of a text or window, with special tokens; by default what the"
+        " model's folder specifies.",
     )
     deterministic: bool = Field(
         default=False,
@@ -104,6 +95,6 @@ class FeatureSettings(Settings):
     )
     max_length: Annotated[int, Field(ge=LEAST_TOKENS)] | None = Field(
         default=None,
-        description="Maximum number of tokens of a text, including [CLS] and [SEP]; longer texts"
-        " are cut off. By default the model's maximum.",
+        description="Maximum tokens of a text or pair, with special tokens; longer ones are"
+        " truncated. By default the model's maximum.",
     )

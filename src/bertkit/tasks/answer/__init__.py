@@ -9,23 +9,29 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from bertkit.base.errors import InputError
-from bertkit.tasks.settings import TaskInputs, TaskSettings
+from bertkit.tasks.settings import Count, TaskInputs, TaskSettings
+from bertkit.tokenization.long_texts import LongTextSettings
 
 NUM_SPECIAL = 3  # [CLS] question [SEP] context [SEP]
+STRIDE = 128  # by default, as in google-research/bert
 
-Count = Annotated[int, Field(ge=1)]
 
-
-class AnswerSettings(TaskSettings):
+class AnswerSettings(LongTextSettings, TaskSettings):
     """Settings of extractive question answering; the defaults are those of google-research/bert."""
 
     max_length: Annotated[int, Field(ge=5)] = Field(
         default=384,
-        description="Maximum tokens of a window: question, part of the context and 3 special"
-        " tokens.",
+        description="Maximum tokens of a text or window, with the question and 3 special tokens.",
     )
-    doc_stride: Count = Field(
-        default=128, description="Stride: tokens between the starts of two windows of a context."
+    long_texts: Literal["truncate", "windows"] = Field(
+        default="windows",
+        description="What is read of contexts longer than max_length: truncate, their beginning;"
+        " windows, all of them, in windows that overlap.",
+    )
+    stride: Count | None = Field(
+        default=None,
+        description="Tokens between the starts of two windows, at most a window; by default"
+        f" {STRIDE}.",
     )
     max_question_length: Count = Field(
         default=64, description="Maximum tokens of a question; longer ones are truncated."

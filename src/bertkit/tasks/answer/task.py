@@ -14,18 +14,11 @@ from bertkit.base.errors import CheckpointError, InputError
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForQuestionAnswering
 from bertkit.nn.packing import PackedBatch
-from bertkit.tasks.answer import NUM_SPECIAL, AnswerSettings, scoring
+from bertkit.tasks.answer import NUM_SPECIAL, STRIDE, AnswerSettings, scoring
 from bertkit.tasks.answer import examples as records
 from bertkit.tasks.answer.examples import AnswerExample
 from bertkit.tasks.answer.scoring import Answer, AnswerScoring, find_answer
-from bertkit.tasks.answer.windows import (
-    Numbers,
-    Windows,
-    cut_parts,
-    find_owners,
-    find_tokens,
-    label_windows,
-)
+from bertkit.tasks.answer.windows import Numbers, Windows, find_owners, find_tokens, label_windows
 from bertkit.tasks.batch import Encoded, Logits, TaskBatch, TokenSequence
 from bertkit.tasks.task import Task
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -112,7 +105,7 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
         """Encode one question in windows."""
         kept = question[: self.settings.max_question_length]
         room = self.settings.max_length - NUM_SPECIAL - len(kept)
-        parts = cut_parts(len(context), room, self.settings.doc_stride)
+        parts = self.settings.cutter(room, STRIDE).cut(len(context))
         before = [tokenizer.cls_id, *kept, tokenizer.sep_id]
         windows = Windows(parts, find_owners(parts, len(context)), offsets, len(before))
         sequences = tuple(
@@ -126,7 +119,8 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
         if example.answers is not None:
             tokens = None if example.span is None else find_tokens(offsets, example.span)
             labels = label_windows(windows, tokens)
-        return Encoded(sequences, labels, is_cut=len(kept) < len(question), alignment=windows)
+        is_cut = len(kept) < len(question) or parts[-1].stop < len(context)
+        return Encoded(sequences, labels, is_cut, alignment=windows)
 
     def loss(self, logits: Float[Tensor, "rows 2"], batch: TaskBatch) -> Scores:
         """Compute the mean of start and end cross-entropy over each window's tokens."""

@@ -20,14 +20,6 @@ class Windows:
     num_before: int  # tokens before each window's part: [CLS], question and [SEP]
 
 
-def cut_parts(num_tokens: int, size: int, stride: int) -> tuple[range, ...]:
-    """Split a context into parts; the last may be shorter, an empty context has one empty part."""
-    num_more = max(0, num_tokens - size)
-    step = min(size, stride)  # so that every token is in a window
-    starts = range(0, num_more + step, step) if num_more else range(1)
-    return tuple(range(start, min(start + size, num_tokens)) for start in starts)
-
-
 def find_owners(parts: tuple[range, ...], num_tokens: int) -> Numbers:
     """Find the part in which each token has most context; ties go to the first."""
     owners = np.zeros(num_tokens, dtype=np.int32)

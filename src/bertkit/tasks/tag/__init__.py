@@ -3,14 +3,17 @@
 Source: Devlin et al. 2018, section 5.3: T_i of a word's first piece, then a linear layer.
 """
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from bertkit.tasks.settings import TaskSettings
+from bertkit.tasks.settings import Count, TaskSettings
+from bertkit.tokenization.long_texts import LongTextSettings
+
+OVERLAP = 32  # tokens that two windows share by default, at most half a window
 
 
-class TagSettings(TaskSettings):
+class TagSettings(LongTextSettings, TaskSettings):
     """Settings of tagging words."""
 
     words_column: str | None = Field(
@@ -24,8 +27,13 @@ class TagSettings(TaskSettings):
         description="entities: tags such as B-PER, I-PER and O mark entities of several words;"
         " plain: words have independent tags; auto decides by the tags.",
     )
-    context: Annotated[int, Field(ge=0)] = Field(
-        default=32,
-        description="Tokens shared by two windows of a long sentence, at most half a window; each"
-        " word is tagged in the window with more context.",
+    long_texts: Literal["truncate", "windows"] = Field(
+        default="windows",
+        description="What is read of sentences longer than max_length: truncate, their beginning,"
+        " whose words alone are tagged; windows, all of them, in windows that overlap.",
+    )
+    stride: Count | None = Field(
+        default=None,
+        description="Tokens between the starts of two windows, at most a window; by default, two"
+        f" windows share {OVERLAP} tokens, at most half a window.",
     )

@@ -3,9 +3,9 @@
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -157,6 +157,11 @@ class Sentence:
     # start and end in the text; None if words were given
     spans: Sequence[tuple[int, int]] | None = None
     text: str | None = None  # None if words were given
+
+    def cut(self, num_words: int) -> Self:
+        """Return the first words."""
+        spans = None if self.spans is None else self.spans[:num_words]
+        return replace(self, words=self.words[:num_words], spans=spans)
 
 
 def decode(

@@ -38,22 +38,27 @@ class TagScoring(TaskScoring[TagExample, Tagging]):
     scheme: Scheme | None
 
     @cached_property
+    def measured(self) -> list[list[tuple[str, TaggedWord]]]:
+        """The words that have a true tag and were read, with that tag, of each sentence."""
+        return [
+            [
+                (tag, word)
+                for tag, word in zip(example.tags or (), one.words, strict=False)
+                if tag != NO_TAG
+            ]
+            for example, one in zip(self.examples, self.predictions, strict=True)
+        ]
+
+    @cached_property
     def truth(self) -> Tags:
         """The true tags, spelled in the scheme."""
-        tags = []
-        for example in self.examples:
-            assert example.tags is not None, "only examples with tags are measured"
-            own = list(example.label_names)
-            tags.append(own if self.scheme is None else read_tags(own, self.scheme))
-        return tags
+        tags = [[tag for tag, _ in words] for words in self.measured]
+        return tags if self.scheme is None else [read_tags(own, self.scheme) for own in tags]
 
     @cached_property
     def words(self) -> list[list[TaggedWord]]:
         """The words with a true tag, as predicted."""
-        return [
-            [word for tag, word in zip(example.tags or (), one.words, strict=True) if tag != NO_TAG]
-            for example, one in zip(self.examples, self.predictions, strict=True)
-        ]
+        return [[word for _, word in words] for words in self.measured]
 
     @cached_property
     def found(self) -> Tags:

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.models.bert.config import BertConfig
@@ -14,7 +15,7 @@ from bertkit.models.bert.fine_tuning import BertForTokenClassification
 from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits, TokenSequence
 from bertkit.tasks.columns import name_labels
 from bertkit.tasks.metrics.entities import OUTSIDE, Scheme
-from bertkit.tasks.tag import TagSettings, decoding
+from bertkit.tasks.tag import OVERLAP, TagSettings, decoding
 from bertkit.tasks.tag import examples as records
 from bertkit.tasks.tag.decoding import (
     Sentence,
@@ -27,7 +28,6 @@ from bertkit.tasks.tag.decoding import (
 )
 from bertkit.tasks.tag.examples import TagExample
 from bertkit.tasks.tag.scoring import TagScoring
-from bertkit.tasks.tag.windows import cut_windows
 from bertkit.tasks.task import Task, score_rows
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -121,21 +121,22 @@ class Tag(Task[TagExample, Tagging]):
         """Encode one sentence in windows."""
         room = self.settings.max_length - NUM_SPECIAL
         kept = [word[:room] for word in pieces]
-        windows = cut_windows([len(word) for word in kept], room, self.settings.context)
+        lengths = [len(word) for word in kept]
+        cutter = self.settings.cutter(room, room - min(OVERLAP, room // 2))
+        windows = cutter.cut_words(lengths)
         sequences = []
-        for begin, stop in windows.words:
-            ids = [tokenizer.cls_id, *chain.from_iterable(kept[begin:stop]), tokenizer.sep_id]
+        for window in windows:
+            words = kept[window.start : window.stop]
+            ids = [tokenizer.cls_id, *chain.from_iterable(words), tokenizer.sep_id]
             sequences.append(TokenSequence(ids, [0] * len(ids)))
-        rows = None
+        num_read = windows[-1].stop  # fewer than all if the sentence is truncated
+        rows = find_rows(windows, lengths[:num_read])
+        targets = None
         if labels is not None:
-            rows = np.full(sum(len(one.ids) for one in sequences), IGNORED_LABEL)
-            rows[windows.rows] = labels
-        return Encoded(
-            tuple(sequences),
-            rows,
-            is_cut=kept != pieces,
-            alignment=(sentence, windows.rows),
-        )
+            targets = np.full(sum(len(one.ids) for one in sequences), IGNORED_LABEL)
+            targets[rows] = labels[:num_read]
+        is_cut = kept != pieces or num_read < len(pieces)
+        return Encoded(tuple(sequences), targets, is_cut, (sentence.cut(num_read), rows))
 
     def decode(self, example: TagExample, encoded: Encoded, logits: Logits) -> Tagging:
         """Return the likeliest tag of each word, and the entities that the tags mark."""
@@ -146,6 +147,31 @@ class Tag(Task[TagExample, Tagging]):
     def score(self, examples: Sequence[TagExample], predictions: Sequence[Tagging]) -> TagScoring:
         """Compare tags with true ones."""
         return TagScoring(examples, predictions, self.labels, self.scheme)
+
+
+def find_rows(windows: Sequence[range], lengths: Sequence[int]) -> npt.NDArray[np.int64]:
+    """Find the row of each word's first piece in the window where the word has most context.
+
+    Rows are those of the tokens of all windows, [CLS] and [SEP] too; `lengths` are the pieces of
+    each word.
+    """
+    ends = np.cumsum(lengths, dtype=np.int64)
+    starts = ends - np.asarray(lengths, dtype=np.int64)
+    if len(windows) == 1:
+        return starts + 1
+    rows, most = np.zeros_like(starts), np.full_like(starts, -1)
+    offset = 0
+    for window in windows:
+        begin, stop = window.start, window.stop
+        first, last = starts[begin], ends[stop - 1]
+        around = starts[begin:stop] - first
+        if stop < len(starts):  # there is no more context behind the last window
+            around = np.minimum(around, last - ends[begin:stop])
+        is_better = around > most[begin:stop]
+        rows[begin:stop][is_better] = (offset + 1 + starts[begin:stop] - first)[is_better]
+        most[begin:stop][is_better] = around[is_better]
+        offset += int(last - first) + 2
+    return rows
 
 
 def find_sentence(example: TagExample, tokenizer: Tokenizer) -> Sentence:

@@ -157,7 +157,7 @@ def test_long_pairs_are_left_out_or_cut_and_counted(files, tmp_path, capsys):
     long = PairFiles(write_sides(tmp_path, "long", pairs), files.dev)
     job = open_job(long, QUICK)
     assert (len(job.train), job.counts["train"].num_too_long) == (20, 2)
-    cutting = QUICK.model_copy(update={"too_long": "cut"})
+    cutting = QUICK.model_copy(update={"long_texts": "truncate"})
     job = open_job(long, cutting)
     counts = job.counts["train"]
     assert (len(job.train), counts.num_cut, counts.num_cut_targets) == (22, 2, 1)
@@ -295,7 +295,7 @@ def test_summaries_are_learned_from_columns_and_scored_by_rouge(tmp_path):
     path = tmp_path / "articles.jsonl"
     rows = [json.dumps({"text": left, "summary": right}) for left, right in make_pairs(40, 1)]
     path.write_text("\n".join([*rows, json.dumps({"text": "one", "summary": ""})]) + "\n")
-    values = SHORT.model_dump(exclude={"source_column", "target_column", "too_long"})
+    values = SHORT.model_dump(exclude={"source_column", "target_column", "long_texts"})
     result = train_seq2seq(PairFiles((path,)), tmp_path / "out", SummarizeSettings(**values))
     saved = result.saved
     assert (saved.kind, saved.metric) == ("summarize", "rougeL")

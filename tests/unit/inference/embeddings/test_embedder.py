@@ -91,7 +91,7 @@ def test_a_text_has_one_vector_whoever_shares_its_batch(small_folder, texts):
 )
 @hypothesis_settings(max_examples=25)
 def test_deterministic_vectors_are_equal_bit_for_bit(sentence_folder, texts):
-    embedder = load(sentence_folder, deterministic=True, long_texts="window")
+    embedder = load(sentence_folder, deterministic=True, long_texts="windows")
     together = embedder(texts)
     for text, vector in zip(texts, together, strict=True):
         assert embedder(text).tobytes() == vector.tobytes()
@@ -110,7 +110,7 @@ def test_a_stream_keeps_the_order_across_windows(small_folder, monkeypatch):
 
 def test_a_long_text_in_parts_is_their_mean_by_tokens(small_folder):
     words = "the cat saw a dog lost hat the a"
-    embedder = load(small_folder, long_texts="window", max_length=6, stride=3)
+    embedder = load(small_folder, long_texts="windows", max_length=6, stride=3)
     pieces = words.split()
     parts = [pieces[0:4], pieces[3:7], pieces[6:9]]
     alone = load(small_folder, max_length=6)([" ".join(part) for part in parts])
@@ -158,8 +158,6 @@ def test_choices_change_what_the_folder_says(sentence_folder, choices, descripti
     [
         ({"dimensions": 6}, "dimensions is 6, and a vector has only 5"),
         ({"max_length": 25}, "max_length is 25, and this model takes at most 24"),
-        ({"stride": 3}, "stride needs long_texts=window"),
-        ({"stride": 20, "long_texts": "window"}, "stride is 20, and a part holds only 18"),
         ({"prompt_name": "passage"}, "no prompt 'passage'. Available prompts"),
         ({"prompt_name": "query", "prompt": ""}, "exclude each other"),
     ],
@@ -198,7 +196,7 @@ def test_identity_tells_models_and_choices_apart_and_nothing_else(
     assert first["model_sha256"] == copy["model_sha256"]
     assert {**copy, "model": first["model"]} == first
     assert load(sentence_folder).identity["model_sha256"] != first["model_sha256"]
-    other = load(sentence_folder, prompt_name="query", max_length=9, long_texts="window")
+    other = load(sentence_folder, prompt_name="query", max_length=9, long_texts="windows")
     changed = {
         key for key, value in other.identity.items() if value != load(sentence_folder).identity[key]
     }

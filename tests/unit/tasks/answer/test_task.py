@@ -18,7 +18,7 @@ from bertkit.tokenization.tokenizer import Tokenizer
 
 NAMES = ("ada", "bob", "cleo", "dan")
 TOKENIZER = Tokenizer([*SPECIAL_TOKENS, "who", "?", "the", "cat", "saw", "and", "ran", *NAMES])
-SETTINGS = AnswerSettings(max_length=12, max_question_length=4, doc_stride=4)
+SETTINGS = AnswerSettings(max_length=12, max_question_length=4, stride=4)
 FILLERS = ("the cat", "saw the cat and ran", "ran and saw", "the cat ran and the cat saw")
 
 
@@ -125,6 +125,15 @@ def test_the_end_of_a_long_question_is_left_out_and_said():
     assert [one.is_cut for one in encoded] == [False, False, True]
     assert [one.labels for one in encoded] == [None] * 3
     assert encoded[0].sequences[0].segments == [0, 0, 1, 1, 1, 1]
+
+
+def test_of_a_truncated_context_the_beginning_is_read():
+    task = AnswerQuestions(SETTINGS.model_copy(update={"long_texts": "truncate", "stride": None}))
+    context = "the cat saw bob " * 5
+    gold = locate_answer(context, "bob", 50)
+    (encoded,) = task.encode([AnswerExample("who ?", context, (gold,))], TOKENIZER)
+    assert [len(one.ids) for one in encoded.sequences] == [12]
+    assert (encoded.is_cut, encoded.labels.tolist()) == (True, [[0, 0]])
 
 
 def test_an_answer_without_a_token_points_at_cls():

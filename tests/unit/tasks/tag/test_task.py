@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
 from tests.closeness import close
@@ -20,7 +21,7 @@ from bertkit.tokenization.tokenizer import Tokenizer
 FILLERS = ("the", "saw", "ran", "and", ",")
 WORDS = (*FILLERS, "ada", "bob", "love", "##lace", "rome", "##s")
 TOKENIZER = Tokenizer([*SPECIAL_TOKENS, *WORDS])
-SETTINGS = TagSettings(max_length=8, context=2)
+SETTINGS = TagSettings(max_length=8, stride=4)
 LABELS = ("O", "B-LOC", "B-PER", "I-PER")
 
 
@@ -90,6 +91,17 @@ def test_each_word_of_a_long_sentence_counts_once():
     found = [TOKENIZER.vocabulary[tokens[row]] for row in encoded.alignment[1]]
     assert found == list(words)
     assert (untagged.labels, untagged.sequences) == (None, encoded.sequences)
+
+
+def test_of_a_truncated_sentence_the_words_that_are_read_have_a_tag():
+    task = Tag(TagSettings(max_length=8, long_texts="truncate"), LABELS)
+    example = TagExample(words=("ada", "saw", "bob") * 5, tags=("B-PER", "O", "B-PER") * 5)
+    (encoded,) = task.encode([example], TOKENIZER)
+    assert [len(one.ids) for one in encoded.sequences] == [8]
+    assert (encoded.is_cut, (encoded.labels != IGNORED_LABEL).sum()) == (True, 6)
+    found = task.decode(example, encoded, np.eye(4, dtype=np.float32)[[0, 2, 0, 2, 2, 0, 2, 0]])
+    assert (len(found.words), found.tags[:3]) == (6, ["B-PER", "O", "B-PER"])
+    assert task.score([example], [found]).evaluate().metrics["f1"] == 1.0
 
 
 def test_words_that_bert_reads_nothing_of_keep_their_tag():

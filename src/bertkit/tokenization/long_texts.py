@@ -1,0 +1,98 @@
+"""How a text with more tokens than a model reads at a time is cut: truncated, or in windows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from bertkit.base.settings import Settings
+
+
+@dataclass(frozen=True)
+class TextCutter:
+    """Cuts a long text to its beginning, or to windows that overlap and leave nothing out.
+
+    Attributes:
+        size: tokens of a window, without special ones.
+        stride: tokens between the starts of two windows, `size` at most; None truncates.
+    """
+
+    size: int
+    stride: int | None = None
+
+    def cut(self, num_tokens: int) -> tuple[range, ...]:
+        """Return the tokens of each window; the last may be shorter. A text that fits is one."""
+        starts = range(1)
+        if self.stride is not None and num_tokens > self.size:
+            step = min(self.size, self.stride)
+            starts = range(0, num_tokens - self.size + step, step)
+        return tuple(range(start, min(start + self.size, num_tokens)) for start in starts)
+
+    def cut_words(self, lengths: Sequence[int]) -> tuple[range, ...]:
+        """Return the words of each window, given the tokens of each word, none above `size`.
+
+        No word is divided: a window starts at a word, `stride` tokens or a little more behind the
+        one before.
+        """
+        ends = np.cumsum(lengths, dtype=np.int64)
+        starts = ends - np.asarray(lengths, dtype=np.int64)
+        windows = [range(int(np.searchsorted(ends, self.size, side="right")))]
+        while self.stride is not None and (stop := windows[-1].stop) < len(lengths):
+            overlap = max(0, self.size - max(self.stride, lengths[stop]))
+            begin = int(np.searchsorted(starts, starts[stop] - overlap))
+            end = int(np.searchsorted(ends, starts[begin] + self.size, side="right"))
+            windows.append(range(begin, end))
+        return tuple(windows)
+
+
+class LongTextSettings(Settings):
+    """What is read of a text that has more tokens than max_length."""
+
+    long_texts: Literal["truncate", "windows"] = Field(
+        default="truncate",
+        description="What is read of texts longer than max_length: truncate, their beginning;"
+        " windows, all of them, in windows that overlap.",
+    )
+    stride: Annotated[int, Field(ge=1)] | None = Field(
+        default=None,
+        description="Tokens between the starts of two windows, at most a window; by default half a"
+        " window.",
+    )
+
+    @model_validator(mode="after")
+    def _stride_is_that_of_windows(self) -> Self:
+        if self.stride is not None and self.long_texts == "truncate":
+            raise ValueError("stride needs long_texts windows; set that, or omit stride")
+        return self
+
+    def cutter(self, size: int, usual_stride: int | None = None) -> TextCutter:
+        """Build the cutter of windows of `size` tokens, by default half a window apart."""
+        if self.long_texts == "truncate":
+            return TextCutter(size)
+        return TextCutter(size, self.stride or usual_stride or max(1, size // 2))
+
+
+def update_settings(saved: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a model or a run in the names above, whatever version wrote them.
+
+    It is a ValueError if a text was read in a way that there is no more.
+    """
+    settings = dict(saved)
+    if "doc_stride" in settings:  # of a question's context; 128 was the default
+        stride = settings.pop("doc_stride")
+        settings |= {"long_texts": "windows", "stride": None if stride == 128 else stride}
+    if "max_length" in settings and isinstance(settings.get("context"), int):
+        size, overlap = settings["max_length"] - 2, settings.pop("context")
+        stride = None if overlap == 32 else size - min(overlap, size // 2)  # 32 was the default
+        settings |= {"long_texts": "windows", "stride": stride}
+    if "too_long" in settings:
+        settings["long_texts"] = settings.pop("too_long").replace("cut", "truncate")
+    is_bounded = settings.pop("max_windows", 32) != 32
+    if (how := settings.get("long_texts")) == "head":
+        settings |= {"long_texts": "truncate", "stride": None}
+    elif how in {"tail", "head_tail"} or (how == "windows" and is_bounded):
+        cause = "max_windows is always 32" if how == "windows" else f"there is no long_texts {how}"
+        raise ValueError(f"{cause} now; train it again with long_texts truncate or windows")
+    return settings

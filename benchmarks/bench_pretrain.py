@@ -61,7 +61,7 @@ def main() -> None:
             print(begin_table(*COLUMNS, *PARTS), flush=True)
         for model in arguments.models:
             for length in arguments.lengths:
-                row = measure(data, {**given, "model": model, "max_length": length})
+                row = measure(data, {**given, "size": model, "max_length": length})
                 rows.append(row)
                 if ranks.is_first:
                     print(format_row(*show(row)), flush=True)
@@ -85,7 +85,7 @@ def measure(data: Path, values: Mapping[str, Any]) -> dict[str, Any]:
     first, _, third = quantiles(rates, method="inclusive")
     operations = median(step.num_operations / step.seconds for step in counted)
     return {
-        "model": values["model"],
+        "model": values["size"],
         "parameters": sum(each.numel() for each in job.model.parameters()),
         "batch_size": settings.batch_size,
         "max_length": settings.max_length,

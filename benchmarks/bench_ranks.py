@@ -63,10 +63,10 @@ def train(model: str, num_ranks: int, more: Sequence[str], arguments: argparse.N
     """Pre-train in some processes; return the rows of the log's steps."""
     with tempfile.TemporaryDirectory() as folder:
         words = (
-            f"-m bertkit pretrain --data {arguments.data} --output {folder}/run --model {model}"
+            f"-m bertkit pretrain --data {arguments.data} --output {folder}/run --size {model}"
             f" --steps {arguments.steps} --batch-size {arguments.batch_size}"
             f" --max-length {arguments.max_length} --dropout 0 --precision fp32 --device cpu"
-            f" --eval-sequences 1 --eval-every {arguments.steps}"
+            f" --eval-examples 1 --eval-every {arguments.steps}"
         )
         launcher = (
             f"-m torch.distributed.run --standalone --nproc-per-node {num_ranks}".split()

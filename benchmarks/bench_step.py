@@ -83,7 +83,7 @@ def build_batches(data: Path, case: str, size: int, count: int) -> list[PreTrain
     shards = ShardSet.open(data)
     length = MAX_NATURAL_LENGTH if case == "natural" else int(case)
     settings = PretrainSettings(recipe="paper", objective="bert", max_length=length)
-    objective = build_objective(shards.train, shards, shards.load_tokenizer(), settings)
+    objective = build_objective(shards.train, shards.load_tokenizer(), settings)
     if case == "natural":
         examples = natural_pairs(shards, count * size)
     else:

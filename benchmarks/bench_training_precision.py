@@ -103,7 +103,7 @@ def compare(arguments: argparse.Namespace, data: Path, runs: Path, seed: int) ->
     losses, seconds = {}, {}
     for precision in PRECISIONS:
         settings = PretrainSettings(
-            model=arguments.model,
+            size=arguments.model,
             recipe="modern",
             objective="mlm",
             precision=precision,

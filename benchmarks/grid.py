@@ -53,7 +53,7 @@ def run_point(
     arguments: argparse.Namespace, learning_rate: float, batch_size: int
 ) -> dict[str, float]:
     settings = PretrainSettings(
-        model=arguments.model,
+        size=arguments.model,
         recipe=arguments.recipe,
         objective=RECIPES[arguments.recipe]["objective"],
         device="cpu",

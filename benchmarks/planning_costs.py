@@ -59,7 +59,7 @@ def measure_window(data: Path, num_tokens: int, max_length: int) -> dict[str, fl
     """
     shards = ShardSet.open(data)
     corpus = draw_corpus(num_tokens)
-    planner = Planner.over(corpus, shards, shards.load_tokenizer(), max_length=max_length)
+    planner = Planner.over(corpus, shards.load_tokenizer(), max_length=max_length)
     size = sum(shard.num_tokens for shard in corpus)
     order = planner.with_window(2 * size).start_order(is_planned=False)
     before = read_status("VmHWM")

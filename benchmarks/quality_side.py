@@ -79,7 +79,7 @@ def main() -> None:
 def build_settings(model: str) -> PretrainSettings:
     """The paper's recipe, for both sides."""
     return PretrainSettings(
-        model=model,
+        size=model,
         recipe="paper",
         objective="bert",
         learning_rate=LEARNING_RATE,

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertkit.data.order import ExampleOrder
-from bertkit.data.shards import ShardSet
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.tasks.objectives.objective import Objective
 from bertkit.tasks.objectives.table import OBJECTIVES
@@ -99,7 +98,6 @@ class Planner:
     def over(
         cls,
         shards: Sequence[Any],
-        data: ShardSet,
         tokenizer: Tokenizer,
         *,
         objective: str = "mlm",
@@ -109,7 +107,7 @@ class Planner:
         values: dict[str, Any] = {"objective": objective, "max_length": max_length}
         settings = PretrainSettings(recipe="paper", **values)
         kind = OBJECTIVES[settings.objective]
-        built = kind.build(shards, tokenizer, settings, SEED, data.token_counts)
+        built = kind.build(shards, tokenizer, settings, SEED)
         return cls(built, window_tokens)
 
     def start_order(self, *, is_planned: bool = True) -> ExampleOrder:

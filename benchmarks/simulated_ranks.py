@@ -208,9 +208,9 @@ def main() -> None:
         "real": list(data.train),
         "synthetic": draw_corpus(arguments.tokens[0]),
     }
-    checks = run_checks(corpora, data, tokenizer, arguments)
-    balance = run_balance(corpora, data, tokenizer, arguments)
-    shuffling = run_shuffling(corpora, data, tokenizer, arguments)
+    checks = run_checks(corpora, tokenizer, arguments)
+    balance = run_balance(corpora, tokenizer, arguments)
+    shuffling = run_shuffling(corpora, tokenizer, arguments)
     write_figures(
         arguments.output,
         checks=checks,
@@ -236,7 +236,6 @@ def parse_arguments() -> argparse.Namespace:
 
 def run_checks(
     corpora: dict[str, list[Any]],
-    data: ShardSet,
     tokenizer: Tokenizer,
     arguments: argparse.Namespace,
 ) -> list[dict[str, Any]]:
@@ -247,7 +246,7 @@ def run_checks(
     for name, shards in corpora.items():
         for objective in OBJECTIVES:
             planner = Planner.over(
-                shards, data, tokenizer, objective=objective, max_length=min(arguments.lengths)
+                shards, tokenizer, objective=objective, max_length=min(arguments.lengths)
             )
             found = check_epoch(planner, arguments.ranks, batch_size)
             check_resharding(planner, [most, max(1, most // 2), most], batch_size)
@@ -264,7 +263,6 @@ def run_checks(
 
 def run_balance(
     corpora: dict[str, list[Any]],
-    data: ShardSet,
     tokenizer: Tokenizer,
     arguments: argparse.Namespace,
 ) -> list[dict[str, Any]]:
@@ -273,7 +271,7 @@ def run_balance(
     rows = []
     for name, shards in corpora.items():
         for max_length in arguments.lengths:
-            planner = Planner.over(shards, data, tokenizer, max_length=max_length)
+            planner = Planner.over(shards, tokenizer, max_length=max_length)
             for num_ranks in (number for number in arguments.ranks if number > 1):
                 for per_rank in arguments.per_rank:
                     found = measure_balance(planner, num_ranks, per_rank)
@@ -288,7 +286,6 @@ def run_balance(
 
 def run_shuffling(
     corpora: dict[str, list[Any]],
-    data: ShardSet,
     tokenizer: Tokenizer,
     arguments: argparse.Namespace,
 ) -> list[dict[str, Any]]:
@@ -298,7 +295,7 @@ def run_shuffling(
     corpora["synthetic"] = draw_corpus(total, total // (4 * max(arguments.windows)))
     rows = []
     for name, shards in corpora.items():
-        whole = Planner.over(shards, data, tokenizer, max_length=min(arguments.lengths))
+        whole = Planner.over(shards, tokenizer, max_length=min(arguments.lengths))
         size = sum(shard.num_tokens for shard in shards)
         numbers = [number for number in arguments.windows if 4 * number <= len(shards)]
         batch_size = max(2, min(4096, sum(whole.count_examples()) // 64))
@@ -326,7 +323,7 @@ def run_costs(
         {
             "max_length": max_length,
             **measure_seeking(
-                Planner.over(draw_corpus(num_tokens), data, tokenizer, max_length=max_length)
+                Planner.over(draw_corpus(num_tokens), tokenizer, max_length=max_length)
             ),
         }
         for num_tokens in arguments.tokens
@@ -335,7 +332,7 @@ def run_costs(
     batches = [
         {
             "max_length": max_length,
-            **measure_batches(Planner.over(data.train, data, tokenizer, max_length=max_length)),
+            **measure_batches(Planner.over(data.train, tokenizer, max_length=max_length)),
         }
         for max_length in arguments.lengths
     ]

@@ -14,7 +14,7 @@ def main() -> None:
     # The stories come from a grammar of 112 words. Of a real book a model of half a minute learns
     # only which words are frequent; see docs/guide/pretraining.md for what real text takes.
     trained = bertkit.pretrain(
-        "data/story.txt", output="out/own-bert", model="tiny", steps=300, max_length=64
+        "data/story.txt", output="out/own-bert", size="tiny", steps=300, max_length=64
     )
     accuracy, num_blanks = trained.metrics["mlm_accuracy"], trained.metrics["mlm_count"]
     print(f"{100 * accuracy:.1f} % of {num_blanks:.0f} held-out blanks are filled correctly")

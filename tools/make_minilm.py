@@ -33,10 +33,10 @@ HELD_OUT_AUTHORS = (
     "saki",
 )
 TRAINING = (
-    *("--new-heads", "--objective", "bert", "--dropout", "0", "--batch-size", "32"),
+    *("--objective", "bert", "--dropout", "0", "--batch-size", "32"),
     *("--learning-rate", "1e-3", "--optimizer", "muon", "--muon-learning-rate", "0.012"),
     *("--mask-rate", "0.25", "--tokens", "4400000"),
-    *("--eval-every", "150", "--eval-sequences", "400"),
+    *("--eval-every", "150", "--eval-examples", "400"),
 )
 PACKAGE = Path(__file__).parents[1] / "models" / "minilm" / "bertkit_minilm"
 
@@ -54,7 +54,7 @@ def main() -> None:
     ]
     run("prepare", *folders, "--tokenizer", encoder, "--output", shards, "--held-out", 0,
         "--held-out-inputs", *held_out)  # fmt: skip
-    run("pretrain", "--data", shards, "--from", encoder, "--output", words, *TRAINING)
+    run("pretrain", "--data", shards, "--model", encoder, "--output", words, *TRAINING)
     run("evaluate", words, "--held-out", shards)
     for name, source in (("words", words), ("vectors", encoder)):
         shutil.rmtree(PACKAGE / name, ignore_errors=True)

@@ -50,15 +50,15 @@ SIZES: dict[str, Any] = {
 # Of Adam a large epsilon, so that what is rounded otherwise on another processor stays small.
 SHARED = "--device cpu --precision fp32 --keep 1 --adam-epsilon 1e-2 --eval-every 4"
 RUNS = {
-    "pretrain": f"pretrain --data shards --output output --model config.json --steps {NUM_STEPS}"
+    "pretrain": f"pretrain --data shards --output output --size config.json --steps {NUM_STEPS}"
     " --max-length 16 --long-length 24 --long-share 0.25 --batch-size 4 --accumulate 2"
-    f" --recipe paper --learning-rate 1e-2 --initializer-range 0.2 --eval-sequences 8 {SHARED}",
+    f" --recipe paper --learning-rate 1e-2 --eval-examples 8 {SHARED}",
     "finetune": "finetune classify --train train.csv --dev dev.csv --model model --output output"
     f" --max-length 16 --epochs 2 --batch-size 4 --accumulate 2 --learning-rate 1e-2"
     f" --layer-decay 0.9 --best-by loss {SHARED}",
     "seq2seq": "finetune translate --train train.en train.de --dev dev.en dev.de --output output"
     f" --steps {NUM_STEPS} --layers 1 --hidden-size 8 --heads 2 --vocab-size 120 --average 2"
-    " --tokens-per-batch 60 --max-source-length 32 --max-target-length 32 --eval-pairs 2"
+    " --tokens-per-batch 60 --max-source-length 32 --max-target-length 32 --eval-examples 2"
     f" --accumulate 2 --best-by loss --learning-rate 1e-2 {SHARED}",
 }
 

@@ -18,7 +18,7 @@ from bertkit_studies.recurrent.language_model import RecurrentLanguageModel
 __all__ = ["shards"]
 TRAINING = (
     "--steps 4 --embedding-size 6 --hidden-size 8 --batch-size 4 --max-length 16"
-    " --eval-sequences 4 --device cpu --precision fp32"
+    " --eval-examples 4 --device cpu --precision fp32"
 )
 
 

@@ -19,7 +19,7 @@ __all__ = ["shards"]
 SKIP_GRAM = "--vector-size 8 --epochs 2 --min-count 3"
 SKIP_THOUGHT = (
     "--steps 4 --embedding-size 6 --hidden-size 8 --batch-size 4 --max-length 16"
-    " --eval-sequences 4 --device cpu --precision fp32"
+    " --eval-examples 4 --device cpu --precision fp32"
 )
 SENTENCES = ["a b c", "d e", "a b c", "f g h a"]
 

@@ -100,8 +100,8 @@ def save_pretrained(folder: Path) -> None:
     sizes = {"hidden_size": 8, "num_hidden_layers": 4, "num_attention_heads": 2}
     config.write_text(json.dumps({"model_type": "bert", **sizes, "intermediate_size": 16}))
     run(
-        f"pretrain --data {shards} --model {config} --output {folder} --objective bert --steps 2"
-        " --batch-size 16 --max-length 32 --eval-sequences 32"
+        f"pretrain --data {shards} --size {config} --output {folder} --objective bert --steps 2"
+        " --batch-size 16 --max-length 32 --eval-examples 32"
     )
 
 

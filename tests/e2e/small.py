@@ -41,11 +41,11 @@ def make_workshop(folder: Path, corpus: str, *, vocab_size: int, held_out: float
 
 def pretrain_words(workshop: Path, output: Path, *more: str, steps: int = 12) -> list[str]:
     """The command line of a small run, by default of both objectives of BERT."""
-    objective = [] if {"--objective", "--from"} & {*more} else ["--objective", "bert"]
+    objective = [] if {"--objective", "--model"} & {*more} else ["--objective", "bert"]
     words = (
-        f"pretrain --data {workshop}/shards --model {workshop}/nano.json --output {output}"
+        f"pretrain --data {workshop}/shards --size {workshop}/nano.json --output {output}"
         f" --steps {steps} --batch-size 16 --max-length 32 --learning-rate 5e-3"
-        f" --eval-sequences 32 --device cpu"
+        f" --eval-examples 32 --device cpu"
     )
     return [*words.split(), *objective, *more]
 

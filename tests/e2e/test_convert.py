@@ -148,7 +148,7 @@ def test_the_commands_take_models_of_the_hub(workshop, model, tmp_path, capsys, 
         assert main(["fill-mask", "someone/tiny", "the [MASK]", "--revision", "main"]) == 0
         prepare = f"prepare {workshop}/corpus.txt --tokenizer someone/tiny --output"
         assert main([*prepare.split(), f"{tmp_path}/shards", "--workers", "1"]) == 0
-        pretrain = f"pretrain --from someone/tiny --data {tmp_path}/shards --max-length 32 --steps"
+        pretrain = f"pretrain --model someone/tiny --data {tmp_path}/shards --max-length 32 --steps"
         assert main([*pretrain.split(), "1", "--output", f"{tmp_path}/run"]) == 0
         source = read_checksummed_json(tmp_path / "run" / "settings.json")["source"]
         assert source["commit"] == COMMIT

@@ -152,5 +152,5 @@ def test_what_prepare_finishes_pretrain_takes(tokenizer, tmp_path, num_documents
     (tmp_path / "a.txt").write_text(text)
     assert run(tokenizer, tmp_path / "out", tmp_path / "a.txt", "--held-out", "0.00001") == 0
     words = ["--data", tmp_path / "out", "--output", tmp_path / "run", "--objective", objective]
-    sizes = ["--model", "tiny", "--steps", "1", "--max-length", "16", "--batch-size", "2"]
+    sizes = ["--size", "tiny", "--steps", "1", "--max-length", "16", "--batch-size", "2"]
     assert main(["pretrain", *map(str, words), *sizes]) == 0

@@ -21,7 +21,7 @@ from bertkit.recipes.pretrain.job import held_out_batches
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.tasks.objectives.bert import BertObjective
 from bertkit.training import budget as training_budget
-from bertkit.training import lifecycle
+from bertkit.training import lifecycle, loop
 from bertkit.training.budget import StepPace
 from bertkit.training.job import Scores
 
@@ -183,7 +183,7 @@ def test_minutes_are_kept_and_may_change(workshop, tmp_path, capsys):
     assert found[0][0] < found[2][0]
     assert found[0][1] < 12 + 3  # within a step and an evaluation, on a busy machine
     assert main(["inspect", str(run)]) == 0
-    assert f"{found[2][0]} of {found[2][0]} steps" in capsys.readouterr().out
+    assert f"{found[2][0]:,} of {found[2][0]:,} steps" in capsys.readouterr().out
 
 
 LONG = ("--long-length", "64", "--long-share", "0.3", "--checkpoint-every", "1", "--keep", "9")
@@ -233,7 +233,7 @@ def test_checkpointed_activations_change_no_bit_and_may_be_switched_on_later(wor
 
 
 def test_accumulation_and_whole_words_run(workshop, tmp_path):
-    more = "--accumulate 4 --whole-words --schedule cosine --random-tokens frequency"
+    more = "--accumulate 4 --whole-words --schedule cosine"
     assert main(pretrain_words(workshop, tmp_path / "run", *more.split(), steps=3)) == 0
 
 
@@ -269,8 +269,9 @@ def test_a_loss_that_is_not_finite_names_step_shard_and_examples(
         return scores
 
     monkeypatch.setattr(BertObjective, "loss", staticmethod(spoil))
+    monkeypatch.setattr(loop, "MAX_SKIPPED_STEPS", 2)
     run = tmp_path / "run"
-    assert main(pretrain_words(workshop, run, "--max-skipped-steps", "2")) == 2
+    assert main(pretrain_words(workshop, run)) == 2
     error = capsys.readouterr().err
     (shard,) = ShardSet.open(workshop / "shards").train
     for step, examples in enumerate(keys[2:], 3):
@@ -300,7 +301,7 @@ def test_dry_run_writes_nothing(workshop, tmp_path, capsys):
 def test_a_model_file_that_can_not_be_meant(workshop, tmp_path, capsys, content, message):
     (tmp_path / "odd.json").write_text(content)
     words = pretrain_words(workshop, tmp_path / "run")
-    words[words.index("--model") + 1] = str(tmp_path / "odd.json")
+    words[words.index("--size") + 1] = str(tmp_path / "odd.json")
     assert main(words) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "run").exists()

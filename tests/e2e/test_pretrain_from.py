@@ -22,8 +22,8 @@ from bertkit.training.run import Run
 def from_words(workshop: Path, source: Path | str, output: Path, *more: str) -> list[str]:
     """The command line of a small run that goes on from a checkpoint."""
     words = pretrain_words(workshop, output, *more, steps=4)
-    place = words.index("--model")
-    return [*words[:place], "--from", str(source), *words[place + 2 :]]
+    place = words.index("--size")
+    return [*words[:place], "--model", str(source), *words[place + 2 :]]
 
 
 def read_errors(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
@@ -68,8 +68,8 @@ def test_it_begins_where_the_checkpoint_ended(workshop, begun, model, tmp_path):
     assert first["loss"] == close(ended["loss"], "float32")
     assert last["loss"] != first["loss"]
     record = read_checksummed_json(run / "settings.json")
-    assert record["settings"]["start_from"] == str(model)
-    assert record["settings"]["model"] is None
+    assert record["settings"]["model"] == str(model)
+    assert record["settings"]["size"] is None
     assert len(record["source"]["sha256"]["model.safetensors"]) == 64
 
 
@@ -87,9 +87,9 @@ def test_resuming_needs_no_source_and_grows(workshop, model, words_only, tmp_pat
     moved[moved.index("--steps") + 1] = "7"
     assert main(moved) == 0
     error = read_errors(from_words(workshop, words_only, run), capsys)
-    assert f"--from {copy} → {words_only}" in error
+    assert f"--model {copy} → {words_only}" in error
     error = read_errors(pretrain_words(workshop, run, steps=4), capsys)
-    assert f"--from {copy} → not given" in error
+    assert f"--model {copy} → not given" in error
 
 
 def test_another_content_under_the_same_name_is_refused_before_the_first_checkpoint(
@@ -107,22 +107,16 @@ def test_another_content_under_the_same_name_is_refused_before_the_first_checkpo
     assert "source: different files or commit" in error
 
 
-def test_a_missing_head_is_drawn_only_where_it_is_asked_for(workshop, words_only, tmp_path, capsys):
-    run = tmp_path / "run"
-    error = read_errors(from_words(workshop, words_only, run), capsys)
-    assert "--new-heads" in error
-    assert "next_sentence" in error
-    assert main(from_words(workshop, words_only, run, "--new-heads")) == 0
-    line = "new weights for pooler, next_sentence, which"
-    assert line in capsys.readouterr().err
-    assert main(from_words(workshop, words_only, run)) == 0  # it decided nothing but that
+def test_a_missing_head_is_drawn_and_named(workshop, words_only, tmp_path, capsys):
+    assert main(from_words(workshop, words_only, tmp_path / "run")) == 0
+    assert "new weights for pooler, next_sentence, which" in capsys.readouterr().err
 
 
 def test_a_new_head_for_words_begins_at_their_frequencies(workshop, model, tmp_path):
     headless = tmp_path / "headless"
     BertModel.from_pretrained(model).save_pretrained(headless)
     Tokenizer.load(model).save(headless)
-    settings = PretrainSettings(start_from=str(headless), new_heads=True, max_length=32, steps=4)
+    settings = PretrainSettings(model=str(headless), max_length=32, steps=4)
     recipe = Pretraining(workshop / "shards", settings)
     recipe.open_data()
     occurrences = torch.from_numpy(recipe.shards.token_counts.astype("float32")) + 1
@@ -144,9 +138,9 @@ def test_the_tokenizer_must_be_that_of_the_source(workshop, model, tmp_path, cap
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--model", "mini"], "give either a model or start_from (--from)"),
+        (["--size", "mini"], "give either size, for a new model, or model"),
         (["--max-length", "128"], "max_length (128) is more than the model's"),
-        (["--from-revision", "main"], "leave it out"),
+        (["--revision", "main"], "leave it out"),
     ],
 )
 def test_what_contradicts_the_source(workshop, model, tmp_path, capsys, more, message):
@@ -175,9 +169,9 @@ def test_a_dry_run_names_the_source(workshop, model, tmp_path, capsys):
 
 def test_the_settings_file_has_the_flags_too(workshop, model, tmp_path):
     path = tmp_path / "settings.toml"
-    path.write_text(f'[pretrain]\nfrom = "{model}"\nsteps = 2\n')
+    path.write_text(f'[pretrain]\nmodel = "{model}"\nsteps = 2\n')
     words = from_words(workshop, model, tmp_path / "run", "--config", str(path))
-    for flag in ("--from", "--steps"):
+    for flag in ("--model", "--steps"):
         del words[words.index(flag) : words.index(flag) + 2]
     assert main(words) == 0
     assert read_checksummed_json(tmp_path / "run" / "settings.json")["num_steps"] == 2

@@ -20,8 +20,8 @@ FINETUNE = (
     "finetune classify --model encoder --train train.csv --dev dev.csv --output out --max-length 12"
     " --epochs 4 --batch-size 8 --learning-rate 1e-2 --dropout 0 --device cpu"
 )
-NANO = "--data shards --model nano.json --max-length 32"
-PRETRAIN = "pretrain --output run --steps 12 --batch-size 16 --eval-sequences 32 --objective bert"
+NANO = "--data shards --size nano.json --max-length 32"
+PRETRAIN = "pretrain --output run --steps 12 --batch-size 16 --eval-examples 32 --objective bert"
 # What is told before a refusal that depends on both data and model.
 DATA = [
     "train.csv: 40 examples; labels: bad 20, good 20",
@@ -93,13 +93,9 @@ REFUSED = {
         ("--examples 0", "--examples"),
     ],
     PRETRAIN: [
-        ("--data shards --model enormous", "unknown preset 'enormous'"),
-        ("--data shards --model 3x200", "use 3x192 or 3x256"),
-        ("--data shards --model nano.json --max-length 128", "max_length (128) is more than"),
-        (
-            "--data shards --model nano.json --max-length 32 --mask-token-share 0.95",
-            "add up to more than 1",
-        ),
+        ("--data shards --size enormous", "unknown preset 'enormous'"),
+        ("--data shards --size 3x200", "use 3x192 or 3x256"),
+        ("--data shards --size nano.json --max-length 128", "max_length (128) is more than"),
         (f"{NANO} --learning-rate -1", "learning_rate"),
         (f"{NANO} --minutes 3", "one budget"),
         (f"{NANO} --device cuda:77", "cuda:77"),

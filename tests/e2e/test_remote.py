@@ -195,8 +195,8 @@ def refuse(*_: object) -> None:
 
 
 def run_words(data: object, workshop: Path, output: object) -> list[str]:
-    words = f"pretrain --data {data} --model {workshop}/nano.json --output {output} --steps 12"
-    words += " --checkpoint-every 4 --keep 2 --batch-size 4 --max-length 32 --eval-sequences 8"
+    words = f"pretrain --data {data} --size {workshop}/nano.json --output {output} --steps 12"
+    words += " --checkpoint-every 4 --keep 2 --batch-size 4 --max-length 32 --eval-examples 8"
     return [*words.split(), "--device", "cpu"]
 
 

@@ -96,7 +96,7 @@ def test_held_out_text_is_evaluated_as_in_the_run(workshop, tmp_path, capsys, ob
     assert found["max_length"] == 32
     assert found["num_predicted"] > 0
     settings = PretrainSettings(
-        start_from=str(output), objective=objective, max_length=32, eval_sequences=100_000, steps=4
+        model=str(output), objective=objective, max_length=32, eval_examples=100_000, steps=4
     )
     recipe = Pretraining(workshop / "shards", settings)
     recipe.open_data()

@@ -74,9 +74,9 @@ class Workshop:
     def words(self, run: Path, budget: str = f"--steps {NUM_STEPS}") -> list[str]:
         """The command line of a small run with all that can go wrong in it."""
         return (
-            f"pretrain --data {self.folder}/shards --model {self.folder}/nano.json --output {run}"
+            f"pretrain --data {self.folder}/shards --size {self.folder}/nano.json --output {run}"
             f" {budget} --batch-size 8 --accumulate {ACCUMULATE} --max-length 32 --dropout 0.1"
-            f" --learning-rate 5e-3 --eval-every {EVAL_EVERY} --eval-sequences 8 --device cpu"
+            f" --learning-rate 5e-3 --eval-every {EVAL_EVERY} --eval-examples 8 --device cpu"
             f" --checkpoint-every {CHECKPOINT_EVERY} --keep 2"
         ).split()
 

@@ -202,14 +202,13 @@ def test_killed_and_taken_up_without_its_source_nothing_changes(workshop, traini
 
     def words(run: Path) -> list[str]:
         given = workshop.words(run, "--steps 18")
-        place = given.index("--model")
+        place = given.index("--size")
         return [
             *given[:place],
-            "--from",
+            "--model",
             str(source),
             "--objective",
             "bert",
-            "--new-heads",
             *given[place + 2 :],
         ]
 
@@ -227,7 +226,7 @@ TUNING = "--max-length 24 --batch-size 8 --dropout 0 --learning-rate 1e-2 --devi
 WRITING = (
     "--steps 4 --eval-every 2 --checkpoint-every 1 --average 1 --layers 1 --hidden-size 16"
     " --heads 2 --vocab-size 64 --tokens-per-batch 64 --max-source-length 16"
-    " --max-target-length 16 --eval-pairs 2 --device cpu"
+    " --max-target-length 16 --eval-examples 2 --device cpu"
 )
 CLASSIFY = "finetune classify --model {0}/model --train {0}/dev.csv --dev {0}/dev.csv"
 STUDY = {"settings.json", "result.json", "run_state.json", "study.json", "report.html", "table.md"}
@@ -268,8 +267,8 @@ def folder(tmp_path_factory):
     (folder / "texts.txt").write_text("\n".join(texts))
     write_corpus(folder / "corpus.txt", 120)
     make_workshop(folder, "corpus.txt", vocab_size=120, held_out=0.3)
-    sizes = "--steps 2 --batch-size 4 --max-length 32 --eval-sequences 4 --device cpu"
-    words = f"pretrain --data {folder}/shards --model tiny --output {folder}/trained {sizes}"
+    sizes = "--steps 2 --batch-size 4 --max-length 32 --eval-examples 4 --device cpu"
+    words = f"pretrain --data {folder}/shards --size tiny --output {folder}/trained {sizes}"
     assert main(words.split()) == 0
     return folder
 

@@ -143,7 +143,7 @@ def make_studies_small() -> None:
     from bertkit_studies.probes import pretrained_arms
     from bertkit_studies.probes.downstream import TaskTuning
 
-    sizes = {"model": "tiny", "max_length": 32, "batch_size": 4, "eval_sequences": 8}
+    sizes = {"size": "tiny", "max_length": 32, "batch_size": 4, "eval_examples": 8}
     tuning = TaskTuning(num_train=24, num_dev=24, learning_rate=1e-3, epochs=1.0, batch_size=8)
     smallest = pretrained_arms.PretrainingScale(sizes, tokens=1_000, fine_tuning=tuning)
     pretrained_arms.SCALES["small"] = smallest

@@ -29,10 +29,10 @@ class DemoSettings(Settings):
     def pretrain_settings(self) -> PretrainSettings:
         """Return the pre-training settings of the demo's small BERT."""
         return PretrainSettings(
-            model="tiny",
+            size="tiny",
             objective="bert",
             minutes=self.minutes,
             max_length=64,
-            eval_sequences=512,
+            eval_examples=512,
             device=self.device,
         )

@@ -37,7 +37,7 @@ FACTS = DemoFacts(
     accuracies=ACCURACIES,
     examples=[Example("Return the [MASK].", "##qu 0.1 %", "value 20.0 %")],
     history=TrainingHistory.from_rows(LOG),
-    settings={"Pre-training": {"model": "mini", "steps": None}},
+    settings={"Pre-training": {"size": "mini", "steps": None}},
     corpus={"documents": 4321},
     run=Path("demo/run"),
 )

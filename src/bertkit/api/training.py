@@ -163,7 +163,7 @@ def pretrain(call: PretrainCall, data: Texts) -> PretrainResult:
         output: folder of the run; with texts, `run/` in it is that of the run, beside `tokenizer/`
             and `shards/`. By default a temporary one.
         tokenizer: of texts: a tokenizer, a folder or the id of a model of the Hub; by default that
-            of `start_from`, or else one that is trained on the texts.
+            of `model`, or else one that is trained on the texts.
         text_column: column of the texts, if they are rows.
         encoding: of files of texts, such as latin-1; by default UTF-8.
         on_step: called with the step and its metrics, after each step.
@@ -183,7 +183,7 @@ def pretrain(call: PretrainCall, data: Texts) -> PretrainResult:
             if tokenizer is not None:
                 raise SettingsError("shards have a tokenizer of their own; leave out tokenizer")
             return run_pretrain(Path(names[0]), place, chosen)
-        source = tokenizer or chosen.start_from
+        source = tokenizer or chosen.model
         if source is None:
             source = place / "tokenizer"
             if not source.exists():

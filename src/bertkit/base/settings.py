@@ -17,7 +17,9 @@ MAX_PROBLEMS = 20  # a foreign file may have any number of wrong keys
 WHOLE_NUMBERS = 1e15  # a larger float is typed with an exponent
 MAX_SHOWN_CHARS = 200  # of a value: a model may have thousands of labels
 
-FLAG_NAMES = {"start_from": "from", "key_file": "keys"}  # the others are those of the settings
+FLAG_NAMES = {"key_file": "keys"}  # the others are those of the settings
+
+NO_FLAG = Parameter(parse=False)  # of a field that is set in Python only, as studies do
 
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 80  # characters

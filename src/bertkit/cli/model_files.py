@@ -162,7 +162,7 @@ def _list_training(training: dict[str, Any]) -> Iterator[tuple[str, str]]:
         f" tokens, {training['elapsed_seconds'] / 60:.1f} minutes"
     )
     yield "training", progress
-    if start := training["settings"].get("start_from"):
+    if start := training["settings"].get("model"):
         yield "started from", start
     if held_out := training["held_out"]:
         yield "held-out", describe_metrics(held_out)

@@ -219,11 +219,11 @@ def pretrain(
 
     **Examples**
 
-        bertkit pretrain --data shards/ --model mini --minutes 30 --output run/
+        bertkit pretrain --data shards/ --size mini --minutes 30 --output run/
 
-        bertkit pretrain --data shards/ --model base --steps 100000 --dry-run
+        bertkit pretrain --data shards/ --size base --steps 100000 --dry-run
 
-        bertkit pretrain --from google-bert/bert-base-uncased --data my-domain/ --output domain/
+        bertkit pretrain --model google-bert/bert-base-uncased --data my-domain/ --output domain/
 
         bertkit pretrain --objective causal --data shards/ --output gpt/
 
@@ -237,7 +237,7 @@ def pretrain(
         check_standard_output()
         from bertkit.recipes.pretrain.run import dry_run as measure
 
-        name = settings.model or settings.start_from
+        name = settings.size or settings.model
         print_result(measure(data, settings), partial(describe_estimate, name), json=json)
         return
     if output is None:

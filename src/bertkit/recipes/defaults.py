@@ -14,9 +14,7 @@ def list_defaults(stored: Mapping[str, Any], source: str) -> dict[str, Any]:
     """Return the default settings for the kind and model of stored ones; `source` names these."""
     if stored.get("task") is None:
         task = TEXT_TASKS.get(str(stored.get("kind")))
-        given = {
-            name: stored[name] for name in ("model", "start_from", "recipe") if stored.get(name)
-        }
+        given = {name: stored[name] for name in ("size", "model", "recipe") if stored.get(name)}
         recipe: type[Settings] = PretrainSettings if task is None else load_object(task.settings)
         return validate(recipe, given, source).model_dump(mode="json")
     given = {name: stored[name] for name in ("features",) if stored.get(name)}

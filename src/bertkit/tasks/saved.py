@@ -8,6 +8,7 @@ from pydantic import Field, field_validator
 
 from bertkit.base.checksummed_json import ChecksummedModel
 from bertkit.base.checksums import FileRecord
+from bertkit.base.earlier_settings import update_settings
 from bertkit.base.errors import BertkitError, CheckpointError
 from bertkit.base.settings import validate
 from bertkit.checkpoints.file_names import TASK_FILE
@@ -15,7 +16,6 @@ from bertkit.models.bert.config import BertConfig
 from bertkit.tasks.table import TASKS
 from bertkit.tasks.task import TEMPERATURE, Task
 from bertkit.tokenization.folder import read_max_length
-from bertkit.tokenization.long_texts import update_settings
 
 # Tasks of model folders without a task.json, as other tools write them.
 BY_ARCHITECTURE = {

@@ -1,8 +1,8 @@
 """How a text with more tokens than a model reads at a time is cut: truncated, or in windows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -72,27 +72,3 @@ class LongTextSettings(Settings):
         if self.long_texts == "truncate":
             return TextCutter(size)
         return TextCutter(size, self.stride or usual_stride or max(1, size // 2))
-
-
-def update_settings(saved: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a model or a run in the names above, whatever version wrote them.
-
-    It is a ValueError if a text was read in a way that there is no more.
-    """
-    settings = dict(saved)
-    if "doc_stride" in settings:  # of a question's context; 128 was the default
-        stride = settings.pop("doc_stride")
-        settings |= {"long_texts": "windows", "stride": None if stride == 128 else stride}
-    if "max_length" in settings and isinstance(settings.get("context"), int):
-        size, overlap = settings["max_length"] - 2, settings.pop("context")
-        stride = None if overlap == 32 else size - min(overlap, size // 2)  # 32 was the default
-        settings |= {"long_texts": "windows", "stride": stride}
-    if "too_long" in settings:
-        settings["long_texts"] = settings.pop("too_long").replace("cut", "truncate")
-    is_bounded = settings.pop("max_windows", 32) != 32
-    if (how := settings.get("long_texts")) == "head":
-        settings |= {"long_texts": "truncate", "stride": None}
-    elif how in {"tail", "head_tail"} or (how == "windows" and is_bounded):
-        cause = "max_windows is always 32" if how == "windows" else f"there is no long_texts {how}"
-        raise ValueError(f"{cause} now; train it again with long_texts truncate or windows")
-    return settings

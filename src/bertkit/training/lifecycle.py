@@ -124,13 +124,11 @@ class Recipe(ABC, Generic[AnyJob, Result]):
 
     Attributes:
         inputs: files and folders that are read, which the output must not overlap with.
-        source_setting: the setting that names the model that the first weights come from.
         default_minutes: the budget, if the settings have none.
     """
 
     settings: OptimizationSettings
     inputs: Sequence[str | Path] = ()
-    source_setting: str = "model"
     default_minutes: float = DEFAULT_MINUTES
 
     @property
@@ -256,7 +254,7 @@ def train(recipe: Recipe[AnyJob, Result], output: Path) -> Result:
     run = recipe.place_run(output)
     with open_run(run, output, inputs=recipe.inputs, check=recipe.check_output):
         before, is_replaced = run.read_record(), False
-        wanted = recipe.describe(run).recognize_source(before, recipe.source_setting)
+        wanted = recipe.describe(run).recognize_source(before)
         if before is not None:
             known = wanted.model_copy(update={"model": wanted.model or before.model})
             if not keep_run(before, known, overwrite=recipe.overwrite):

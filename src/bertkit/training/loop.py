@@ -80,6 +80,7 @@ def describe_end(watched: Watched, state: RunState) -> str:
 
 
 CHECKPOINT_INTERVAL_SECONDS = 300.0
+MAX_SKIPPED_STEPS = 10  # in a row; then the run ends
 AFTER_DIVERGENCE = "lower --learning-rate and start again with another --output"
 
 
@@ -240,7 +241,7 @@ class _Loop(Generic[AnyBatch]):
         )
         self.display.say(text)  # before writing may fail
         self.log.write("not-finite", state.step, examples=examples)
-        if state.num_skipped >= self.job.settings.max_skipped_steps:
+        if state.num_skipped >= MAX_SKIPPED_STEPS:
             raise NonFiniteError(
                 f"{text}; that was {pluralize(state.num_skipped, 'step')} in a row:"
                 f" {AFTER_DIVERGENCE}"

@@ -14,6 +14,7 @@ from torch import nn, optim
 
 from bertkit._version import __version__
 from bertkit.base.checksummed_json import ChecksummedModel
+from bertkit.base.earlier_settings import update_settings
 from bertkit.base.errors import DamagedFileError, ResumeError, storage_errors
 from bertkit.base.files import durable_folder, make_folder, read_json, remove_litter, write_json
 from bertkit.base.output import list_names
@@ -30,7 +31,6 @@ from bertkit.checkpoints.run_folder import (
     verify_checkpoint,
 )
 from bertkit.checkpoints.safetensors_file import read_safetensors, write_safetensors
-from bertkit.tokenization.long_texts import update_settings
 from bertkit.training.job import SaveFiles
 from bertkit.training.optimizer import load_optimizer_tensors, optimizer_tensors
 from bertkit.training.ranks import current_ranks
@@ -67,7 +67,6 @@ RECORD_FILE = "settings.json"
 STATE_FILE = "run_state.json"
 LOG_FILE = "log.jsonl"
 AUTO = "auto"
-
 AnySettings = TypeVar("AnySettings", bound=OptimizationSettings)
 
 
@@ -194,21 +193,20 @@ class RunRecord(ChecksummedModel):
                 " use the same, or another --output"
             )
 
-    def recognize_source(self, old: Self | None, setting: str) -> Self:
+    def recognize_source(self, old: Self | None) -> Self:
         """Return the record with the old name of its source if both paths lead to the same files.
 
-        So a source folder may be moved, or spelled otherwise. `setting` is the one that names the
-        source.
+        So the folder of the model to start from may be moved, or spelled otherwise.
         """
-        if (named := self.settings.get(setting)) is None:
+        if (named := self.settings.get("model")) is None:
             return self
         # A shell adds a / to a folder's name or doesn't.
         now = named if "://" in named else str(Path(named))
         if old is not None and old.source:
-            before = old.settings.get(setting)
+            before = old.settings.get("model")
             if now != before and is_same_model(now, old.source["sha256"]):
                 now = str(before)
-        return self.model_copy(update={"settings": {**self.settings, setting: now}})
+        return self.model_copy(update={"settings": {**self.settings, "model": now}})
 
     def keep_versions(self, new: Self) -> Self:
         """Return the record of a resumed run, with its old versions, source and number of steps."""

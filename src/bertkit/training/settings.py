@@ -22,12 +22,9 @@ BUDGET_FIELDS = frozenset({"steps", "tokens", "minutes"})
 MAY_CHANGE = BUDGET_FIELDS | {
     "checkpoint_activations",
     "checkpoint_every",
-    "deadline",  # in records of earlier versions; every budget in minutes is kept now
     "fsdp",
     "keep",
     "keep_checkpoints",
-    "lstm_hidden",  # in records of earlier versions, and without effect but for heads that are gone
-    "max_skipped_steps",
 }
 
 
@@ -84,7 +81,7 @@ class BudgetSettings(Settings):
     "adam_epsilon",
     "clip_norm",
 )
-@in_panel(*CHECKPOINTS, "eval_every", "checkpoint_every", "keep", "max_skipped_steps")
+@in_panel(*CHECKPOINTS, "eval_every", "checkpoint_every", "keep")
 class OptimizationSettings(Settings):
     """Settings of the optimizer and the loop, for every recipe."""
 
@@ -124,11 +121,6 @@ class OptimizationSettings(Settings):
         description="Steps between checkpoints; by default, one checkpoint every five minutes.",
     )
     keep: Count = Field(default=2, description="Number of newest checkpoints to keep.")
-    max_skipped_steps: Count = Field(
-        default=10,
-        description="Number of consecutive steps with a loss or gradient that isn't finite after"
-        " which the run ends; such steps are never applied.",
-    )
     fsdp: bool = Field(
         default=False,
         description="Divide weights, gradients and the optimizer's state among the processes that"

@@ -105,7 +105,7 @@ def plan_language_model(data: Path, settings: LanguageModelSettings) -> Baseline
         ),
         collate=batches.training(),
         num_micro_batches=settings.accumulate,
-        held_out=batches.held_out(settings.eval_sequences),
+        held_out=batches.held_out(settings.eval_examples),
         score=score,
         judge=score,
         count_operations=count_operations,

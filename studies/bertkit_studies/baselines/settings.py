@@ -40,7 +40,7 @@ class LanguageModelSettings(ReaderSettings):
     short_rate: Annotated[float, Field(ge=0.0, le=1.0)] = Field(
         0.1, description="Share of examples that are truncated to a random shorter length."
     )
-    eval_sequences: Count = Field(64, description="Held-out examples per evaluation.")
+    eval_examples: Count = Field(64, description="Held-out examples per evaluation.")
 
 
 class SkipThoughtSettings(NetSettings, TrainingSettings):
@@ -52,7 +52,7 @@ class SkipThoughtSettings(NetSettings, TrainingSettings):
         description="Maximum tokens of a sentence, with [CLS] and [SEP]; longer ones are"
         " truncated.",
     )
-    eval_sequences: Count = Field(256, description="Held-out sentences per evaluation.")
+    eval_examples: Count = Field(256, description="Held-out sentences per evaluation.")
 
 
 class SkipGramSettings(Settings):

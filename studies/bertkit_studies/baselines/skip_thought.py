@@ -167,7 +167,7 @@ def plan_skip_thought(data: Path, settings: SkipThoughtSettings) -> BaselinePlan
         ),
         collate=batches.training(),
         num_micro_batches=settings.accumulate,
-        held_out=batches.held_out(settings.eval_sequences),
+        held_out=batches.held_out(settings.eval_examples),
         score=score,
         judge=score,
         count_operations=count_operations,

@@ -102,7 +102,7 @@ class Features(PretrainingStudy):
     scales: ClassVar[Mapping[str, PretrainingScale]] = {
         "small": replace(
             SCALES["small"],
-            pretraining={**SCALES["small"].pretraining, "model": "mini"},
+            pretraining={**SCALES["small"].pretraining, "size": "mini"},
             fine_tuning=TaskTuning(num_train=1_000, num_dev=500, learning_rate=3e-4),
         ),
         "large": SCALES["large"],
@@ -178,7 +178,7 @@ class Features(PretrainingStudy):
             output=folder / cell.place / "vectors",
             tokens=tokens,
             tokens_per_step=tokens / steps,
-            num_features=PRESETS[self.scale.pretraining["model"]]["hidden_size"],
+            num_features=PRESETS[self.scale.pretraining["size"]]["hidden_size"],
             max_length=MAX_LENGTH,
             seed=cell.seed,
             device=self.settings.device,

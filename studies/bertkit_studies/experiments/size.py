@@ -51,7 +51,7 @@ class Size(PretrainingStudy):
             PretrainedArm(
                 name,
                 SUMMARIES[name],
-                {"model": name, "objective": "mlm"},
+                {"size": name, "objective": "mlm"},
                 fine_tuning={"learning_rate": rate},
             )
             for name, rate in RATES[self.settings.size].items()

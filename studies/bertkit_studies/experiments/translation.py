@@ -225,7 +225,7 @@ class Translation(Study[TranslationSettings]):
             **begins,
             "average": 1,
             "best_by": "loss",
-            "eval_pairs": EVALUATED,
+            "eval_examples": EVALUATED,
             "split_seed": SPLIT_SEED,
         }
         return validate(TranslateSettings, values, TRANSFORMER)

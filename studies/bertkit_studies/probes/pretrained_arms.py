@@ -54,12 +54,12 @@ class PretrainingScale:
 # `max_length` as in fine-tuning: a frozen encoder can't learn further position embeddings.
 SCALES = {
     "small": PretrainingScale(
-        {"model": "tiny", "max_length": MAX_LENGTH, "batch_size": 8, "learning_rate": 1e-3},
+        {"size": "tiny", "max_length": MAX_LENGTH, "batch_size": 8, "learning_rate": 1e-3},
         tokens=400_000,
         fine_tuning=TaskTuning(num_train=1_000, num_dev=500, learning_rate=1e-3),
     ),
     "large": PretrainingScale(
-        {"model": "mini", "max_length": MAX_LENGTH, "batch_size": 32, "learning_rate": 1e-3},
+        {"size": "mini", "max_length": MAX_LENGTH, "batch_size": 32, "learning_rate": 1e-3},
         tokens=20_000_000,
         fine_tuning=TaskTuning(num_train=8_000, num_dev=2_000, learning_rate=1e-4),
     ),

@@ -43,7 +43,7 @@ WHOLE = (NUM_PARTS,)
 DOUBLING = (1, 2, 4, NUM_PARTS)
 KEPT = 1_000  # more than any run writes, so that all checkpoints are kept
 # Arms with equal values of these take the same time.
-ALIKE = ("model", "objective", "mask_rate", "batch_size", "max_length", "dropout", "optimizer")
+ALIKE = ("size", "objective", "mask_rate", "batch_size", "max_length", "dropout", "optimizer")
 SECONDS_PER_EXAMPLE = 4e-3  # an estimate for fine-tuning on two cores
 SECONDS_PER_FINE_TUNING = 4.0
 
@@ -184,7 +184,7 @@ class PretrainingStudy(Study[PretrainingSettings]):
             **self._choose_budget(steps),
         }
         if start is not None:
-            values |= {"model": None, "start_from": str(start)}
+            values |= {"size": None, "model": str(start)}
         return validate(PretrainSettings, values, f"arm {owner.name}")
 
     def _choose_budget(self, steps: int | None) -> dict[str, Any]:

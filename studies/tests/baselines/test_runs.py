@@ -47,13 +47,13 @@ TEXTS = ["a cat", "some dogs", "the dog", "one cat", "cats", "a dog ran"]
 
 
 def language_model_run(shards, output, **changes):
-    values = {"batch_size": 3, "max_length": 16, "eval_sequences": 4, "accumulate": 2}
+    values = {"batch_size": 3, "max_length": 16, "eval_examples": 4, "accumulate": 2}
     settings = LanguageModelSettings(**SMALL | values | changes)
     return train_language_model(shards, output, settings)
 
 
 def skip_thought_run(shards, output, **changes):
-    values = {"batch_size": 3, "max_length": 6, "eval_sequences": 4}
+    values = {"batch_size": 3, "max_length": 6, "eval_examples": 4}
     return train_skip_thought(shards, output, SkipThoughtSettings(**SMALL | values | changes))
 
 

@@ -24,7 +24,7 @@ from bertkit_studies.study import Decision
 PEOPLE = ("the cat", "a dog", "my sister", "the captain", "her friend", "the doctor")
 DEEDS = ("saw a boat", "found the key", "left the house", "lost his hat", "sang a song")
 SMALLEST = PretrainingScale(
-    {"model": "tiny", "max_length": 32, "batch_size": 4, "eval_sequences": 8},
+    {"size": "tiny", "max_length": 32, "batch_size": 4, "eval_examples": 8},
     tokens=1_000,
     fine_tuning=TaskTuning(num_train=24, num_dev=24, learning_rate=1e-3, epochs=1.0, batch_size=8),
 )
@@ -166,7 +166,7 @@ def test_warm_arms_go_on_from_one_encoder_and_predict_as_many_words(
     num_tokens = []
     for arm in arms:
         record = Run(pretrained / arm / "seed0").read_record()
-        assert record.settings["start_from"] == str(source)
+        assert record.settings["model"] == str(source)
         assert record.source["sha256"] == hash_files(open_checkpoint(source))
         [checkpoint] = list_checkpoints(pretrained / arm / "seed0")
         num_tokens.append(json.loads((checkpoint / STATE_FILE).read_text())["tokens"])
@@ -175,7 +175,7 @@ def test_warm_arms_go_on_from_one_encoder_and_predict_as_many_words(
 
 
 def test_a_cell_that_fails_doesnt_stop_the_others(shards, tmp_path, capsys, monkeypatch):
-    broken = PretrainedArm("broken", "without a model", {"model": "gigantic"})
+    broken = PretrainedArm("broken", "without a model", {"size": "gigantic"})
     whole = PretrainedArm("whole", "with one", {})
     monkeypatch.setattr(Steps, "parts", (8,))
     monkeypatch.setattr(Steps, "probes", ())

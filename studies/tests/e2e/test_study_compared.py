@@ -22,7 +22,7 @@ GERMAN = ("eins", "zwei", "drei", "vier", "acht", ".")
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
     tuning = TaskTuning(num_train=24, num_dev=24, learning_rate=1e-3, epochs=1.0, batch_size=8)
-    least = {"model": "mini", "max_length": 32, "batch_size": 4, "eval_sequences": 8}
+    least = {"size": "mini", "max_length": 32, "batch_size": 4, "eval_examples": 8}
     monkeypatch.setattr(
         features.Features, "scales", {"small": PretrainingScale(least, 1_000, tuning)}
     )

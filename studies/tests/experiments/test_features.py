@@ -47,7 +47,7 @@ def test_arms_share_one_encoder_of_four_layers(size):
         LAST_FOUR,
         LAST_LAYER,
     }
-    assert study.scale.pretraining["model"] == "mini"
+    assert study.scale.pretraining["size"] == "mini"
     for arm in study.arms:
         study.choose(arm, 1, 80)
         study.scale.fine_tuning.choose(1, "cpu", arm.fine_tuning)

@@ -24,8 +24,8 @@ def begin(workshop: Path, folder: Path, objective: str, *more: str, steps: int =
 
 def go_on(workshop: Path, source: Path, folder: Path, objective: str, *more: str) -> int:
     words = pretrain_words(workshop, folder, "--objective", objective, *more, steps=3)
-    place = words.index("--model")
-    return main([*words[:place], "--from", str(source), *words[place + 2 :]])
+    place = words.index("--size")
+    return main([*words[:place], "--model", str(source), *words[place + 2 :]])
 
 
 def evaluations(run: Path) -> list[dict]:
@@ -146,17 +146,15 @@ def test_a_left_to_right_model_goes_on_where_it_ended(workshop, causal, tmp_path
 
 
 def test_masking_has_no_use_in_a_left_to_right_model(workshop, causal, tmp_path, capsys):
-    words = pretrain_words(workshop, tmp_path / "run", "--from", str(causal), "--mask-rate", "0.3")
-    place = words.index("--model")
+    words = pretrain_words(workshop, tmp_path / "run", "--model", str(causal), "--mask-rate", "0.3")
+    place = words.index("--size")
     assert main([*words[:place], *words[place + 2 :]]) == 2
     error = read_error(capsys)
     assert "was trained with the objective causal: mask_rate is about masking" in error
 
 
 def test_a_left_to_right_model_is_read_both_ways(workshop, causal, tmp_path, capsys):
-    assert go_on(workshop, causal, tmp_path / "bert", "bert") == 2
-    assert "`bertkit pretrain --from … --objective bert --new-heads`" in read_error(capsys)
-    assert go_on(workshop, causal, tmp_path / "bert", "bert", "--new-heads") == 0
+    assert go_on(workshop, causal, tmp_path / "bert", "bert") == 0
     error = capsys.readouterr().err
     assert "new weights for pooler, next_sentence, which" in error
     assert "it is now" in error
@@ -172,7 +170,7 @@ def test_what_contradicts_the_objective(workshop, trained, tmp_path, capsys):
     path = tmp_path / "causal.json"
     path.write_text(json.dumps({**config, "is_decoder": True, "type_vocab_size": 1}))
     words = pretrain_words(workshop, run, steps=2)
-    words[words.index("--model") + 1] = str(path)
+    words[words.index("--size") + 1] = str(path)
     assert main(words) == 2
     assert "says is_decoder, left to right, and the objective bert" in read_error(capsys)
     words[words.index("bert")] = "causal"

@@ -191,11 +191,11 @@ def test_texts_become_an_encoder(tmp_path):
     result = bertkit.pretrain(
         texts,
         output=tmp_path / "work",
-        model="tiny",
+        size="tiny",
         steps=2,
         batch_size=4,
         max_length=16,
-        eval_sequences=8,
+        eval_examples=8,
         on_evaluation=lambda step, _: evaluations.append(step),
     )
     assert result.num_steps == 2
@@ -209,12 +209,12 @@ def test_texts_become_an_encoder(tmp_path):
         bertkit.Tokenizer.load(tmp_path / "work" / "tokenizer").fingerprint
     )
     assert bertkit.pretrain(
-        texts, output=tmp_path / "work", model="tiny", steps=2, batch_size=4, max_length=16,
-        eval_sequences=8,
+        texts, output=tmp_path / "work", size="tiny", steps=2, batch_size=4, max_length=16,
+        eval_examples=8,
     ).num_steps == 2  # fmt: skip
     again = bertkit.pretrain(
-        tmp_path / "work" / "shards", output=tmp_path / "other", model="tiny", steps=1,
-        batch_size=4, max_length=16, eval_sequences=8,
+        tmp_path / "work" / "shards", output=tmp_path / "other", size="tiny", steps=1,
+        batch_size=4, max_length=16, eval_examples=8,
     )  # fmt: skip
     assert again.num_steps == 1
 

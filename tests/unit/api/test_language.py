@@ -9,9 +9,9 @@ import bertkit
 from bertkit.base.errors import SettingsError
 from bertkit.cli.main import build_app, list_commands
 from bertkit.inference.text_scorer import TextScorer
-from bertkit.tasks.objectives.settings import ObjectiveSettings
 
 TEXTS = ["the cat saw a [MASK] .", "a [MASK] lost the hat"]
+OBJECTIVE = {"mask_rate", "max_length", "objective", "short_rate", "whole_words"}
 WORKERS = {"address", "run_on", "shard", "threads", "workers"}  # of files, by several processes
 # What only a terminal has; of a function the result is all, and texts are an argument.
 NOT_IN_PYTHON = {
@@ -19,8 +19,8 @@ NOT_IN_PYTHON = {
     "evaluate": {"output"},
     "fill-mask": {"file"},
     "generate": {"file", "stream"},
-    "inspect": {"examples", "seed", *ObjectiveSettings.model_fields},
-    "pretrain": {"from", "dry_run"},  # start_from, and a list of what it would do
+    "inspect": {"examples", "seed", *OBJECTIVE},
+    "pretrain": {"dry_run"},  # a list of what it would do
     "prepare": {"held_out_inputs", "revision", "shard"},
     "report": {"open"},
     "score": {"file"},

@@ -34,7 +34,7 @@ FOLDERS = {
 PAIRS = f"--train {TABLE} --source-column a --target-column b --output {{output}}"
 WORKPLACES = {
     "prepare": f"{TEXTS} --tokenizer {MODEL} --output {{output}}",
-    "pretrain": f"--data {MISSING} --model tiny --steps 1 --output {{output}}",
+    "pretrain": f"--data {MISSING} --size tiny --steps 1 --output {{output}}",
     "evaluate": f"{EMPTY} {TABLE} --output {{output}}",
     "embed --workers": f"{MODEL} {TEXTS} --output {{output}}",
     "features --workers": f"{MODEL} {TEXTS} --output {{output}}",
@@ -145,7 +145,7 @@ def test_a_pipe_is_refused(name, words, ending, is_workplace, refused, tmp_path)
         (f"train-tokenizer {FOLDER}/* --output {FOLDER}/tokenizer", "as part of the input"),
         (f"prepare {FOLDER} --tokenizer {MODEL} --output {FOLDER}/shards", "lies in the input"),
         (f"prepare {TEXTS} --tokenizer {MODEL} --output {{folder}}", "holds the input"),
-        (f"pretrain --data {FOLDER} --model tiny --steps 1 --output {FOLDER}/run", "lies in"),
+        (f"pretrain --data {FOLDER} --size tiny --steps 1 --output {FOLDER}/run", "lies in"),
         (f"convert {MODEL} {MODEL}/converted", "lies in the input"),
         (f"convert {MODEL} {MODEL}", "is the input"),
         (f"export {MODEL} --output {MODEL}/onnx", "lies in the input"),

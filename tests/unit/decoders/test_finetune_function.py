@@ -16,7 +16,7 @@ TINY = {
     "feed_forward": 32,
     "vocab_size": 80,
     "steps": 2,
-    "eval_pairs": 2,
+    "eval_examples": 2,
     "average": 1,
     "max_source_length": 16,
     "max_target_length": 8,

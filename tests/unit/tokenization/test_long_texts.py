@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from bertkit.tokenization.long_texts import LongTextSettings, TextCutter, update_settings
+from bertkit.tokenization.long_texts import LongTextSettings, TextCutter
 
 
 @pytest.mark.parametrize("num_tokens", [0, 1, 4, 5, 6, 13])
@@ -31,46 +31,3 @@ def test_windows_are_half_a_window_apart_unless_a_stride_is_given():
     assert LongTextSettings(long_texts="windows", stride=3).cutter(9, 7) == TextCutter(9, 3)
     with pytest.raises(ValidationError, match="stride needs long_texts windows; set that"):
         LongTextSettings(stride=3)
-
-
-@pytest.mark.parametrize(
-    ("saved", "expected"),
-    [
-        ({"long_texts": "head", "stride": 9, "max_windows": 5}, {"long_texts": "truncate"}),
-        (
-            {"long_texts": "windows", "stride": 9, "max_windows": 32},
-            {"long_texts": "windows", "stride": 9},
-        ),
-        ({"doc_stride": 128}, {"long_texts": "windows"}),
-        ({"doc_stride": 64}, {"long_texts": "windows", "stride": 64}),
-        ({"max_length": 128, "context": 32}, {"max_length": 128, "long_texts": "windows"}),
-        (
-            {"max_length": 12, "context": 3},
-            {"max_length": 12, "long_texts": "windows", "stride": 7},
-        ),
-        (
-            {"max_length": 12, "context": 90},
-            {"max_length": 12, "long_texts": "windows", "stride": 5},
-        ),
-        ({"too_long": "cut"}, {"long_texts": "truncate"}),
-        ({"too_long": "leave_out"}, {"long_texts": "leave_out"}),
-        ({"seed": 1}, {"seed": 1}),
-    ],
-)
-def test_settings_of_earlier_versions_have_todays_names(saved, expected):
-    found = update_settings(saved)
-    assert {name: value for name, value in found.items() if value is not None} == expected
-    assert update_settings(found) == found
-
-
-@pytest.mark.parametrize(
-    ("saved", "message"),
-    [
-        ({"long_texts": "tail", "max_windows": 32}, "there is no long_texts tail now; train it"),
-        ({"long_texts": "head_tail"}, "there is no long_texts head_tail now"),
-        ({"long_texts": "windows", "max_windows": 5}, "max_windows is always 32 now; train it"),
-    ],
-)
-def test_what_can_no_longer_be_read_alike_is_refused(saved, message):
-    with pytest.raises(ValueError, match=message):
-        update_settings(saved)

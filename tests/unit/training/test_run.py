@@ -135,6 +135,5 @@ def test_a_source_is_the_same_with_a_slash_whether_it_is_there_or_not(tmp_path, 
     monkeypatch.chdir(tmp_path)
     Path("there").mkdir()
     new = record().model_copy(update={"settings": {"of": 1, "model": f"{name}/", "after": 2}})
-    found = new.recognize_source(None, "model")
+    found = new.recognize_source(None)
     assert list(found.settings.items()) == [("of", 1), ("model", name), ("after", 2)]
-    assert new.recognize_source(None, "start_from") == new

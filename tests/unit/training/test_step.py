@@ -11,6 +11,7 @@ from tests.unit.training.jobs import Points, Sums, build_job, score, vary
 from torch import nn
 
 from bertkit.base.errors import NonFiniteError, StorageError
+from bertkit.training import loop
 from bertkit.training.log import RunLog
 from bertkit.training.replica import Replica
 from bertkit.training.settings import TrainingSettings
@@ -98,16 +99,17 @@ def test_a_gradient_that_is_not_finite_is_not_applied_either(run):
     assert all(torch.equal(before[n], t) for n, t in job.model.state_dict().items())
 
 
-def test_the_run_ends_after_as_many_in_a_row_as_asked_for_and_more_can_be_allowed(run):
+def test_the_run_ends_after_too_many_in_a_row(run, monkeypatch):
     def fail(step: int) -> bool:
         return 6 <= step < 10
 
-    few = SETTINGS.model_copy(update={"max_skipped_steps": 3})
+    monkeypatch.setattr(loop, "MAX_SKIPPED_STEPS", 3)
     with pytest.raises(NonFiniteError, match=r"that was 3 steps in a row: lower --learning-rate"):
-        train(run, 12, poison=fail, settings=few)
+        train(run, 12, poison=fail)
     assert run.newest_state().step == 5
     with pytest.raises(NonFiniteError, match="that was 3 steps in a row"):
-        train(run, 12, poison=fail, settings=few)
+        train(run, 12, poison=fail)
+    monkeypatch.undo()
     _, state = train(run, 12, poison=fail)
     assert state.step == 12
     assert state.num_skipped == 0

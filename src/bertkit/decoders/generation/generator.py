@@ -101,7 +101,7 @@ class Generator(Pipeline[str, ContinuedText]):
         if is_bert and opened.is_bidirectional:
             raise CheckpointError(
                 f"{opened.folder}: the model is bidirectional, so it can't predict the next"
-                " word; `bertkit pretrain --objective causal --from` it trains one that can"
+                " word; `bertkit pretrain --objective causal --model` it trains one that can"
             )
         loaded = LoadedModel.load(BertLMHeadModel, opened, loading.device)
         cast_whole(loaded.model, loading.precision, find_device(loaded.model))

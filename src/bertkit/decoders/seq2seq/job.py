@@ -73,7 +73,7 @@ def tell_share(
         announce(
             f"held-out texts take about {format_percent(1 - learning / whole)} of"
             f" {whole / 60:,.1f} minutes;"
-            " fewer of them, or fewer --eval-pairs, leave more time for training"
+            " fewer of them, or fewer --eval-examples, leave more time for training"
         )
 
 
@@ -193,7 +193,7 @@ class Seq2SeqJob(Job[PairBatch]):
 
     def evaluate(self) -> dict[str, float]:
         """Return the loss on held-out pairs, and metrics of texts that are generated greedily."""
-        written = self.generate_held_out(GREEDY, self.settings.eval_pairs)
+        written = self.generate_held_out(GREEDY, self.settings.eval_examples)
         return {**self.measure_loss(), **self.measure(written)}
 
     def measure_loss(self) -> dict[str, float]:

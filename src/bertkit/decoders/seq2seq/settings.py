@@ -171,7 +171,7 @@ class Seq2SeqSettings(ModelSettings, PairSettings, BudgetedSettings, OverwriteSe
         description="Stop after this many evaluations in a row without a better value. By default,"
         " training runs to the end.",
     )
-    eval_pairs: Count = Field(
+    eval_examples: Count = Field(
         default=256,
         description="Number of held-out pairs, from the first, for which each evaluation generates"
         " texts.",
@@ -229,7 +229,7 @@ class SummarizeSettings(Seq2SeqSettings):
         description="What is read of training pairs longer than max_source_length or"
         " max_target_length: leave_out, nothing; truncate, the beginning of both texts.",
     )
-    eval_pairs: Count = Field(
+    eval_examples: Count = Field(
         default=64,
         description="Number of held-out pairs, from the first, for which each evaluation generates"
         " texts.",

@@ -39,7 +39,7 @@ def attend_to_neighbors(encoder: BertEncoder) -> None:
     if hidden_size % 2:
         raise InputError(
             f"hidden_size must be even for sines and cosines, and is {hidden_size}; give an even"
-            " one, or begin with `bertkit pretrain --initialization random`"
+            " one, or begin with `bertkit pretrain --recipe paper`"
         )
     num_pairs = hidden_size // num_heads // 2
     frequencies = wave_frequencies(hidden_size)

@@ -90,11 +90,11 @@ def fill_model(
     if missing and not new_heads:
         command = "`bertkit finetune`"
         if "next_sentence" in missing:
-            command = "`bertkit pretrain --from … --objective bert --new-heads`"
+            command = "`bertkit pretrain --model … --objective bert`"
         elif "masked_lm" in missing:
-            command = "`bertkit pretrain --from … --new-heads`"
+            command = "`bertkit pretrain --model …`"
         if "next_sentence" in missing and "masked_lm" in theirs:
-            command += " or, without next sentence, `bertkit pretrain --from … --objective mlm`"
+            command += " or, without next sentence, `bertkit pretrain --model … --objective mlm`"
         raise CheckpointError(
             f"{checkpoint.folder} has no {' and no '.join(missing)} head, which"
             f" {type(model).__name__} needs; load a model that has it, or train it with"

@@ -44,10 +44,10 @@ def evaluate_held_out(
             f" with its own: bertkit prepare … --tokenizer {model}"
         )
     settings = PretrainSettings(
-        start_from=str(model),
+        model=str(model),
         objective=objective_name,
         max_length=min(MAX_LENGTH, loaded.max_length),
-        eval_sequences=max(1, shards.manifest.held_out.tokens),
+        eval_examples=max(1, shards.manifest.held_out.tokens),
     )
     batches = held_out_batches(shards, tokenizer, settings)
     place = loaded.model.encoder.embeddings.word.weight.device

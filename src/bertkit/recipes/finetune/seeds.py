@@ -132,7 +132,7 @@ def finetune_seeds(
     ):
         old = record.read_record()
         plan = replace(plan, settings=keep_precision(settings, old))
-        wanted = plan.recipe.describe(record).recognize_source(old, "model")
+        wanted = plan.recipe.describe(record).recognize_source(old)
         is_replaced = old is not None and not keep_run(old, wanted, overwrite=settings.overwrite)
         if is_replaced:
             plan, old = replace(plan, settings=settings), None

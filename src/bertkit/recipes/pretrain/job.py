@@ -67,11 +67,10 @@ def evaluate_words(
 
 
 def build_objective(
-    parts: Sequence[Shard], shards: ShardSet, tokenizer: Tokenizer, settings: PretrainSettings
+    parts: Sequence[Shard], tokenizer: Tokenizer, settings: PretrainSettings
 ) -> Objective[Any]:
     """Build the objective over some of the shards."""
-    kind = OBJECTIVES[settings.objective]
-    return kind.build(parts, tokenizer, settings, settings.seed, shards.token_counts)
+    return OBJECTIVES[settings.objective].build(parts, tokenizer, settings, settings.seed)
 
 
 def held_out_batches(
@@ -83,12 +82,12 @@ def held_out_batches(
             "the shards have no held-out text; prepare again with a larger --held-out share"
         )
     masked_alike = settings.model_copy(update=dict(EVALUATION_MASKS))
-    objective = build_objective(shards.held_out, shards, tokenizer, masked_alike)
+    objective = build_objective(shards.held_out, tokenizer, masked_alike)
     objective = replace(objective, seed=EVALUATION_SEED)
     order = ExampleOrder(
         [shard.num_tokens for shard in shards.held_out], objective.plan, seed=EVALUATION_SEED
     )
-    examples = list(islice(order.first_epoch(), settings.eval_sequences))
+    examples = list(islice(order.first_epoch(), settings.eval_examples))
     size = objective.num_evaluated
     batches = [
         objective.batch(examples[start : start + size]) for start in range(0, len(examples), size)
@@ -103,7 +102,7 @@ def held_out_batches(
 
 def open_source(name: str, settings: PretrainSettings, tokenizer: Tokenizer) -> OpenModel:
     """Open a model with the run's dropout and direction; check that it fits the shards."""
-    opened = OpenModel.open(name, revision=settings.from_revision)
+    opened = OpenModel.open(name, revision=settings.revision)
     objective = find_objective(opened) if settings.continues_objective else settings.objective
     direction = OBJECTIVES[objective].model_kind.direction
     opened = opened.change(**settings.dropout_rates, **direction)
@@ -130,10 +129,10 @@ def check_tokenizer(opened: OpenModel, tokenizer: Tokenizer, settings: PretrainS
     """Raise `InputError` if the shards were made with another tokenizer than the model's."""
     if opened.tokenizer.fingerprint == tokenizer.fingerprint:
         return
-    named = settings.start_from if opened.is_from_hub else opened.folder
-    revision = f" --revision {settings.from_revision}" if settings.from_revision else ""
+    named = settings.model if opened.is_from_hub else opened.folder
+    revision = f" --revision {settings.revision}" if settings.revision else ""
     raise InputError(
-        f"the shards were prepared with another tokenizer than that of {settings.start_from};"
+        f"the shards were prepared with another tokenizer than that of {settings.model};"
         f" prepare them with its own: bertkit prepare … --tokenizer {named}{revision}"
     )
 
@@ -145,7 +144,7 @@ def load_source(
 ) -> WordScoringBert:
     """Build the model with a checkpoint's weights; announce heads that are new or dropped."""
     kind = OBJECTIVES[settings.objective].model_kind
-    model = kind.from_pretrained(source, new_heads=settings.new_heads)
+    model = kind.from_pretrained(source, new_heads=True)
     if model.new_heads:
         heads = ", ".join(model.new_heads)
         announce(f"new weights for {heads}, which {source.folder} doesn't have")
@@ -171,7 +170,7 @@ def find_trained_length(
     settings: PretrainSettings, model_max_length: int | None, config: BertConfig
 ) -> int | None:
     """Return the maximum length the positions are trained on after this run; None if unknown."""
-    if settings.start_from is None or OBJECTIVES[settings.objective].sets_length:
+    if settings.model is None or OBJECTIVES[settings.objective].sets_length:
         return settings.longest
     if model_max_length is None:
         return None
@@ -180,17 +179,15 @@ def find_trained_length(
 
 def build_config(settings: PretrainSettings, tokenizer: Tokenizer) -> BertConfig:
     """Build a new model's config from a preset or a file, with the tokenizer's vocabulary size."""
-    assert settings.model is not None, "the settings have a model or a source"
+    assert settings.size is not None, "the settings have a size or a model"
     direction = OBJECTIVES[settings.objective].model_kind.direction
     changes = {"vocab_size": tokenizer.vocab_size, **settings.dropout_rates}
-    if settings.initializer_range is not None:
-        changes["initializer_range"] = settings.initializer_range
-    if not settings.model.endswith(".json"):
+    if not settings.size.endswith(".json"):
         if settings.initialization == "neighbors":
-            scaled = SCALED_DEVIATION / math.sqrt(find_sizes(settings.model)["hidden_size"])
-            changes = {"initializer_range": scaled, **changes}
-        return BertConfig.preset(settings.model, **changes, **direction)
-    path = Path(settings.model)
+            hidden_size = find_sizes(settings.size)["hidden_size"]
+            changes["initializer_range"] = SCALED_DEVIATION / math.sqrt(hidden_size)
+        return BertConfig.preset(settings.size, **changes, **direction)
+    path = Path(settings.size)
     content = read_json(path, limit_bytes=1 << 20)
     if not isinstance(content, dict):
         raise InputError(f"{path} holds a {type(content).__name__}; expected a config's object")
@@ -268,7 +265,7 @@ class PretrainingJob(Job[WordBatch]):
     def plan_examples(self, settings: PretrainSettings) -> None:
         """Plan the examples of all steps."""
         self.settings, self.num_micro_batches = settings, settings.accumulate
-        self.objective = build_objective(self.shards.train, self.shards, self.tokenizer, settings)
+        self.objective = build_objective(self.shards.train, self.tokenizer, settings)
         lengths = [shard.num_tokens for shard in self.shards.train]
         self.order = ExampleOrder(lengths, self.objective.plan, seed=settings.seed)
 

@@ -58,7 +58,7 @@ class PretrainResult:
 
     @property
     def objective(self) -> ObjectiveName:
-        """The objective: with --from it may be the model's."""
+        """The objective: with --model it may be the model's."""
         record = Run.of(self.checkpoint).read_record()
         assert record is not None, "the run has a checkpoint"
         name: ObjectiveName = record.settings["objective"]
@@ -86,7 +86,6 @@ class DryRun:
 class Pretraining(Recipe[PretrainingJob, PretrainResult]):
     """Training on shards, from random weights or those of a checkpoint."""
 
-    source_setting = "start_from"
     settings: PretrainSettings
     config: BertConfig
     model_max_length: int | None = None  # what the source or the run says; None if unknown
@@ -113,7 +112,7 @@ class Pretraining(Recipe[PretrainingJob, PretrainResult]):
         tokenizer, settings = self.tokenizer, self.settings
         if not self.shards.train:
             raise InputError(f"{self.data} has no training text; prepare a larger corpus")
-        if settings.start_from is None:
+        if settings.model is None:
             self.config = build_config(settings, tokenizer)
         elif (
             run is not None and (record := run.read_record()) and (last := run.newest_checkpoint())
@@ -122,7 +121,7 @@ class Pretraining(Recipe[PretrainingJob, PretrainResult]):
             self.model_max_length = read_max_length(last)
             self._take_objective(record.settings["objective"])
         else:
-            self.source = open_source(settings.start_from, settings, tokenizer)
+            self.source = open_source(settings.model, settings, tokenizer)
             self._take_objective(find_objective(self.source))
             self.config = check_config(self.source.config, self.settings, self.source.folder)
             self.model_max_length = self.source.model_max_length
@@ -134,14 +133,14 @@ class Pretraining(Recipe[PretrainingJob, PretrainResult]):
         """
         if self.settings.continues_objective:
             values = {**self.settings.model_dump(exclude_unset=True), "objective": name}
-            message = f"{self.settings.start_from} was trained with the objective {name}"
+            message = f"{self.settings.model} was trained with the objective {name}"
             self.settings = validate(PretrainSettings, values, message)
 
     def describe(self, run: Run) -> RunRecord:
         """Return settings, data, config and source, which `open_data` finds."""
         self.open_data(run)
         return RunRecord(
-            settings=self.settings.model_dump(mode="json", exclude={"new_heads"}),
+            settings=self.settings.model_dump(mode="json"),
             data_fingerprint=self.shards.fingerprint,
             model=self.config.to_dict(),
             source={} if self.source is None else self.source.identify(),

@@ -6,6 +6,7 @@ from cyclopts import Parameter
 from pydantic import Field, model_validator
 from pydantic.config import JsonDict
 
+from bertkit.base.settings import NO_FLAG
 from bertkit.tasks.objectives.masking import Share
 from bertkit.tasks.objectives.settings import ADDED, ADDED_HELP, ObjectiveName, ObjectiveSettings
 from bertkit.training.settings import Count, Positive, TrainingSettings
@@ -39,10 +40,10 @@ TUNED: dict[tuple[str, str], dict[str, Any]] = {
     ("paper", "mini"): {"learning_rate": 1e-3},
 }
 
-DEFAULT_MODEL = "mini"
+DEFAULT_SIZE = "mini"
 DEFAULT_RECIPE: Recipe = "modern"
 # For the reference: there is no single default.
-BY_MODEL: JsonDict = {"depends_on": "model"}
+BY_SIZE: JsonDict = {"depends_on": "size"}
 BY_RECIPE: JsonDict = {"depends_on": "recipe"}
 
 
@@ -56,7 +57,7 @@ def _describe_tuned(name: str) -> str:
 
 
 def _shows_recipes(name: str) -> Parameter:
-    """Show the default of each recipe; those of the class are what `--from` continues with."""
+    """Show the default of each recipe; those of the class are what `--model` continues with."""
     defaults = {recipe: chosen[name] for recipe, chosen in RECIPES.items()}
     return Parameter(show_default=", ".join(f"{each} ({name})" for name, each in defaults.items()))
 
@@ -64,55 +65,43 @@ def _shows_recipes(name: str) -> Parameter:
 class PretrainSettings(ObjectiveSettings, TrainingSettings):
     """Settings of `bertkit pretrain`."""
 
+    size: str | None = Field(
+        default=DEFAULT_SIZE,
+        description="Size of a new model: tiny, mini, small, medium, base, large, layers x width"
+        " such as 3x128, or a config.json with other sizes.",
+    )
     model: str | None = Field(
-        default=DEFAULT_MODEL,
-        description="tiny, mini, small, medium, base, large, layers x width such as 3x128, or a"
-        " config.json with other sizes.",
-    )
-    start_from: Annotated[str | None, Parameter(name="from")] = Field(
         default=None,
-        description="Start from these weights instead of random ones: a model folder of any"
-        " format, a run, or the id of a model on the Hub.",
+        description="Model to start from instead of random weights: a model folder, a run of"
+        " `bertkit pretrain`, or the id of a model of the Hub. Heads that it lacks are new.",
     )
-    from_revision: str | None = Field(
-        default=None, description="Branch, tag or commit, if --from is a model on the Hub."
-    )
-    new_heads: bool = Field(
-        default=False,
-        description="Initialize heads that --from lacks; without this flag, they are an error.",
+    revision: str | None = Field(
+        default=None, description="Branch, tag or commit of a model of the Hub."
     )
     recipe: Recipe = Field(
         default=DEFAULT_RECIPE,
         description="Defaults for a new model. modern: heads that attend to neighboring tokens from"
         " the start, Muon, 40 % masked, no dropout, masked words alone; it learns many times as"
-        " fast. paper: as in Devlin et al. 2018, and what --from continues with.",
+        " fast. paper: as in Devlin et al. 2018, and what --model continues with.",
     )
     objective: Annotated[ObjectiveName, _shows_recipes("objective")] = Field(
         default="bert",
         description=f"mlm: masked words only; bert: masked words and next sentence{ADDED_HELP}. By"
-        " default as --recipe says; with --from, the objective that the model was trained with.",
+        " default as --recipe says; with --model, the objective that the model was trained with.",
         json_schema_extra=BY_RECIPE,
     )
-    initialization: Annotated[Literal["neighbors", "random"], _shows_recipes("initialization")] = (
-        Field(
-            default="random",
-            description="Initial weights of a new model. random: a truncated normal distribution."
-            " neighbors: the first layer's heads attend to the tokens beside each token, positions"
-            " are sines and cosines, and the other weights are random; by default as"
-            " --recipe says.",
-            json_schema_extra=BY_RECIPE,
-        )
-    )
-    initializer_range: Positive | None = Field(
-        default=None,
-        description="Standard deviation of a new model's random weights; by default 0.02, with"
-        " neighbors 0.7 / √hidden_size, and with a config.json what it says.",
+    initialization: Annotated[Literal["neighbors", "random"], NO_FLAG] = Field(
+        default="random",
+        description="Initial weights of a new model. random: a truncated normal distribution."
+        " neighbors: the first layer's heads attend to the tokens beside each token, positions"
+        " are sines and cosines, and the other weights are random; by default as the recipe says.",
+        json_schema_extra=BY_RECIPE,
     )
     batch_size: Annotated[Count, Parameter(show_default=False)] = Field(
         default=32,
         description=f"Sequences per optimizer step; by default {_describe_tuned('batch_size')}, 32"
         " for any other model.",
-        json_schema_extra=BY_MODEL,
+        json_schema_extra=BY_SIZE,
     )
     learning_rate: Annotated[Positive, Parameter(show_default=False)] = Field(
         default=1e-4,
@@ -154,7 +143,7 @@ class PretrainSettings(ObjectiveSettings, TrainingSettings):
         " again there: a step takes up to a third longer and needs less memory. Losses and"
         " gradients are the same.",
     )
-    eval_sequences: Annotated[int, Field(ge=1)] = Field(
+    eval_examples: Annotated[int, Field(ge=1)] = Field(
         default=256, description="Held-out examples per evaluation, the same ones every time."
     )
 
@@ -163,30 +152,24 @@ class PretrainSettings(ObjectiveSettings, TrainingSettings):
     def _fill_in(cls, values: Any) -> Any:
         if not isinstance(values, dict):
             return values
-        is_new = values.get("start_from") is None
-        model = values.get("model", DEFAULT_MODEL if is_new else None)
+        is_new = values.get("model") is None
+        size = values.get("size", DEFAULT_SIZE if is_new else None)
         recipe = values.get("recipe", DEFAULT_RECIPE if is_new else "paper")
-        chosen = {**RECIPES.get(str(recipe), {}), **TUNED.get((str(recipe), str(model)), {})}
+        chosen = {**RECIPES.get(str(recipe), {}), **TUNED.get((str(recipe), str(size)), {})}
         if values.get("objective") in {name for name, added in ADDED.items() if not added.masks}:
             chosen.pop("mask_rate", None)
         if not is_new:
             chosen.pop("objective", None)  # the model has one
-        return {**chosen, **values, "model": model, "recipe": recipe}
+        return {**chosen, **values, "size": size, "recipe": recipe}
 
     @model_validator(mode="after")
     def _one_beginning(self) -> Self:
-        if (self.model is None) == (self.start_from is None):
-            raise ValueError("give either a model or start_from (--from)")
-        if self.start_from is not None and (
-            self.recipe != "paper"
-            or self.initialization != "random"
-            or self.initializer_range is not None
-        ):
-            raise ValueError(
-                "recipe, initialization and initializer_range are for new models, not --from"
-            )
-        if self.start_from is None and (self.from_revision is not None or self.new_heads):
-            raise ValueError("from_revision and new_heads need start_from (--from)")
+        if (self.size is None) == (self.model is None):
+            raise ValueError("give either size, for a new model, or model, to start from it")
+        if self.model is not None and (self.recipe != "paper" or self.initialization != "random"):
+            raise ValueError("recipe and initialization are for new models; leave them out")
+        if self.model is None and self.revision is not None:
+            raise ValueError("revision is that of a model; give model too")
         return self
 
     @model_validator(mode="after")
@@ -199,8 +182,8 @@ class PretrainSettings(ObjectiveSettings, TrainingSettings):
 
     @property
     def continues_objective(self) -> bool:
-        """Whether the objective is that of the model that `start_from` names."""
-        return self.start_from is not None and "objective" not in self.model_fields_set
+        """Whether the objective is that of the model to start from."""
+        return self.model is not None and "objective" not in self.model_fields_set
 
     @property
     def longest(self) -> int:

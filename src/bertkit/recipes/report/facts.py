@@ -19,7 +19,7 @@ from bertkit.training.history import TrainingHistory
 from bertkit.training.log import read_log
 from bertkit.training.run import LOG_FILE, RECORD_FILE, Run, RunRecord
 
-NAMES_OF_MODELS = frozenset({"model", "start_from"})  # the settings that may have a path
+NAMES_OF_MODELS = frozenset({"model", "size"})  # the settings that may have a path
 BERT = "bert"  # the `model_type` of a config
 SHARDS_FOLDER = "shards"  # where `bertkit demo` writes them
 
@@ -67,7 +67,7 @@ class RunFacts:
     @property
     def initial_model(self) -> str:
         """The initial model, or the one whose config is used, without its parent folders."""
-        return str(self.settings.get("start_from") or self.settings.get("model") or "a BERT")
+        return str(self.settings.get("model") or self.settings.get("size") or "a BERT")
 
     @property
     def settings(self) -> dict[str, Any]:

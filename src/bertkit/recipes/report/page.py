@@ -192,7 +192,7 @@ def summarize(facts: RunFacts) -> str:
         made = f"{TEXT_TASKS[facts.task].model}, {initial}"
     elif facts.task is not None:
         made = f"{facts.initial_model}, fine-tuned for the task {facts.task}"
-    elif facts.record.settings.get("start_from"):
+    elif facts.record.settings.get("model"):
         made = f"{facts.initial_model}, pre-trained further{phrase}"
     else:
         made = f"A BERT pre-trained from random weights ({facts.initial_model}){phrase}"

@@ -162,16 +162,13 @@ class MaskedPairs(Objective[Batch]):
     masker: Masker
 
     @classmethod
-    def build_parts(
-        cls, tokenizer: Tokenizer, settings: ObjectiveSettings, token_counts: NDArray[np.integer]
-    ) -> dict[str, Any]:
+    def build_parts(cls, tokenizer: Tokenizer, settings: ObjectiveSettings) -> dict[str, Any]:
         """Build the masker; errors as in `Masker`."""
         masker = Masker(
             settings,
             mask_id=tokenizer.mask_id,
             special_ids=tokenizer.special_ids,
             is_continuation=tokenizer.is_continuation,
-            token_counts=token_counts,
         )
         return {"masker": masker}
 

@@ -7,14 +7,14 @@ Source: Devlin et al. 2018, section 3.1 and appendix A.1; whole words: google-re
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from bertkit.base.errors import SettingsError
-from bertkit.base.settings import Settings
+from bertkit.base.settings import NO_FLAG, Settings
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
@@ -25,17 +25,13 @@ class MaskingSettings(Settings):
     mask_rate: Share = Field(
         default=0.15, description="Share of a sequence's tokens to predict (the mask rate)."
     )
-    mask_token_share: Share = Field(
+    mask_token_share: Annotated[Share, NO_FLAG] = Field(
         default=0.8, description="Fraction of the selected tokens replaced by [MASK]."
     )
-    random_token_share: Share = Field(
+    random_token_share: Annotated[Share, NO_FLAG] = Field(
         default=0.1,
         description="Fraction of the selected tokens replaced by a random word; the rest stay as"
         " they are.",
-    )
-    random_tokens: Literal["uniform", "frequency"] = Field(
-        default="uniform",
-        description="Draw random words uniformly, or by their frequency in the text.",
     )
     whole_words: bool = Field(
         default=False, description="Mask all pieces of a word together (whole-word masking)."
@@ -61,7 +57,6 @@ class Masker:
         mask_id: int,
         special_ids: frozenset[int],
         is_continuation: NDArray[np.bool_],
-        token_counts: NDArray[np.integer],
     ) -> None:
         if settings.mask_token_share + settings.random_token_share > 1.0 + 1e-9:
             raise SettingsError("mask_token_share and random_token_share add up to more than 1")
@@ -70,12 +65,7 @@ class Masker:
         self._is_continuation = is_continuation
         self._is_special = np.zeros(len(is_continuation), dtype=np.bool_)
         self._is_special[list(special_ids)] = True
-        weights = np.where(self._is_special, 0, 1)
-        if settings.random_tokens == "frequency":
-            weights = weights * token_counts
-        if not weights.any():
-            raise SettingsError("random_tokens: the text has no word to draw")
-        self._cumulative = np.cumsum(weights, dtype=np.float64)
+        self._cumulative = np.cumsum(~self._is_special, dtype=np.float64)
 
     def mask(
         self,

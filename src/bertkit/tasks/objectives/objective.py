@@ -96,9 +96,8 @@ class Objective(ABC, Generic[Batch]):
         tokenizer: Tokenizer,
         settings: ObjectiveSettings,
         seed: int,
-        token_counts: NDArray[np.integer],
     ) -> Self:
-        """Build the objective; the counts say how often the training text has each token."""
+        """Build the objective."""
         return cls(
             shards=shards,
             seed=seed,
@@ -106,13 +105,11 @@ class Objective(ABC, Generic[Batch]):
             short_rate=settings.short_rate,
             cls_id=tokenizer.cls_id,
             sep_id=tokenizer.sep_id,
-            **cls.build_parts(tokenizer, settings, token_counts),
+            **cls.build_parts(tokenizer, settings),
         )
 
     @classmethod
-    def build_parts(
-        cls, tokenizer: Tokenizer, settings: ObjectiveSettings, token_counts: NDArray[np.integer]
-    ) -> dict[str, Any]:
+    def build_parts(cls, tokenizer: Tokenizer, settings: ObjectiveSettings) -> dict[str, Any]:
         """Build the fields that only a subclass has; arguments and errors as in `build`."""
         return {}
 

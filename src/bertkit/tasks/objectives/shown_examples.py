@@ -91,7 +91,7 @@ def show_examples(
     if not shards.train:
         raise InputError(f"{folder} has no text to learn from; prepare more text")
     tokenizer = shards.load_tokenizer()
-    objective = kind.build(shards.train, tokenizer, settings, seed, shards.token_counts)
+    objective = kind.build(shards.train, tokenizer, settings, seed)
     sizes = [shard.num_tokens for shard in shards.train]
     order = ExampleOrder(sizes, objective.plan, seed)
     batch = objective.batch(list(islice(order.first_epoch(), MAX_COUNTED)))

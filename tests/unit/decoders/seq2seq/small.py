@@ -27,7 +27,7 @@ QUICK = TranslateSettings(
     tokens_per_batch=300,
     max_source_length=16,
     max_target_length=16,
-    eval_pairs=8,
+    eval_examples=8,
     device="cpu",
 )
 

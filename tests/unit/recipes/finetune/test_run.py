@@ -379,8 +379,9 @@ def test_a_model_that_learns_nothing_is_told(sources, tmp_path):
     assert "tells nothing apart" in (tmp_path / "out" / "README.md").read_text()
 
 
-def test_a_loss_that_goes_to_infinity_ends_the_run(sources, tmp_path, capsys):
-    settings = QUICK.model_copy(update={"learning_rate": 1e30, "max_skipped_steps": 2})
+def test_a_loss_that_goes_to_infinity_ends_the_run(sources, tmp_path, monkeypatch):
+    monkeypatch.setattr(loop, "MAX_SKIPPED_STEPS", 2)
+    settings = QUICK.model_copy(update={"learning_rate": 1e30})
     with pytest.raises(NonFiniteError, match=r"examples: [0-9].* 2 steps in a row: lower"):
         finetune(sources, tmp_path / "out", TASK, settings)
 

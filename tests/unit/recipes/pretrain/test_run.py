@@ -114,13 +114,13 @@ def test_another_machine_is_told_and_the_first_one_stays_on_record(capsys):
     [
         ({}, None, 128),
         ({"objective": "causal"}, None, 128),
-        ({"objective": "causal", "start_from": "m"}, 512, 128),
-        ({"start_from": "m"}, None, None),  # a model of others, most likely trained on them all
-        ({"start_from": "m"}, 64, 128),
-        ({"start_from": "m", "long_length": 256}, 64, 256),
+        ({"objective": "causal", "model": "m"}, 512, 128),
+        ({"model": "m"}, None, None),  # a model of others, most likely trained on them all
+        ({"model": "m"}, 64, 128),
+        ({"model": "m", "long_length": 256}, 64, 256),
         ({"long_length": 512}, None, 512),
-        ({"start_from": "m"}, 300, 300),
-        ({"start_from": "m"}, 10**30, 512),
+        ({"model": "m"}, 300, 300),
+        ({"model": "m"}, 10**30, 512),
     ],
 )
 def test_a_run_tells_how_long_the_texts_were_that_its_positions_learned(settings, told, length):

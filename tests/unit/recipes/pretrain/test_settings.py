@@ -11,16 +11,16 @@ from bertkit.recipes.pretrain.settings import PretrainSettings
 def test_a_model_has_its_tuned_values_and_a_source_those_of_any_other_model():
     def choose(**values):
         settings = PretrainSettings(**values)
-        return settings.model, settings.learning_rate, settings.batch_size
+        return settings.size, settings.learning_rate, settings.batch_size
 
     assert choose() == ("mini", 2e-3, 8)
-    assert choose(model="tiny") == ("tiny", 3e-3, 16)
-    assert choose(model="base") == ("base", 2e-3, 32)
+    assert choose(size="tiny") == ("tiny", 3e-3, 16)
+    assert choose(size="base") == ("base", 2e-3, 32)
     assert choose(recipe="paper") == ("mini", 1e-3, 32)
-    assert choose(recipe="paper", model="tiny") == ("tiny", 1e-3, 16)
-    assert choose(recipe="paper", model="base") == ("base", 1e-4, 32)
-    assert choose(start_from="model") == (None, 1e-4, 32)
-    assert choose(start_from="model", learning_rate=5e-5) == (None, 5e-5, 32)
+    assert choose(recipe="paper", size="tiny") == ("tiny", 1e-3, 16)
+    assert choose(recipe="paper", size="base") == ("base", 1e-4, 32)
+    assert choose(model="model") == (None, 1e-4, 32)
+    assert choose(model="model", learning_rate=5e-5) == (None, 5e-5, 32)
 
 
 def test_a_recipe_gives_defaults_to_new_models_and_any_can_be_given_alone():
@@ -32,7 +32,7 @@ def test_a_recipe_gives_defaults_to_new_models_and_any_can_be_given_alone():
     modern = ("modern", "mlm", "neighbors", 0.0, 0.4, "muon")
     paper = ("paper", "bert", "random", 0.1, 0.15, "adamw")
     assert choose() == choose(recipe="modern") == modern
-    assert choose(recipe="paper") == choose(start_from="model") == paper
+    assert choose(recipe="paper") == choose(model="model") == paper
     assert choose(recipe="paper", initialization="neighbors") == (
         *paper[:2],
         modern[2],
@@ -44,7 +44,7 @@ def test_a_recipe_gives_defaults_to_new_models_and_any_can_be_given_alone():
 
 
 @pytest.mark.parametrize(
-    "settings", [PretrainSettings(), PretrainSettings(start_from="a", from_revision="b", steps=3)]
+    "settings", [PretrainSettings(), PretrainSettings(model="a", revision="b", steps=3)]
 )
 def test_what_was_stored_can_be_read_again(settings):
     stored = settings.model_dump(mode="json")
@@ -54,13 +54,11 @@ def test_what_was_stored_can_be_read_again(settings):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"model": "mini", "start_from": "model"}, "give either a model or start_from"),
-        ({"model": None}, "give either a model or start_from"),
-        ({"from_revision": "main"}, "need start_from"),
-        ({"new_heads": True}, "need start_from"),
-        ({"start_from": "model", "recipe": "modern"}, "are for new models"),
-        ({"start_from": "model", "initialization": "neighbors"}, "are for new models"),
-        ({"start_from": "model", "initializer_range": 0.1}, "are for new models"),
+        ({"size": "mini", "model": "model"}, "give either size, for a new model, or model"),
+        ({"size": None}, "give either size, for a new model, or model"),
+        ({"revision": "main"}, "give model too"),
+        ({"model": "model", "recipe": "modern"}, "are for new models"),
+        ({"model": "model", "initialization": "neighbors"}, "are for new models"),
         ({"max_length": 128, "long_length": 128}, "long_length .128. must be more than max_length"),
         ({"recipe": "best"}, "'modern' or 'paper'"),
     ],

@@ -49,7 +49,7 @@ def write_log(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
 def choose(**settings: Any) -> dict[str, Any]:
     """The settings of a run, as its record has them."""
     chosen = PretrainSettings(
-        **{"model": "tiny", "steps": NUM_STEPS, "objective": "bert", **settings}
+        **{"size": "tiny", "steps": NUM_STEPS, "objective": "bert", **settings}
     )
     return chosen.model_dump(mode="json")
 

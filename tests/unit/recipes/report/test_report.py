@@ -72,7 +72,7 @@ def test_the_page_shows_how_the_run_went_and_with_what(tmp_path):
 @pytest.mark.parametrize(
     "settings",
     [
-        PretrainSettings(start_from="secret/mine").model_dump(mode="json"),
+        PretrainSettings(model="secret/mine").model_dump(mode="json"),
     ],
     ids=["pretrain"],
 )
@@ -82,7 +82,7 @@ def test_the_folders_of_the_model_it_began_with_are_told_nowhere(tmp_path, setti
     html = render(run)
     assert "mine" in html
     assert "secret" not in html
-    for name in ("model", "start_from"):
+    for name in ("size", "model"):
         assert html.count(f"<td>{name}</td>") <= 1  # among all settings, and not as differing
     compared = render(run, other)
     assert "<td>seed</td>" in compared
@@ -91,19 +91,19 @@ def test_the_folders_of_the_model_it_began_with_are_told_nowhere(tmp_path, setti
 
 def test_runs_that_began_with_different_runs_are_told_apart(tmp_path):
     runs = [
-        write_run(tmp_path / name, settings=choose(model=None, start_from=f"secret/{name}/run"))
+        write_run(tmp_path / name, settings=choose(size=None, model=f"secret/{name}/run"))
         for name in ("a", "b")
     ]
-    assert "<tr><td>start_from</td><td>a/run</td><td>b/run</td></tr>" in render(*runs)
+    assert "<tr><td>model</td><td>a/run</td><td>b/run</td></tr>" in render(*runs)
 
 
 def test_models_of_one_name_are_numbered_where_their_folders_differ(tmp_path):
     runs = [
-        write_run(tmp_path / name, settings=choose(model=None, start_from=f"{folder}/base"))
+        write_run(tmp_path / name, settings=choose(size=None, model=f"{folder}/base"))
         for name, folder in (("a", "one"), ("b", "two"), ("c", "one"))
     ]
     cells = "<td>base (1)</td><td>base (2)</td><td>base (1)</td>"
-    assert f"<tr><td>start_from</td>{cells}</tr>" in render(*runs)
+    assert f"<tr><td>model</td>{cells}</tr>" in render(*runs)
 
 
 @pytest.mark.parametrize("objective", ["electra", ["bert"], None])

@@ -35,7 +35,6 @@ def build_objective(seed: int = 0, kind=BertObjective):
         mask_id=MASK,
         special_ids=frozenset(range(5)),
         is_continuation=np.zeros(VOCAB_SIZE, dtype=np.bool_),
-        token_counts=np.ones(VOCAB_SIZE, dtype=np.int64),
     )
     shards = [FakeShard(np.arange(10, 40, dtype=np.uint16)), FakeShard(np.arange(40, 60))]
     return kind(

@@ -1,0 +1,51 @@
+"""Settings in records of earlier versions, of runs and of models, under the names of this one."""
+
+from collections.abc import Mapping
+from typing import Any
+
+RENAMED = {
+    "start_from": "model",
+    "from_revision": "revision",
+    "eval_sequences": "eval_examples",
+    "eval_pairs": "eval_examples",
+}
+# Settings that are gone, with the values that are still what is done; None: none matters.
+GONE: dict[str, tuple[object, ...] | None] = {
+    "deadline": None,
+    "initializer_range": None,  # the model's config says it
+    "lstm_hidden": None,
+    "max_skipped_steps": None,
+    "random_tokens": ("uniform",),
+}
+
+
+def update_settings(saved: Mapping[str, Any]) -> dict[str, Any]:
+    """Return stored settings under the names of this version.
+
+    A setting that is gone stays if it had a value that isn't done any more: then the run isn't
+    resumed, and the model not loaded. It is a ValueError if a long text was read in such a way.
+    """
+    settings = dict(saved)
+    if "start_from" in settings:  # beside it, `model` was the size of a new one
+        settings["size"] = settings.pop("model")
+    settings = {
+        RENAMED.get(name, name): value
+        for name, value in settings.items()
+        if name not in GONE or value not in (GONE[name] or [value])
+    }
+    if "doc_stride" in settings:  # of a question's context; 128 was the default
+        stride = settings.pop("doc_stride")
+        settings |= {"long_texts": "windows", "stride": None if stride == 128 else stride}
+    if "max_length" in settings and isinstance(settings.get("context"), int):
+        size, overlap = settings["max_length"] - 2, settings.pop("context")
+        stride = None if overlap == 32 else size - min(overlap, size // 2)  # 32 was the default
+        settings |= {"long_texts": "windows", "stride": stride}
+    if "too_long" in settings:
+        settings["long_texts"] = settings.pop("too_long").replace("cut", "truncate")
+    is_bounded = settings.pop("max_windows", 32) != 32
+    if (how := settings.get("long_texts")) == "head":
+        settings |= {"long_texts": "truncate", "stride": None}
+    elif how in {"tail", "head_tail"} or (how == "windows" and is_bounded):
+        cause = "max_windows is always 32" if how == "windows" else f"there is no long_texts {how}"
+        raise ValueError(f"{cause} now; train it again with long_texts truncate or windows")
+    return settings

@@ -130,7 +130,7 @@ def test_errors_are_one_line(model, corpus, capsys):
     assert out == ""
     assert err.count("\n") == 1
     assert "max_length: 24 → 9" in err
-    assert "--rebuild" in err
+    assert "--overwrite" in err
 
 
 def test_an_interrupted_index_goes_on_with_the_same_command(model, corpus, capsys, monkeypatch):

@@ -208,7 +208,7 @@ def _open_index(
 ) -> SearchIndex:
     """Open the index of files, or take that of the last call if it is to be kept."""
     corpus = Path(names[0])
-    if settings.rebuild or len(names) > 1 or not corpus.exists():  # a glob
+    if settings.overwrite or len(names) > 1 or not corpus.exists():  # a glob
         return SearchIndex.open(model, names, settings, index_folder=folder)
     place = Path(folder or name_beside(corpus))
     return LAST_LOADED.take(

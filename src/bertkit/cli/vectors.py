@@ -81,8 +81,8 @@ def embed(
     check_is_single(files)
     if output is None:
         check_standard_output()
-        if settings.restart or settings.overwrite:
-            raise SettingsError("--restart and --overwrite need --output")
+        if settings.overwrite:
+            raise SettingsError("--overwrite needs --output")
         from bertkit.data.tables.text_files import open_text_files
         from bertkit.inference.embeddings.embedder import Embedder
 

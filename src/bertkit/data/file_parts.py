@@ -37,7 +37,7 @@ from bertkit.data.problems import check_unknown, describe_unknown, is_unknown
 from bertkit.data.tables.formats import EXTENSIONS
 
 OUTPUT_EXTENSIONS = (".csv", ".jsonl", ".npy", ".parquet", ".tsv")  # of files that commands write
-IGNORED_SETTINGS = {"revision", "restart", "overwrite"}
+IGNORED_SETTINGS = {"revision", "overwrite"}
 
 
 @in_panel(*PARALLEL)
@@ -79,10 +79,8 @@ class FilePart(NamedTuple):
 class OneFile(Protocol):
     """A command on one file; it writes the output whole or not at all."""
 
-    def __call__(
-        self, source: str, output: Path, *, overwrite: bool, restart: bool
-    ) -> dict[str, int]:
-        """Write the output and return counts; `restart` drops unfinished work of other content."""
+    def __call__(self, source: str, output: Path, *, overwrite: bool) -> dict[str, int]:
+        """Write the output and return counts; `overwrite` also drops unfinished other work."""
 
 
 @dataclass(frozen=True)
@@ -98,14 +96,9 @@ class OneOfMany:
         """The model, which each process finds once."""
         return self.find()
 
-    def __call__(
-        self, source: str, output: Path, *, overwrite: bool, restart: bool
-    ) -> dict[str, int]:
+    def __call__(self, source: str, output: Path, *, overwrite: bool) -> dict[str, int]:
         """Write the output and return counts."""
-        changes = {"overwrite": overwrite, "restart": restart}
-        known = type(self.settings).model_fields
-        update = {name: value for name, value in changes.items() if name in known}
-        chosen = self.settings.model_copy(update=update)
+        chosen = self.settings.model_copy(update={"overwrite": overwrite})
         return asdict(self.run(self.model, source, output, chosen, is_one_of_many=True).counts)
 
 
@@ -136,7 +129,6 @@ class FilesJob:
     suffix: str  # of outputs, with its dot
     made_with: dict[str, Any]  # the command and its settings, by name
     overwrite: bool = False
-    restart: bool = False
     num_gpus: int = 0
 
     @property
@@ -171,18 +163,9 @@ class FilesJob:
             if differences := list_flag_differences(found.made_with, wanted.made_with):
                 shown = "; ".join(differences)
                 raise ResumeError(f"{place} was made with other settings ({shown}); {advice}")
-        is_other = found is not None and (found.made_with, found.version) != (
-            wanted.made_with,
-            wanted.version,
-        )
         make_folder(record.parent)
         wanted.save(record)
-        counts = self.run(
-            part.source,
-            place,
-            overwrite=self.overwrite or found is not None,
-            restart=self.restart or is_other,
-        )
+        counts = self.run(part.source, place, overwrite=self.overwrite or found is not None)
         self._describe(part, is_done=True).save(record)
         return counts
 
@@ -232,7 +215,7 @@ def run_over_files(job: FilesJob, inputs: Sequence[str], settings: FilesSettings
         make_folder(job.witness)
         if is_share:
             stack.close()  # others work beside this process, and each output has its own lock
-        to_do = [part for part in own if job.restart or not job.is_done(part)]
+        to_do = [part for part in own if not job.is_done(part)]
         total = sum(part.size_bytes for part in to_do)
         with show_progress(f"{len(to_do):,} files", total, is_bytes=True) as progress:
             for number, outcome in run_parts(job, to_do, settings, progress.advance):
@@ -339,7 +322,6 @@ def make_files(
         suffix,
         {**made_with, **work, **more},
         overwrite=chosen["overwrite"],
-        restart=chosen.get("restart", False),
         num_gpus=int(chosen["device"] != "cpu"),
     )
     return run_over_files(job, inputs, files)

@@ -211,9 +211,7 @@ class PredictedFile:
         """Whether to replace answers of other work."""
         return self.settings.overwrite
 
-    def __call__(
-        self, source: str, output: Path, *, overwrite: bool, restart: bool
-    ) -> dict[str, int]:
+    def __call__(self, source: str, output: Path, *, overwrite: bool) -> dict[str, int]:
         """Write the answers to the rows of a file."""
         check = partial(check_output, overwrite=overwrite)
         with open_output(output, "writing answers into", inputs=[source], check=check) as place:

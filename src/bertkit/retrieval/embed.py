@@ -2,13 +2,12 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Self
 
 from bertkit.base.errors import BertkitError, InputError, ResumeError, SettingsError, pluralize
 from bertkit.base.files import durable_file
@@ -29,9 +28,11 @@ from bertkit.inference.stream import TextCounts
 from bertkit.models.open_model import OpenModel
 from bertkit.retrieval.settings import EmbedSettings
 from bertkit.retrieval.unfinished_vectors import (
+    VECTOR_WRITERS,
     ResumeState,
     UnfinishedVectors,
     check_finite,
+    format_rows,
     read_record,
     record_path,
     remove_unfinished,
@@ -47,7 +48,8 @@ from bertkit.retrieval.vector_file import (
     measure_file,
     read_manifest,
 )
-from bertkit.retrieval.vector_writers import VECTOR_WRITERS, Block, format_rows
+
+Tap = Callable[[Iterator[tuple[int, TextRow]]], Iterator[TextRow]]
 
 
 @dataclass(frozen=True)
@@ -61,10 +63,38 @@ class EmbedResult:
     engine: str
     precision: str
     max_length: int  # in tokens, of a text or of a part of it
-    was_done: bool = False  # whether the output was complete and nothing was computed
-    num_resumed: int = 0  # rows computed by earlier calls
-    elapsed_seconds: float = 0.0  # of this call, without loading the model
-    tokens_per_second: float = 0.0  # of this call, special tokens included
+    was_done: bool  # whether the output was complete and nothing was computed
+    num_resumed: int  # rows computed by earlier calls
+    elapsed_seconds: float  # of this call, without loading the model
+    tokens_per_second: float  # of this call, special tokens included
+
+    @classmethod
+    def of(
+        cls,
+        embedder: Embedder,
+        output: Path | None,
+        num_rows: int,
+        counts: TextCounts,
+        *,
+        started: float | None = None,
+        resumed: ResumeState | None = None,
+    ) -> Self:
+        """Return the result of a job that `started` then, of `time.monotonic`; None: was done."""
+        seconds = 0.0 if started is None else time.monotonic() - started
+        num_before = 0 if resumed is None else resumed.counts.get("tokens", 0)
+        return cls(
+            output=output,
+            num_rows=num_rows,
+            dimension=embedder.dimension,
+            counts=counts,
+            engine=embedder.engine.name,
+            precision=embedder.engine.precision,
+            max_length=embedder.text_encoder.max_length,
+            was_done=started is None,
+            num_resumed=0 if resumed is None else resumed.num_rows,
+            elapsed_seconds=seconds,
+            tokens_per_second=(counts.tokens - num_before) / max(seconds, 1e-9),
+        )
 
 
 @uploads_output(files=VECTOR_WRITERS)
@@ -75,6 +105,7 @@ def embed(
     settings: EmbedSettings = EmbedSettings(),  # noqa: B008
     *,
     is_one_of_many: bool = False,
+    tap: Tap | None = None,
 ) -> EmbedResult:
     """Write a vector for each text of a file, or resume an unfinished job.
 
@@ -84,11 +115,17 @@ def embed(
     the job was started with another model, other settings or another input, or that another process
     is running it; a `StoppedError` says how to resume. A file of which no word is in the vocabulary
     is an error, but of one of many files it is written. The model of these is kept.
+
+    Args:
+        tap: gets the rows as they are read, with those that were embedded before, and passes them
+            on; it isn't called if the output is complete.
     """
     files = source if isinstance(source, TextFiles) else open_text_files(source, settings)
 
     def check(place: Path) -> None:
-        _check_ids(place, files, settings)
+        suffix = check_suffix(place, VECTOR_WRITERS)
+        if settings.id_column is not None and VECTOR_WRITERS[suffix] is None:
+            raise SettingsError(f"{place} has no room for ids; write .parquet or .jsonl")
         for path in (manifest_path(place), rows_path(place), record_path(place)):
             for named in files.inputs:
                 refuse_input(path, named)
@@ -97,29 +134,31 @@ def embed(
         stop_at_once(lambda: _describe_stop(files, output)),
         open_output(output, "writing", inputs=files.inputs, check=check) as place,
     ):
-        if not settings.restart:
+        if not settings.overwrite:
             earlier: ResumeState | VectorsManifest | None = read_record(place)
-            if earlier is None and place.is_file() and not settings.overwrite:
+            if earlier is None and place.is_file():
                 earlier = read_manifest(place)
             if earlier is not None:
                 settings = keep_precision(settings, earlier.beginning.embedding)
         chosen = select(EmbedderSettings, settings)
         embedder = (Embedder.take if is_one_of_many else Embedder.load)(model, chosen)
         fingerprint = VectorsFingerprint(embedding=embedder.identity, input=files.identity())
-        finished = find_finished(
-            place, fingerprint, restart=settings.restart, overwrite=settings.overwrite
-        )
+        finished = find_finished(place, fingerprint, overwrite=settings.overwrite)
         if finished is not None and not rows_path(place).exists():
             remove_unfinished(place)  # a leftover record if a job was killed in its last step
-            counts = TextCounts(**finished.counts)
-            return _summarize(embedder, place, finished.num_rows, counts, was_done=True)
+            return EmbedResult.of(embedder, place, finished.num_rows, TextCounts(**finished.counts))
         with UnfinishedVectors.open(
-            place, fingerprint, embedder.dimension, restart=settings.restart
+            place,
+            fingerprint,
+            embedder.dimension,
+            has_ids=files.has_ids and VECTOR_WRITERS[place.suffix.lower()] is not None,
+            overwrite=settings.overwrite,
         ) as vectors:
-            result = _embed_rest(embedder, files, vectors, place)
+            rows = files.rows() if tap is None else tap(files.numbered_rows())
+            result = _embed_rest(embedder, files, rows, vectors, place)
             unknown = result.counts.unknown_tokens, result.counts.text_tokens
             if is_one_of_many or not is_unknown(*unknown):
-                _publish(vectors, place, result.counts, files)
+                _publish(vectors, place, result.counts)
         remove_unfinished(place)
         if not is_one_of_many:
             check_unknown(files.name, *unknown)
@@ -152,34 +191,21 @@ def embed_lines(
     The line has no newline yet.
     """
     counts, num_rows, started = TextCounts(), 0, time.monotonic()
-    for vectors, rows in embed_rows(embedder, files, counts):
+    for vectors, rows in embed_rows(embedder, files.rows(), counts):
         check_finite(vectors, num_rows)
         ids = [str(row.id) for row in rows] if files.has_ids else None
         for line in format_rows(vectors, num_rows, ids):
             write_line(line)
         num_rows += len(vectors)
+    counts.undecodable = files.num_undecodable
     check_unknown(files.name, counts.unknown_tokens, counts.text_tokens)
-    seconds = time.monotonic() - started
-    rate = counts.tokens / max(seconds, 1e-9)
-    return _summarize(
-        embedder, None, num_rows, counts, elapsed_seconds=seconds, tokens_per_second=rate
-    )
+    return EmbedResult.of(embedder, None, num_rows, counts, started=started)
 
 
 def embed_rows(
-    embedder: Embedder, files: TextFiles, counts: TextCounts, *, skip_rows: int = 0
+    embedder: Embedder, rows: Iterable[TextRow], counts: TextCounts
 ) -> Iterator[tuple[Vectors, list[TextRow]]]:
-    """Yield vectors of the texts of a file, some rows at a time, with these rows.
-
-    The counts are updated before; the first `skip_rows` are read but not embedded.
-    """
-    rows = files.rows()
-    num_skipped = sum(1 for _ in islice(rows, skip_rows))
-    if num_skipped < skip_rows:
-        raise InputError(
-            f"{files.name} has {pluralize(num_skipped, 'row')}, and {skip_rows:,} were done before;"
-            " start over with --restart"
-        )
+    """Yield vectors of the texts of rows, some at a time, with these rows; update the counts."""
     waiting: deque[TextRow] = deque()  # without their texts, until their vectors are there
 
     def read_texts() -> Iterator[str]:
@@ -189,60 +215,44 @@ def embed_rows(
 
     for _, vectors in embedder.stream_windows(embedder.read(read_texts()), counts):
         yield vectors, [waiting.popleft() for _ in vectors]
-    counts.undecodable = files.num_undecodable
 
 
 def _embed_rest(
-    embedder: Embedder, files: TextFiles, vectors: UnfinishedVectors, output: Path
+    embedder: Embedder,
+    files: TextFiles,
+    rows: Iterator[TextRow],
+    vectors: UnfinishedVectors,
+    output: Path,
 ) -> EmbedResult:
     """Compute and append the missing rows, showing progress."""
-    before = vectors.state
+    before, started = vectors.state, time.monotonic()
     counts = TextCounts(**before.counts)
-    num_tokens, started = counts.tokens, time.monotonic()
+    num_skipped = vectors.skip(rows)
+    if num_skipped < before.num_rows:
+        raise InputError(
+            f"{files.name} has {pluralize(num_skipped, 'row')}, and {before.num_rows:,} were done"
+            " before; start over with --overwrite"
+        )
     total = None if files.size_bytes is None else files.size_bytes - before.num_bytes
     with show_progress("Embedding", total, is_bytes=True) as progress:
-        for block, rows in embed_rows(embedder, files, counts, skip_rows=before.num_rows):
-            num_bytes = sum(row.num_bytes for row in rows)
-            vectors.append(block, num_bytes, asdict(counts))
-            progress.advance(num_bytes)
+        for block, named in embed_rows(embedder, rows, counts):
+            progress.advance(vectors.append(block, named, asdict(counts)))
+    counts.undecodable = files.num_undecodable
     if files.identity() != before.beginning.input:
-        raise ResumeError(f"{files.name} changed while it was read; start over with --restart")
-    seconds = time.monotonic() - started
-    return _summarize(
-        embedder,
-        output,
-        vectors.state.num_rows,
-        counts,
-        num_resumed=before.num_rows,
-        elapsed_seconds=seconds,
-        tokens_per_second=(counts.tokens - num_tokens) / max(seconds, 1e-9),
+        raise ResumeError(f"{files.name} changed while it was read; start over with --overwrite")
+    return EmbedResult.of(
+        embedder, output, vectors.state.num_rows, counts, started=started, resumed=before
     )
 
 
-def _check_ids(output: Path, files: TextFiles, settings: EmbedSettings) -> None:
-    """Raise an error if the form of the output is unknown, or has no room for ids asked for."""
-    suffix = check_suffix(output, VECTOR_WRITERS)
-    if settings.id_column is None:
-        return
-    if VECTOR_WRITERS[suffix] is None:
-        raise SettingsError(f"{output} has no room for ids; write .parquet or .jsonl")
-    if files.identity() is None:
-        raise SettingsError(
-            f"the ids of {files.name} are read after its texts, and it can be read once; write it"
-            " to a file, or print the vectors"
-        )
-
-
-def _publish(
-    vectors: UnfinishedVectors, output: Path, counts: TextCounts, files: TextFiles
-) -> None:
+def _publish(vectors: UnfinishedVectors, output: Path, counts: TextCounts) -> None:
     """Write the output from the rows, and its manifest.
 
     The manifest is written first: an output that doesn't match it isn't finished, and as long as
     the rows exist the same command writes both again.
     """
     vectors.finish()
-    write, state = VECTOR_WRITERS[check_suffix(output, VECTOR_WRITERS)], vectors.state
+    write, state = VECTOR_WRITERS[output.suffix.lower()], vectors.state
 
     def describe(size_bytes: int, head_crc32: int) -> VectorsManifest:
         return VectorsManifest(
@@ -255,38 +265,14 @@ def _publish(
             head_crc32=head_crc32,
         )
 
-    def name_rows(blocks: Iterator[Vectors]) -> Iterator[Block]:
-        rows = files.rows() if files.has_ids else None
-        first = 0
-        for block in blocks:
-            ids = None if rows is None else [str(row.id) for row in islice(rows, len(block))]
-            yield first, block, ids
-            first += len(block)
-
     if write is None:
         describe(*measure_file(vectors.path)).save(manifest_path(output))
         vectors.become(output)
         return
     with durable_file(output) as file, show_progress("Writing", state.num_rows) as progress:
-        blocks = name_rows(vectors.blocks(progress))
-        write(file, blocks, vectors.dimension, state.beginning.embedding)
+        write(file, vectors.blocks(progress), vectors.dimension, state.beginning.embedding)
         record = file.record()
         describe(record.size_bytes, record.head_crc32).save(manifest_path(output))
-
-
-def _summarize(
-    embedder: Embedder, output: Path | None, num_rows: int, counts: TextCounts, **measured: Any
-) -> EmbedResult:
-    return EmbedResult(
-        output=output,
-        num_rows=num_rows,
-        dimension=embedder.dimension,
-        counts=counts,
-        engine=embedder.engine.name,
-        precision=embedder.engine.precision,
-        max_length=embedder.text_encoder.max_length,
-        **measured,
-    )
 
 
 def _describe_stop(files: TextFiles, output: Path) -> str:

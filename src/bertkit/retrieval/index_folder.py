@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +22,12 @@ from bertkit.base.errors import (
     ResumeError,
     storage_errors,
 )
-from bertkit.base.files import durable_file, make_folder
+from bertkit.base.files import DurableFile, durable_file, make_folder
 from bertkit.base.output import open_output
-from bertkit.base.progress import show_progress
 from bertkit.data.mapped_array import MappedArray
 from bertkit.data.tables.settings import CorpusSettings
 from bertkit.data.tables.text_files import TextFiles
+from bertkit.data.tables.texts import TextRow
 from bertkit.data.writers import write_array
 from bertkit.inference.embeddings.settings import Similarity
 from bertkit.retrieval.approximate_search import Cells
@@ -213,27 +213,43 @@ class StoredTexts:
             raise DamagedFileError(f"{self._path} isn't UTF-8 in row {row:,}; {ADVICE}") from None
 
 
-def write_texts(corpus: TextFiles, folder: Path) -> dict[str, FileRecord]:
-    """Write texts, their row numbers, and ids if they have some; return the file records."""
-    numbers = array("Q")
-    ends = {TEXTS_FILE: array("Q")} | ({IDS_FILE: array("Q")} if corpus.has_ids else {})
-    with ExitStack() as stack:
-        files = {name: stack.enter_context(durable_file(folder / name)) for name in ends}
-        progress = stack.enter_context(
-            show_progress("Storing the texts", corpus.size_bytes, is_bytes=True)
-        )
-        for number, row in corpus.numbered_rows():
-            progress.advance(row.num_bytes)
-            numbers.append(number)
-            for name, text in zip(files, (row.text, row.id or ""), strict=False):
-                content = text.encode("utf-8")
-                files[name].write(content)
-                ends[name].append((ends[name][-1] if ends[name] else 0) + len(content))
-    records = {name: file.record() for name, file in files.items()}
-    arrays = dict(zip((TEXT_ENDS_FILE, ID_ENDS_FILE), ends.values(), strict=False))
-    for name, values in {**arrays, ROWS_FILE: numbers}.items():
-        records[name] = write_array(folder / name, np.frombuffer(values, dtype=np.uint64))
-    return records
+class StoredCorpus:
+    """Writes the texts of a corpus, their row numbers, and their ids if they have some."""
+
+    def __init__(self, folder: Path, files: dict[str, DurableFile]) -> None:
+        self.folder, self.files = folder, files  # by name
+        self.numbers = array("Q")
+        self.ends = {name: array("Q") for name in files}
+
+    @classmethod
+    @contextmanager
+    def open(cls, folder: Path, *, has_ids: bool) -> Iterator[Self]:
+        """Open the files, which are complete when the block ends without an error."""
+        names = (TEXTS_FILE, IDS_FILE) if has_ids else (TEXTS_FILE,)
+        make_folder(folder)
+        with ExitStack() as stack:
+            files = {name: stack.enter_context(durable_file(folder / name)) for name in names}
+            yield cls(folder, files)
+
+    def tap(self, rows: Iterator[tuple[int, TextRow]]) -> Iterator[TextRow]:
+        """Store rows, each with its number, and pass them on."""
+        for number, row in rows:
+            self.numbers.append(number)
+            for (name, file), text in zip(
+                self.files.items(), (row.text, row.id or ""), strict=False
+            ):
+                content, ends = text.encode("utf-8"), self.ends[name]
+                file.write(content)
+                ends.append((ends[-1] if ends else 0) + len(content))
+            yield row
+
+    def write_numbers(self) -> dict[str, FileRecord]:
+        """Write the numbers of rows, and where texts end; return the records of all files."""
+        records = {name: file.record() for name, file in self.files.items()}
+        arrays = dict(zip((TEXT_ENDS_FILE, ID_ENDS_FILE), self.ends.values(), strict=False))
+        for name, values in {**arrays, ROWS_FILE: self.numbers}.items():
+            records[name] = write_array(self.folder / name, np.frombuffer(values, dtype=np.uint64))
+        return records
 
 
 def open_vectors(

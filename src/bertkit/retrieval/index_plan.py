@@ -14,7 +14,7 @@ from bertkit.retrieval.vector_file import VectorsFingerprint
 
 # `bertkit serve` opens indexes, too, and has neither of the flags.
 FOLDER_FLAG = "--index-folder of `bertkit search`"
-ADVICE = "rebuild the index with `bertkit search --rebuild`"
+ADVICE = "rebuild the index with `bertkit search --overwrite`"
 QUERY_PROMPTS = ("query",)
 PASSAGE_PROMPTS = ("document", "passage", "corpus")  # in the order of sentence-transformers
 

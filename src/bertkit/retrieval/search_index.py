@@ -1,7 +1,7 @@
 """Semantic search over files of texts, with an index stored beside them."""
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self, cast, overload
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from bertkit.base.checksums import record_file
 from bertkit.base.errors import (
     BertkitError,
+    DamagedFileError,
     InputError,
     ResumeError,
     SettingsError,
@@ -41,16 +42,16 @@ from bertkit.retrieval.index_folder import (
     VECTORS_FILE,
     CorpusRecord,
     IndexRecord,
+    StoredCorpus,
     StoredTexts,
     advising,
     map_numbers,
     open_vectors,
-    write_texts,
 )
 from bertkit.retrieval.index_plan import FOLDER_FLAG, IndexPlan, make_plan
 from bertkit.retrieval.settings import EmbedSettings, SearchSettings
 from bertkit.retrieval.unfinished_vectors import read_record
-from bertkit.retrieval.vector_file import VectorsFingerprint, keep_precision
+from bertkit.retrieval.vector_file import keep_precision, manifest_path
 from bertkit.retrieval.vector_index import VectorIndex
 from bertkit.tokenization.tokenizer import check_texts
 
@@ -60,7 +61,7 @@ OWN_NAMES = {name.split(".")[0] for name in (RECORD_FILE, *FILES_WITH_IDS, CELLS
 
 def find_index(plan: IndexPlan) -> IndexRecord | None:
     """Return the record of an existing index that matches the plan; None if one must be built."""
-    if plan.settings.rebuild:
+    if plan.settings.overwrite:
         return None
     record = IndexRecord.read(plan.folder)
     if record is None:
@@ -73,7 +74,7 @@ def find_index(plan: IndexPlan) -> IndexRecord | None:
 def _advising_to_remove(folder: Path) -> AbstractContextManager[None]:
     """Replace the advice of `bertkit embed` with that for an index."""
     advice = f"remove {folder} to start over"
-    return advising(advice, (BertkitError,), replaced="--restart")
+    return advising(advice, (BertkitError,), replaced="--overwrite")
 
 
 def read_embedding(folder: Path) -> dict[str, Any]:
@@ -98,13 +99,20 @@ def check_folder(folder: Path) -> None:
 
 
 def build_index(plan: IndexPlan) -> IndexRecord:
-    """Embed the corpus, resuming if possible, and store its texts.
+    """Embed the corpus, resuming if possible, and store its texts as they are read.
 
     The caller must hold the lock of the folder.
     """
-    can_resume = _can_resume(plan)
+    output, overwrite = plan.folder / VECTORS_FILE, plan.settings.overwrite
+    begun = None
+    with suppress(DamagedFileError) if overwrite else _advising_to_remove(plan.folder):
+        begun = read_record(output)
+    if begun is None and overwrite:
+        remove_folder(manifest_path(output))  # finished vectors are computed again
+    elif begun is not None and not overwrite:
+        plan.check_embedding(begun.beginning.embedding)
     corpus = CorpusRecord.of(plan.corpus, plan.reading)
-    earlier = None if plan.settings.rebuild else IndexRecord.read(plan.folder)
+    earlier = None if overwrite else IndexRecord.read(plan.folder)
     if earlier is not None:
         cause = "has an older index" if earlier.is_older else "changed since it was embedded"
         announce(f"{plan.corpus.name} {cause}; embedding it again")
@@ -113,17 +121,19 @@ def build_index(plan: IndexPlan) -> IndexRecord:
         "prompt": plan.passage_prompt,
         "prompt_name": None,
         "id_column": None,  # the index stores ids
-        "restart": not can_resume,
         "overwrite": True,
     }
     chosen = plan.settings.model_dump(include=set(EmbedSettings.model_fields))
     settings = EmbedSettings(**chosen | changes)
-    with _advising_to_remove(plan.folder):
-        result = embed(plan.model, plan.corpus, plan.folder / VECTORS_FILE, settings)
-    if not result.num_rows:
-        raise InputError(f"{plan.corpus.name} has no texts")
-    files = {VECTORS_FILE: record_file(plan.folder / VECTORS_FILE)}
-    files |= write_texts(plan.corpus, plan.folder)
+    with StoredCorpus.open(plan.folder, has_ids=plan.corpus.has_ids) as stored:
+        with _advising_to_remove(plan.folder):
+            result = embed(plan.model, plan.corpus, output, settings, tap=stored.tap)
+        if result.was_done:  # its texts weren't read
+            for _ in stored.tap(plan.corpus.numbered_rows()):
+                pass
+        if not result.num_rows:
+            raise InputError(f"{plan.corpus.name} has no texts")
+    files = {VECTORS_FILE: record_file(output), **stored.write_numbers()}
     announce(_describe(plan, result))
     if not corpus.describes(plan.corpus, plan.reading):
         raise ResumeError(f"{plan.corpus.name} changed while it was read; run the command again")
@@ -154,19 +164,6 @@ def _describe(plan: IndexPlan, result: EmbedResult) -> str:
     line += f" ({', '.join(problems)})" if problems else ""
     unknown = describe_unknown(result.counts.unknown_tokens, result.counts.text_tokens)
     return append_problems(line, unknown)
-
-
-def _can_resume(plan: IndexPlan) -> bool:
-    """Whether an interrupted build of the same vectors can be resumed."""
-    output = plan.folder / VECTORS_FILE
-    wanted = VectorsFingerprint(embedding=plan.embedding, input=plan.corpus.identity())
-    with _advising_to_remove(plan.folder):
-        state = read_record(output)
-    if state is None:
-        return not plan.settings.rebuild
-    if not plan.settings.rebuild:
-        plan.check_embedding(state.beginning.embedding)
-    return not state.beginning.list_changes(wanted)
 
 
 @dataclass(frozen=True)
@@ -243,7 +240,7 @@ class SearchIndex:
         files = open_text_files(corpus, asked, skips_blank=True)
         files.stamp()  # an error here comes before the model is loaded
         folder = Path(index_folder or files.place_beside())
-        kept = asked if asked.rebuild else keep_precision(asked, read_embedding(folder))
+        kept = asked if asked.overwrite else keep_precision(asked, read_embedding(folder))
         plan, embedder = make_plan(model, files, folder, kept)
         similarity = plan.settings.similarity or cast("Similarity", embedder.similarity)
         if plan.settings.index == "approximate":

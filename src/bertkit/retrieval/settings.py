@@ -35,19 +35,13 @@ class SearchSettings(CorpusSettings, EmbedderSettings):
         description="Compare each query with all vectors (exact), or only with those of the nearest"
         " clusters (approximate, needs faiss). auto is exact up to a million vectors.",
     )
-    rebuild: bool = Field(default=False, description="Rebuild an existing index from scratch.")
+    overwrite: bool = Field(default=False, description="Replace an existing output.")
 
 
 class EmbedSettings(CorpusSettings, EmbedderSettings):
     """Settings of `bertkit embed`."""
 
-    restart: bool = Field(
-        default=False,
-        description="Start over, and discard rows of earlier, unfinished or finished work.",
-    )
-    overwrite: bool = Field(
-        default=False, description="Replace an existing output of another input or other settings."
-    )
+    overwrite: bool = Field(default=False, description="Replace an existing output.")
 
 
 class FeaturesSettings(TableSettings, FeatureSettings, EngineSettings):

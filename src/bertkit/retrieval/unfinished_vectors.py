@@ -1,15 +1,18 @@
-"""The rows of an unfinished file of vectors, and the record from which the job resumes.
+"""The rows of an unfinished file of vectors, how a job resumes, and what they become.
 
-The record is checksummed JSON beside the file. An interrupted job resumes after the rows that it
-counts.
+The record of a job is checksummed JSON beside the file. An interrupted job resumes after the rows
+that it counts.
 """
 
+import json
 import time
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from itertools import chain, islice, starmap
 from pathlib import Path
-from typing import ClassVar, Self
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from pydantic import Field, NonNegativeInt
@@ -25,15 +28,22 @@ from bertkit.base.errors import (
     pluralize,
     storage_errors,
 )
-from bertkit.base.files import remove_folder, write_all
+from bertkit.base.files import DurableFile, remove_folder, write_all
 from bertkit.base.progress import ProgressBar, announce
-from bertkit.data.writers import format_header
+from bertkit.data.tables.texts import TextRow
+from bertkit.data.writers import build_schema, format_header, write_tables
 from bertkit.retrieval.vector_file import LIMIT_BYTES, Counts, Vectors, VectorsFingerprint
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 ROWS_SUFFIX, RECORD_SUFFIX = ".unfinished", ".unfinished.json"
 SAVE_SECONDS = 5.0
 BLOCK_BYTES = 4 << 20
 FLOAT = np.dtype("<f4")
+Ids = Sequence[str] | None
+Block = tuple[int, Vectors, Ids]  # the number of its first row, from 0
+Writer = Callable[[DurableFile, Iterable[Block], int, dict[str, Any]], None]
 
 
 class ResumeState(ChecksummedModel):
@@ -73,55 +83,95 @@ def read_record(output: Path) -> ResumeState | None:
     try:
         return ResumeState.load(path)
     except DamagedFileError as error:
-        raise DamagedFileError(f"{error}; start over with --restart") from None
+        raise DamagedFileError(f"{error}; start over with --overwrite") from None
 
 
-def find_resume_state(output: Path, fingerprint: VectorsFingerprint) -> ResumeState | None:
-    """Return the progress of a job with the same fingerprint; None if there are no rows."""
-    state = read_record(output)
+def find_resume_state(
+    output: Path, fingerprint: VectorsFingerprint, dimension: int
+) -> ResumeState | None:
+    """Return the progress of a job with the same fingerprint; None if there are no rows.
+
+    Raises:
+        ResumeError: the fingerprint is another one.
+        DamagedFileError: the rows or the record were altered.
+    """
+    state, path = read_record(output), rows_path(output)
     if state is None or not state.num_rows:
         return None
     if changes := state.beginning.list_changes(fingerprint):
         raise ResumeError(
-            f"{rows_path(output)} was started with other input or settings ({'; '.join(changes)});"
-            " use those again, name another --output, or start over with --restart"
+            f"{path} was started with other input or settings ({'; '.join(changes)}); use those"
+            " again, name another --output, or start over with --overwrite"
         )
-    if not rows_path(output).is_file():
-        raise DamagedFileError(f"{rows_path(output)} is missing; start over with --restart")
+    if not path.is_file():
+        raise DamagedFileError(f"{path} is missing; start over with --overwrite")
+    crc32 = 0
+    for rows in read_rows(path, state.num_rows, dimension):
+        crc32 = zlib.crc32(rows.data, crc32)
+    if crc32 != state.rows_crc32:
+        raise DamagedFileError(f"{path} was altered; start over with --overwrite")
     return state
 
 
+def read_rows(path: Path, num_rows: int, dimension: int) -> Iterator[Vectors]:
+    """Yield the rows of an unfinished file, a few MiB at a time."""
+    row_bytes = dimension * FLOAT.itemsize
+    with storage_errors(path, "read"), path.open("rb") as stream:
+        stream.seek(len(format_header(FLOAT, (num_rows, dimension))))
+        while num_rows:
+            data = stream.read(min(num_rows, max(1, BLOCK_BYTES // row_bytes)) * row_bytes)
+            if not data or len(data) % row_bytes:
+                raise DamagedFileError(f"{path} ends too early; start over with --overwrite")
+            rows = np.frombuffer(data, FLOAT).reshape(-1, dimension)
+            yield rows
+            num_rows -= len(rows)
+
+
 class UnfinishedVectors:
-    """An append-only file of rows that survives interruption of the job."""
+    """An append-only file of rows that survives interruption of the job.
+
+    Ids of rows are kept in a file without a name until the end: a job that resumes reads the rows
+    again from the first.
+    """
 
     def __init__(self, output: Path, state: ResumeState, dimension: int) -> None:
         self.path, self.dimension, self.state = rows_path(output), dimension, state
         self._output = output
         self._descriptor: int | None = None
+        self._ids: IO[bytes] | None = None
         self._saved = state
         self._last_save = time.monotonic()
 
     @classmethod
     @contextmanager
     def open(
-        cls, output: Path, fingerprint: VectorsFingerprint, dimension: int, *, restart: bool
+        cls,
+        output: Path,
+        fingerprint: VectorsFingerprint,
+        dimension: int,
+        *,
+        has_ids: bool = False,
+        overwrite: bool = False,
     ) -> Iterator[Self]:
         """Resume the unfinished job for this output, or start one; save the rows on any error.
 
-        If the input is at fault the rows are dropped: a corrected input is another input.
+        With `overwrite`, one of other input or settings, or with damaged rows, is dropped instead
+        of an error. If the input is at fault the rows are dropped: a corrected input is another
+        input.
         """
-        state = None if restart else find_resume_state(output, fingerprint)
+        state = None
+        with suppress(ResumeError, DamagedFileError) if overwrite else nullcontext():
+            state = find_resume_state(output, fingerprint, dimension)
         if state is None:
             remove_unfinished(output)
             state = ResumeState(beginning=fingerprint)
-        vectors = cls(output, state, dimension)
-        if state.num_rows:
-            vectors._verify()
-            precision = fingerprint.embedding.get("precision")
+        else:
             rows = pluralize(state.num_rows, "row")
+            precision = fingerprint.embedding.get("precision")
             announce(f"Resuming {output} after {rows}, in {precision} as it was begun")
-        vectors._open_file()
+        vectors = cls(output, state, dimension)
         try:
+            vectors._open_files(has_ids=has_ids)
             yield vectors
         except BaseException as error:
             with suppress(StorageError):  # the last record is valid; raise the first error
@@ -134,18 +184,32 @@ class UnfinishedVectors:
             raise
         finally:
             vectors.close()
+            if vectors._ids is not None:
+                with suppress(OSError):
+                    vectors._ids.close()
 
-    def append(self, rows: Vectors, num_bytes: int, counts: dict[str, int]) -> None:
-        """Append rows, `[num_rows, dimension]`; save every few seconds.
+    def skip(self, rows: Iterator[TextRow]) -> int:
+        """Skip the texts whose vectors are there, but for their ids; return their number."""
+        num_skipped = 0
+        with self._advising_to_resume():
+            for row in islice(rows, self.state.num_rows):
+                self._keep_ids([row])
+                num_skipped += 1
+        return num_skipped
 
-        `num_bytes` is the input that these rows consumed, `counts` the statistics of the texts of
-        all rows so far.
+    def append(self, vectors: Vectors, rows: Sequence[TextRow], counts: dict[str, int]) -> int:
+        """Append vectors, `[num_rows, dimension]`, of rows; save every few seconds.
+
+        `counts` has the statistics of the texts of all rows so far. Returns the input bytes of
+        these rows.
         """
         before = self.state
-        check_finite(rows, before.num_rows)
-        data = np.ascontiguousarray(rows, FLOAT).tobytes()
+        check_finite(vectors, before.num_rows)
+        data = np.ascontiguousarray(vectors, FLOAT).tobytes()
+        num_bytes = sum(row.num_bytes for row in rows)
         with self._advising_to_resume():
             write_all(self._opened(), memoryview(data))
+            self._keep_ids(rows)
         self.state = before.model_copy(  # in one step: a signal may come between any two lines
             update={
                 "num_rows": before.num_rows + len(rows),
@@ -156,6 +220,7 @@ class UnfinishedVectors:
         )
         if time.monotonic() - self._last_save >= SAVE_SECONDS:
             self.save()
+        return num_bytes
 
     def save(self) -> None:
         """Sync the rows, then write the record; do nothing if the input can't be read again."""
@@ -183,20 +248,17 @@ class UnfinishedVectors:
             storage.rename(self.path, output)
             storage.sync_folder(output.parent)
 
-    def blocks(self, progress: ProgressBar | None = None) -> Iterator[Vectors]:
-        """Yield all rows, a few MiB at a time, advancing `progress` by row."""
-        num_left, at_once = self.state.num_rows, max(1, BLOCK_BYTES // self._row_bytes)
-        with storage_errors(self.path, "read"), self.path.open("rb") as stream:
-            stream.seek(len(self._header()))
-            while num_left:
-                data = stream.read(min(num_left, at_once) * self._row_bytes)
-                if not data or len(data) % self._row_bytes:
-                    raise DamagedFileError(f"{self.path} ends too early; start over with --restart")
-                rows = np.frombuffer(data, FLOAT).reshape(-1, self.dimension)
-                yield rows
-                num_left -= len(rows)
-                if progress is not None:
-                    progress.advance(len(rows))
+    def blocks(self, progress: ProgressBar) -> Iterator[Block]:
+        """Yield all rows with their ids, a few MiB at a time, advancing `progress` by row."""
+        first = 0
+        if self._ids is not None:
+            with self._advising_to_resume():
+                self._ids.seek(0)
+        for rows in read_rows(self.path, self.state.num_rows, self.dimension):
+            ids = None if self._ids is None else [*map(json.loads, islice(self._ids, len(rows)))]
+            yield first, rows, ids
+            first += len(rows)
+            progress.advance(len(rows))
 
     def close(self) -> None:
         """Close the file; rows that weren't saved may be lost."""
@@ -205,19 +267,18 @@ class UnfinishedVectors:
             with suppress(OSError):  # saved rows are already synced
                 storage.close(descriptor)
 
-    def _open_file(self) -> None:
-        header = self._header()
+    def _open_files(self, *, has_ids: bool) -> None:
+        header, row_bytes = self._header(), self.dimension * FLOAT.itemsize
         with self._advising_to_resume():
             self._descriptor = storage.open_within(self.path)
             write_all(self._descriptor, memoryview(header))
-            storage.seek(self._descriptor, len(header) + self.state.num_rows * self._row_bytes)
+            storage.seek(self._descriptor, len(header) + self.state.num_rows * row_bytes)
+            if has_ids:
+                self._ids = TemporaryFile(dir=self._output.parent)  # noqa: SIM115, `open` closes it
 
-    def _verify(self) -> None:
-        crc32 = 0
-        for rows in self.blocks():
-            crc32 = zlib.crc32(rows.data, crc32)
-        if crc32 != self.state.rows_crc32:
-            raise DamagedFileError(f"{self.path} was altered; start over with --restart")
+    def _keep_ids(self, rows: Iterable[TextRow]) -> None:
+        if self._ids is not None:
+            self._ids.writelines(f"{json.dumps(row.id)}\n".encode() for row in rows)
 
     def _header(self) -> bytes:
         return format_header(FLOAT, (self.state.num_rows, self.dimension))
@@ -233,10 +294,6 @@ class UnfinishedVectors:
                 raise
             raise StorageError(f"{error}; fix that, and the same command resumes") from error
 
-    @property
-    def _row_bytes(self) -> int:
-        return self.dimension * FLOAT.itemsize
-
     def _opened(self) -> int:
         assert self._descriptor is not None
         return self._descriptor
@@ -251,3 +308,56 @@ def check_finite(rows: Vectors, num_before: int) -> None:
             f"the vector of row {number:,} has NaN or infinity; try --precision fp32, or check the"
             " model with `bertkit inspect`"
         )
+
+
+def write_jsonl(file: DurableFile, blocks: Iterable[Block], _: int, __: dict[str, Any]) -> None:
+    """Write one line per row: `{"row": 0, "embedding": [0.1, …]}`, with its id if it has one."""
+    for first, rows, ids in blocks:
+        for line in format_rows(rows, first, ids):
+            file.write(f"{line}\n".encode())
+
+
+def format_rows(rows: Vectors, first_row: int, ids: Ids = None) -> Iterator[str]:
+    """Yield JSONL lines without newlines; numbers in their shortest float32 round-trip form."""
+    for index, row in enumerate(rows):
+        named = "" if ids is None else f', "id": {json.dumps(ids[index], ensure_ascii=False)}'
+        values = ", ".join(row.astype(str).tolist())
+        yield f'{{"row": {first_row + index}{named}, "embedding": [{values}]}}'
+
+
+def write_parquet(
+    file: DurableFile, blocks: Iterable[Block], dimension: int, metadata: dict[str, Any]
+) -> None:
+    """Write columns `row` (int64), `embedding` (fixed_size_list<float32>) and JSON metadata.
+
+    Rows with ids have a column `id` (string) between these.
+    """
+    import pyarrow as pa
+
+    kind = pa.list_(pa.float32(), dimension)
+    some = list(islice(blocks := iter(blocks), 1))
+    types = {"row": pa.int64(), "id": pa.string(), "embedding": kind}
+    if not some or some[0][2] is None:
+        del types["id"]
+    schema = build_schema(
+        (pa.field(name, each, nullable=False) for name, each in types.items()), metadata
+    )
+
+    def build_table(first: int, rows: Vectors, ids: Ids) -> "pa.Table":
+        columns = {
+            "row": pa.array(np.arange(first, first + len(rows))),
+            "id": ids,
+            "embedding": pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), type=kind),
+        }
+        return pa.table({name: columns[name] for name in types}, schema=schema)
+
+    tables = starmap(build_table, chain(some, blocks))
+    write_tables(file, schema, tables, compression="none", use_dictionary=False)
+
+
+# None: the unfinished rows already are a .npy file, which is renamed.
+VECTOR_WRITERS: dict[str, Writer | None] = {
+    ".npy": None,
+    ".parquet": write_parquet,
+    ".jsonl": write_jsonl,
+}

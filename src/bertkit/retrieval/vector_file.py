@@ -100,7 +100,7 @@ def read_manifest(output: Path) -> VectorsManifest | None:
 
 
 def find_finished(
-    output: Path, fingerprint: VectorsFingerprint, *, restart: bool, overwrite: bool
+    output: Path, fingerprint: VectorsFingerprint, *, overwrite: bool
 ) -> VectorsManifest | None:
     """Return the manifest of an output that is up to date; None if it must be computed."""
     manifest = None
@@ -118,7 +118,7 @@ def find_finished(
         if fingerprint.input is None:
             changes.append("input: standard input or a pipe can't be read again")
     if not changes:
-        return None if restart else manifest
+        return manifest
     if not overwrite:
         raise SettingsError(
             f"{output} exists and differs from what would be written"

@@ -15,7 +15,7 @@ OBJECTIVE = {"mask_rate", "max_length", "objective", "short_rate", "whole_words"
 WORKERS = {"address", "run_on", "shard", "threads", "workers"}  # of files, by several processes
 # What only a terminal has; of a function the result is all, and texts are an argument.
 NOT_IN_PYTHON = {
-    "embed": {"output", "overwrite", "restart", "id_column", "output_format", *WORKERS},
+    "embed": {"output", "overwrite", "id_column", "output_format", *WORKERS},
     "evaluate": {"output"},
     "fill-mask": {"file"},
     "generate": {"file", "stream"},

@@ -115,6 +115,9 @@ def test_the_help_of_an_option_names_flags_of_its_command(flags):
 
 
 def test_flags_and_commands_are_found_in_messages():
-    flags = {"search": {"rebuild"}, "finetune tag": {"scheme"}}
-    text = "name it with `bertkit search --rebuild` or `finetune tag x --scheme plain`; or --no"
-    assert list(find_named(text, flags)) == [("search", {"rebuild"}), ("finetune tag", {"scheme"})]
+    flags = {"search": {"overwrite"}, "finetune tag": {"scheme"}}
+    text = "name it with `bertkit search --overwrite` or `finetune tag x --scheme plain`; or --no"
+    assert list(find_named(text, flags)) == [
+        ("search", {"overwrite"}),
+        ("finetune tag", {"scheme"}),
+    ]

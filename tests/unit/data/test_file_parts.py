@@ -4,11 +4,11 @@ from bertkit.base.errors import InputError
 from bertkit.data.file_parts import FilePart, FilesJob
 
 
-def test_unfinished_work_is_resumed_and_that_of_other_content_is_dropped(tmp_path):
+def test_what_the_job_began_may_be_overwritten(tmp_path):
     calls = []
 
-    def make(source, output, *, overwrite, restart):
-        calls.append((source, overwrite, restart))
+    def make(source, output, *, overwrite):
+        calls.append((source, overwrite))
         raise InputError("interrupted")
 
     def run(version, **made_with):
@@ -18,8 +18,6 @@ def test_unfinished_work_is_resumed_and_that_of_other_content_is_dropped(tmp_pat
         )
         return calls.pop()
 
-    assert run("1") == ("texts/a", False, False)
-    assert run("1") == ("texts/a", True, False)
-    assert run("2") == ("texts/a", True, True)
-    assert run("2") == ("texts/a", True, False)
-    assert run("2", pooling="cls") == ("texts/a", True, True)
+    assert run("1") == ("texts/a", False)
+    assert run("1") == ("texts/a", True)
+    assert run("2", pooling="cls") == ("texts/a", True)

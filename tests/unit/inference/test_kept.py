@@ -91,7 +91,7 @@ def test_an_open_index_stays_until_its_files_change(model, loads, tmp_path):
     assert bertkit.search("a cat saw a dog", corpus, **call)[0].text == "a cat saw a dog"
     assert len(loads) > num_first
     num_second = len(loads)
-    bertkit.search("a dog", corpus, rebuild=True, **call)
+    bertkit.search("a dog", corpus, overwrite=True, **call)
     assert len(loads) > num_second
 
 

@@ -41,12 +41,18 @@ from bertkit.base.errors import (
 )
 from bertkit.base.output import open_output
 from bertkit.data.tables.text_files import open_text_files
+from bertkit.data.tables.texts import TextRow, TextTable
 from bertkit.inference.pipeline import Window
-from bertkit.retrieval import embed as run_module
 from bertkit.retrieval.embed import EmbedResult, embed, embed_lines
-from bertkit.retrieval.unfinished_vectors import SAVE_SECONDS, read_record, record_path, rows_path
+from bertkit.retrieval.unfinished_vectors import (
+    SAVE_SECONDS,
+    VECTOR_WRITERS,
+    format_rows,
+    read_record,
+    record_path,
+    rows_path,
+)
 from bertkit.retrieval.vector_file import read_manifest
-from bertkit.retrieval.vector_writers import VECTOR_WRITERS, format_rows
 
 FORMS = list(VECTOR_WRITERS)
 
@@ -153,6 +159,29 @@ def test_rows_of_a_folder_have_their_file_and_those_with_ids_their_id(embedder, 
             embed("model", folder, folder / f"vectors{form}", settings())
 
 
+@pytest.mark.parametrize("form", [".parquet", ".jsonl"])
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_ids_travel_with_texts_that_are_read_once(
+    embedder, tmp_path, form, is_stopped, monkeypatch
+):
+    source, output = tmp_path / "in.jsonl", tmp_path / f"vectors{form}"
+    ids = [f"{number}\n\N{SNOWMAN}" for number in range(NUM_TEXTS)]
+    rows = [{"text": text, "key": key} for text, key in zip(make_texts(), ids, strict=True)]
+    source.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    if is_stopped:
+        begin(embedder, source, output, id_column="key")
+    use_engine(monkeypatch, embedder)
+    read, read_table = [], TextTable.rows
+    monkeypatch.setattr(
+        TextTable, "rows", lambda table: read.append(table.name) or read_table(table)
+    )
+    result = embed("model", source, output, settings(id_column="key"))
+    assert result.num_resumed == (2 * WINDOW_TEXTS if is_stopped else 0)
+    assert read == [str(source)]
+    assert read_ids(output) == ids
+    assert contents(tmp_path).keys() == {"in.jsonl", output.name, f"{output.name}.json"}
+
+
 def read_ids(output: Path) -> list[str]:
     if output.suffix == ".parquet":
         return pq.read_table(output)["id"].to_pylist()
@@ -239,7 +268,7 @@ def test_work_of_something_else_is_not_gone_on_with(model, embedder, source, tmp
         embed(model, source, output, settings(pooling=("cls",)))
     changed = source.stat().st_mtime_ns
     source.write_bytes(source.read_bytes() + b"more\n")
-    with pytest.raises(ResumeError, match=rf"{begun} \(changed_ns: .* size_bytes: .*--restart"):
+    with pytest.raises(ResumeError, match=rf"{begun} \(changed_ns: .* size_bytes: .*--overwrite"):
         embed(model, source, output, settings())
     source.write_bytes(source.read_bytes()[:-5])
     os.utime(source, ns=(changed, changed))
@@ -273,15 +302,17 @@ def test_work_goes_on_in_another_engine(model, source, tmp_path):
     assert embed(model, source, output, settings()).was_done
 
 
-def test_restart_drops_what_was_begun_or_done(model, embedder, source, tmp_path, monkeypatch):
+def test_overwriting_drops_other_work_and_resumes_the_same(model, embedder, source, tmp_path):
     output = tmp_path / "vectors.npy"
     begin(embedder, source, output)
-    result = embed(model, source, output, settings(pooling=("cls",), restart=True))
+    chosen = settings(pooling=("cls",), overwrite=True)
+    result = embed(model, source, output, chosen)
     assert (result.num_resumed, result.was_done) == (0, False)
     assert_close(np.load(output), load(model, pooling=("cls",))(make_texts()))
-    assert embed(model, source, output, settings(pooling=("cls",))).was_done
-    again = embed(model, source, output, settings(pooling=("cls",), restart=True))
-    assert (again.was_done, again.num_rows) == (False, NUM_TEXTS)
+    assert embed(model, source, output, chosen).was_done
+    begin(embedder, source, output, overwrite=True)
+    resumed = embed(model, source, output, settings(overwrite=True))
+    assert resumed.num_resumed == 2 * WINDOW_TEXTS
 
 
 def test_an_output_that_is_done_is_left_and_another_is_not_replaced(
@@ -336,15 +367,15 @@ def test_rows_that_were_altered_are_not_gone_on_with(embedder, source, tmp_path,
     else:
         record.write_text(record.read_text().replace("16,", "24,") if harm == "record" else "{}")
     match = {
-        "rows": r"vectors\.npy\.unfinished was altered; start over with --restart",
-        "short": r"vectors\.npy\.unfinished ends too early; start over with --restart",
-        "gone": r"vectors\.npy\.unfinished is missing; start over with --restart",
-        "counts": r"unfinished\.json isn't a progress record: counts: .*--restart",
-    }.get(harm, r"unfinished\.json .*SHA-256.*; start over with --restart")
+        "rows": r"vectors\.npy\.unfinished was altered; start over with --overwrite",
+        "short": r"vectors\.npy\.unfinished ends too early; start over with --overwrite",
+        "gone": r"vectors\.npy\.unfinished is missing; start over with --overwrite",
+        "counts": r"unfinished\.json isn't a progress record: counts: .*--overwrite",
+    }.get(harm, r"unfinished\.json .*SHA-256.*; start over with --overwrite")
     use_engine(monkeypatch, embedder)
     with pytest.raises(DamagedFileError, match=match):
         embed("model", source, output, settings())
-    assert embed("model", source, output, settings(restart=True)).num_rows == NUM_TEXTS
+    assert embed("model", source, output, settings(overwrite=True)).num_rows == NUM_TEXTS
 
 
 def test_one_process_at_a_time(embedder, source, tmp_path, monkeypatch):
@@ -378,6 +409,10 @@ def test_standard_input_is_read_once(embedder, tmp_path, monkeypatch):
     with pytest.raises(SettingsError, match="input: standard input or a pipe can't be read"):
         embed("model", "-", output, settings())
     assert contents(tmp_path).keys() == {"vectors.npy", "vectors.npy.json"}
+    give(["key,text", "x,a cat", "y,a hat"])
+    with_ids = tmp_path / "vectors.jsonl"
+    embed("model", "-", with_ids, settings(format="csv", id_column="key"))
+    assert read_ids(with_ids) == ["x", "y"]
 
 
 def test_a_full_disk_under_standard_input_promises_nothing(embedder, tmp_path, monkeypatch):
@@ -421,9 +456,15 @@ def test_an_input_that_changes_meanwhile_is_noticed(embedder, source, tmp_path, 
         embed("model", source, tmp_path / "vectors.npy", settings())
 
 
-def test_an_input_that_has_become_shorter_is_noticed(embedder, source, monkeypatch):
-    with pytest.raises(InputError, match=r"has 60 rows, and 99 were done before; start over"):
-        list(run_module.embed_rows(embedder, open_text_files(source), None, skip_rows=99))
+def test_an_input_that_became_shorter_is_noticed(embedder, source, tmp_path, monkeypatch):
+    begin(embedder, source, tmp_path / "vectors.npy", NUM_WINDOWS)
+    use_engine(monkeypatch, embedder)
+
+    def take_few(rows: Iterator[tuple[int, TextRow]]) -> Iterator[TextRow]:
+        return (row for _, row in islice(rows, 5))
+
+    with pytest.raises(InputError, match=r"has 5 rows, and 56 were done before; start over"):
+        embed("model", source, tmp_path / "vectors.npy", settings(), tap=take_few)
 
 
 def test_outputs_that_can_not_be_are_refused(embedder, source, tmp_path, monkeypatch):

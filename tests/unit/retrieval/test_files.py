@@ -108,8 +108,6 @@ def test_a_changed_file_is_made_again_and_other_settings_are_refused(model, text
     other = settings(max_length=8, overwrite=True)
     assert embed_files(model, [str(texts)], tmp_path / "out", other).num_made == 3
     assert embed_files(model, [str(texts)], tmp_path / "out", other).num_made == 0
-    again = embed_files(model, [str(texts)], tmp_path / "out", settings(max_length=8, restart=True))
-    assert (again.num_made, again.num_missing) == (3, 0)
 
 
 def test_what_isnt_of_this_command_is_kept(model, texts, tmp_path):

@@ -28,10 +28,17 @@ from bertkit.base.files import write_file
 from bertkit.base.output import open_output
 from bertkit.checkpoints.sentence_transformers import write_sentence_model
 from bertkit.data.tables.text_files import open_text_files
+from bertkit.data.tables.texts import TextRow, TextTable
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.retrieval import index_folder as vectors
 from bertkit.retrieval import search_index as build
-from bertkit.retrieval.index_folder import RECORD_FILE, TEXTS_FILE, VECTORS_FILE, advising
+from bertkit.retrieval.index_folder import (
+    RECORD_FILE,
+    TEXTS_FILE,
+    VECTORS_FILE,
+    StoredCorpus,
+    advising,
+)
 from bertkit.retrieval.search_index import SearchIndex
 from bertkit.retrieval.settings import SearchSettings
 from bertkit.retrieval.unfinished_vectors import ResumeState, UnfinishedVectors, record_path
@@ -192,13 +199,13 @@ def test_the_index_is_used_again_until_the_corpus_changes(model, corpus, made, c
 
 def test_vectors_of_another_model_are_refused(model, other_model, corpus, made):
     open_index(model, corpus)
-    message = r"has vectors of small, which differ from those of other \(.*--rebuild"
+    message = r"has vectors of small, which differ from those of other \(.*--overwrite"
     with pytest.raises(SettingsError, match=message):
         open_index(other_model, corpus)
     with pytest.raises(SettingsError, match=r"max_length: 24 → 9"):
         open_index(model, corpus, max_length=9)
     assert len(made) == 1
-    assert open_index(other_model, corpus, rebuild=True).vectors.dimension == 5
+    assert open_index(other_model, corpus, overwrite=True).vectors.dimension == 5
     assert len(made) == 2
     with pytest.raises(SettingsError, match="other, which differ from those of small"):
         open_index(model, corpus)
@@ -222,11 +229,11 @@ def test_an_index_keeps_its_precision_until_another_is_asked_for(model, corpus, 
     again = open_index(model, corpus)
     assert "precision bf16, as the index was made\n" in capsys.readouterr().err
     assert (again.record, again.embedder.engine.precision) == (first.record, "bf16")
-    with pytest.raises(SettingsError, match=r'precision: "bf16" → "fp32".*--rebuild'):
+    with pytest.raises(SettingsError, match=r'precision: "bf16" → "fp32".*--overwrite'):
         open_index(model, corpus, precision="fp32")
     corpus.write_text('{"text": "a cat"}\n')
     assert open_index(model, corpus).record.embedding["precision"] == "bf16"
-    rebuilt = open_index(model, corpus, precision="fp32", rebuild=True)
+    rebuilt = open_index(model, corpus, precision="fp32", overwrite=True)
     assert rebuilt.record.embedding["precision"] == "fp32"
 
 
@@ -242,8 +249,8 @@ def embed_half(model, source, output, settings, **options):
     """Leave the record of an interrupted job."""
     embedder = Embedder.load(model, settings)
     beginning = VectorsFingerprint(embedding=embedder.identity, input=source.identity())
-    with UnfinishedVectors.open(output, beginning, embedder.dimension, restart=True) as unfinished:
-        unfinished.append(embedder(TEXTS[:1]), 1, {})
+    with UnfinishedVectors.open(output, beginning, embedder.dimension) as unfinished:
+        unfinished.append(embedder(TEXTS[:1]), [TextRow(TEXTS[0], 1)], {})
         raise ZeroDivisionError
 
 
@@ -338,9 +345,9 @@ def test_a_file_of_another_index_of_the_same_size_is_noticed(model, corpus, tmp_
     ours, theirs = (folder / name for folder in folders)
     assert ours.stat().st_size == theirs.stat().st_size
     shutil.copy(theirs, ours)
-    with pytest.raises(DamagedFileError, match=f"{name} is damaged .*--rebuild"):
+    with pytest.raises(DamagedFileError, match=f"{name} is damaged .*--overwrite"):
         open_index(model, corpus).search("a hat", 6)
-    found = open_index(model, corpus, rebuild=True).search("a hat", 6)
+    found = open_index(model, corpus, overwrite=True).search("a hat", 6)
     assert [hit.text for hit in found][:2] == ["a hat", "a hat"]
     shutil.copy(folders[1] / RECORD_FILE, folders[0])  # that of another corpus: made anew
     assert open_index(model, corpus).search("a hat", 6) == found
@@ -364,7 +371,7 @@ def test_what_was_sealed_by_somebody_else_ends_in_a_message(
     index = open_index(model, corpus)
     files = {**index.record.files, name: write_file(folder / name, content)}
     index.record.model_copy(update={"files": files}).save(folder / RECORD_FILE)
-    with pytest.raises(DamagedFileError, match=rf"{name.split('_')[0]}.* {message}.*--rebuild"):
+    with pytest.raises(DamagedFileError, match=rf"{name.split('_')[0]}.* {message}.*--overwrite"):
         open_index(model, corpus).search("a hat", 6)
 
 
@@ -401,15 +408,15 @@ def test_cells_are_not_added_to_an_index_that_was_made_anew(model, corpus, monke
     assert open_index(model, corpus, index="approximate").search("cat")[0].text == "a cat"
 
 
-@pytest.mark.parametrize("rebuild", [False, True])
+@pytest.mark.parametrize("overwrite", [False, True])
 @pytest.mark.parametrize("names", [{VECTORS_FILE}, {".lock", "run.json"}])
-def test_a_folder_of_something_else_is_left(model, corpus, names, rebuild):
+def test_a_folder_of_something_else_is_left(model, corpus, names, overwrite):
     others = corpus.parent / "others"
     others.mkdir()
     for name in names:
         (others / name).write_text("mine")
     with pytest.raises(SettingsError, match="holds other files, which the index could replace"):
-        open_index(model, corpus, index_folder=others, rebuild=rebuild)
+        open_index(model, corpus, index_folder=others, overwrite=overwrite)
     assert {path.name: path.read_text() for path in others.iterdir()} == dict.fromkeys(
         names, "mine"
     )
@@ -420,9 +427,9 @@ def test_an_altered_record_is_noticed(model, corpus, folder, old, new):
     open_index(model, corpus)
     path = folder / RECORD_FILE
     path.write_text(path.read_text().replace(old, new))
-    with pytest.raises(DamagedFileError, match=r"SHA-256.*--rebuild"):
+    with pytest.raises(DamagedFileError, match=r"SHA-256.*--overwrite"):
         open_index(model, corpus)
-    assert open_index(model, corpus, rebuild=True).search("a hat", 1)[0].row == 2
+    assert open_index(model, corpus, overwrite=True).search("a hat", 1)[0].row == 2
 
 
 @pytest.mark.parametrize(
@@ -490,14 +497,13 @@ def test_one_process_makes_an_index(model, corpus, folder):
 
 
 def test_a_corpus_that_changes_meanwhile_makes_no_index(model, corpus, monkeypatch):
-    write_texts = build.write_texts
+    write_numbers = StoredCorpus.write_numbers
 
-    def change(*arguments):
-        records = write_texts(*arguments)
+    def change(stored):
         corpus.write_text('{"text": "a"}\n')
-        return records
+        return write_numbers(stored)
 
-    monkeypatch.setattr(build, "write_texts", change)
+    monkeypatch.setattr(StoredCorpus, "write_numbers", change)
     with pytest.raises(ResumeError, match="changed while it was read; run the command again"):
         open_index(model, corpus)
     monkeypatch.undo()
@@ -511,7 +517,7 @@ def test_a_corpus_that_changes_meanwhile_makes_no_index(model, corpus, monkeypat
 def test_a_missing_text_or_damaged_model_is_no_reason_to_remove_an_index(
     model, corpus, monkeypatch, error
 ):
-    def fail(*_):
+    def fail(*_, **__):
         raise error
 
     monkeypatch.setattr(build, "embed", fail)
@@ -520,7 +526,7 @@ def test_a_missing_text_or_damaged_model_is_no_reason_to_remove_an_index(
 
 
 def test_only_known_advice_is_replaced():
-    message = r"^a;b isn't c; nor d; rebuild the index with `bertkit search --rebuild`$"
+    message = r"^a;b isn't c; nor d; rebuild the index with `bertkit search --overwrite`$"
     with pytest.raises(DamagedFileError, match=message), advising():
         raise DamagedFileError("a;b isn't c; nor d; restore it or make it again")
 
@@ -528,7 +534,7 @@ def test_only_known_advice_is_replaced():
 def test_what_was_begun_goes_on_and_what_was_damaged_says_how(
     model, other_model, corpus, folder, monkeypatch
 ):
-    monkeypatch.setattr(build, "write_texts", lambda *_: 1 / 0)
+    monkeypatch.setattr(StoredCorpus, "write_numbers", lambda _: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         open_index(model, corpus)
     assert (folder / VECTORS_FILE).exists()
@@ -554,15 +560,29 @@ def test_what_another_model_began_is_refused_too(model, other_model, corpus, fol
         ResumeState(beginning=beginning).save(record_path(output))
 
     leave_unfinished()
-    with pytest.raises(SettingsError, match=r"which differ from those of other .*--rebuild"):
+    with pytest.raises(SettingsError, match=r"which differ from those of other .*--overwrite"):
         open_index(other_model, corpus)
     assert open_index(model, corpus).search("a hat", 1)[0].row == 2
     leave_unfinished()
     corpus.write_text('{"text": "a cat"}\n')
     assert open_index(model, corpus).search("a hat", 1)[0].text == "a cat"
     leave_unfinished()
-    assert open_index(other_model, corpus, rebuild=True).vectors.dimension == 5
+    assert open_index(other_model, corpus, overwrite=True).vectors.dimension == 5
     assert len(made) == 4
+
+
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_a_corpus_is_parsed_once_in_a_call(model, corpus, monkeypatch, is_stopped):
+    """Its texts are stored as they are embedded, also by a call that resumes."""
+    if is_stopped:
+        with monkeypatch.context() as patches:
+            patches.setattr(build, "embed", embed_half)
+            with pytest.raises(ZeroDivisionError):
+                open_index(model, corpus)
+    read, rows = [], TextTable.rows
+    monkeypatch.setattr(TextTable, "rows", lambda table: read.append(table.name) or rows(table))
+    assert open_index(model, corpus).search("a hat", 1)[0].row == 2
+    assert read == [str(corpus)]
 
 
 def test_a_full_disk_leaves_the_old_index_or_none(model, corpus, monkeypatch):

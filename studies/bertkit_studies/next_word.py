@@ -14,7 +14,7 @@ from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.output import check_standard_output
 from bertkit.base.signals import stop_at_once
 from bertkit.cli.next_step import describe_next
-from bertkit.cli.texts import Words, describe_metrics, gather_texts, printable
+from bertkit.cli.texts import Words, describe_metrics, gather_texts, open_input, printable
 from bertkit.reports.text import format_percent
 from bertkit_studies.baselines.settings import LanguageModelSettings
 
@@ -87,11 +87,11 @@ def describe_training(result: "RecurrentResult", trial: str, *, json: bool) -> s
 
 def predict(run: Path, texts: Sequence[str], top_k: int, *, json: bool) -> None:
     """Print the next words of each text."""
-    named = gather_texts(texts, None)
+    named = gather_texts(open_input(texts, None))
     from bertkit_studies.recurrent.next_words import load_predictor, predict_next_words
 
     net, tokenizer = load_predictor(run)
-    for _, text in named:
+    for _, text, _ in named:
         words = predict_next_words(net, tokenizer, text, top_k)
         sys.stdout.write(describe(text, words, json=json))
 

@@ -13,7 +13,7 @@ from bertkit.base.errors import SettingsError
 from bertkit.base.output import check_standard_output, open_output
 from bertkit.base.signals import stop_at_once
 from bertkit.cli.next_step import describe_next
-from bertkit.cli.texts import Words, gather_texts, printable
+from bertkit.cli.texts import Words, list_texts, printable
 from bertkit_studies.baselines.settings import SkipGramSettings, SkipThoughtSettings
 from bertkit_studies.next_word import describe_training
 
@@ -145,8 +145,8 @@ def train(data: Path, output: Path, settings: SkipThoughtSettings, *, json: bool
 
 def compare(run: Path, texts: Sequence[str], file: Path, top_k: int, *, json: bool) -> None:
     """Print the lines of a file that are nearest to each text."""
-    queries = [text for _, text in gather_texts(texts, None)]
-    lines = list(dict.fromkeys(line for _, line in gather_texts((), file)))
+    queries = list_texts(texts, None)
+    lines = list(dict.fromkeys(list_texts((), str(file))))
     from bertkit.checkpoints.file_names import CONFIG_FILE, SAFETENSORS_FILE
     from bertkit.checkpoints.run_folder import find_checkpoint
     from bertkit.inference.embeddings.similarity import compare_all

@@ -132,7 +132,7 @@ def test_sentences_are_ranked_by_the_cosine_of_their_vectors(run, sentences, cap
     [
         ("skip-thought", "name the folder of a run, texts, and --file"),
         ("skip-thought {run} a", "name the folder of a run, texts, and --file"),
-        ("skip-thought {run} a --file {empty}", "there is no text"),
+        ("skip-thought {run} a --file {empty}", "has no text"),
         ("skip-thought {run} a --hidden-size 9 --file {empty}", "training needs --data"),
         ("skip-thought --data {shards}", "training needs --data and --output"),
         ("skip-thought --data {shards} --output {shards}/run", "lies in the input"),

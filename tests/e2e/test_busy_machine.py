@@ -41,7 +41,7 @@ def test_a_busy_machine_gives_the_same_bytes(tmp_path, capfdbinary, command):
         "embed": f"embed {tmp_path}/small {texts} --output {output}",
         "search": f"search {tmp_path}/small --corpus {texts} cats --json",
         "classify": f"classify {tmp_path}/classifier --file {texts} --json",
-        "score": f"score {tmp_path}/small --file {texts} --json",
+        "score": f"score --model {tmp_path}/small --file {texts} --json",
     }
 
     def run() -> bytes:

@@ -145,7 +145,9 @@ def test_the_commands_take_models_of_the_hub(workshop, model, tmp_path, capsys, 
         assert (facts["format"], facts["problems"]) == ("huggingface", [])
         convert = ["convert", "someone/tiny", str(tmp_path / "out"), "--revision", "main"]
         assert run_json(convert, capsys)["architecture"] == "BertForPreTraining"
-        assert main(["fill-mask", "someone/tiny", "the [MASK]", "--revision", "main"]) == 0
+        assert (
+            main(["fill-mask", "--model", "someone/tiny", "the [MASK]", "--revision", "main"]) == 0
+        )
         prepare = f"prepare {workshop}/corpus.txt --tokenizer someone/tiny --output"
         assert main([*prepare.split(), f"{tmp_path}/shards", "--workers", "1"]) == 0
         pretrain = f"pretrain --model someone/tiny --data {tmp_path}/shards --max-length 32 --steps"

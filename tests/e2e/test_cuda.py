@@ -48,8 +48,8 @@ def test_vectors_are_those_of_the_cpu(folder):
 @pytest.mark.parametrize(
     "words",
     [
-        "fill-mask {run} [MASK]",
-        "fill-mask {run} [MASK] --targets the",
+        "fill-mask --model {run} [MASK]",
+        "fill-mask --model {run} [MASK] --targets the",
         "similarity {run} the a",
         "search {run} dog --corpus {texts}",
         "features {run} {texts} --output {folder}/features.jsonl",

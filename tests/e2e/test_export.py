@@ -120,7 +120,7 @@ def test_blanks_are_filled_from_an_exported_folder(model, tmp_path, capsys):
     capsys.readouterr()
     answers = []
     for folder in (model, output):
-        assert main(["fill-mask", str(folder), "the [MASK] saw a hat", "--json"]) == 0
+        assert main(["fill-mask", "--model", str(folder), "the [MASK] saw a hat", "--json"]) == 0
         answers.append(json.loads(capsys.readouterr().out))
     (ours,), (exported,) = (answer.pop("blanks") for answer in answers)
     for one, other in zip(ours, exported, strict=True):

@@ -39,7 +39,7 @@ def test_blanks_are_filled_in_any_precision(tmp_path, capsys, precision):
     save_small(tmp_path / "model")
     found = []
     for one in ("fp32", precision):
-        command = ["fill-mask", str(tmp_path / "model"), "the [MASK] saw", "--json"]
+        command = ["fill-mask", "--model", str(tmp_path / "model"), "the [MASK] saw", "--json"]
         assert main([*command, "--precision", one]) == 0
         (blank,) = json.loads(capsys.readouterr().out)["blanks"]
         found.append({word["token"]: word["probability"] for word in blank})

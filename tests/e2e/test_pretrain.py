@@ -46,7 +46,8 @@ def test_it_learns_more_than_the_most_frequent_word(workshop, trained):
 
 
 def test_fill_mask_speaks_in_percentages(trained, capsys):
-    assert main(["fill-mask", str(trained), "The cat saw the red [MASK].", "--top-k", "2"]) == 0
+    words = ["fill-mask", "The cat saw the red [MASK].", "--model", str(trained), "--top-k", "2"]
+    assert main(words) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "The cat saw the red [MASK]."
     assert len(lines) == 3
@@ -57,9 +58,10 @@ def test_fill_mask_speaks_in_percentages(trained, capsys):
 
 def test_fill_mask_reads_files_and_pipes_and_writes_json(trained, tmp_path, capsys, monkeypatch):
     path = tmp_path / "texts.txt"
-    path.write_text("A [MASK] lost the [MASK].\n\nmy [MASK]\n")
-    words = ["fill-mask", str(trained), "--json", "--targets", "cat", "--targets", "garden"]
-    assert main([*words, "the [MASK]", "--file", str(path)]) == 0
+    path.write_text("the [MASK]\nA [MASK] lost the [MASK].\n\nmy [MASK]\n")
+    targets = ["--targets", "cat", "--targets", "garden"]
+    words = ["fill-mask", "--model", str(trained), "--json", *targets]
+    assert main([*words, "--file", str(path)]) == 0
     results = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [len(result["blanks"]) for result in results] == [1, 2, 1]
     for blank in (blank for result in results for blank in result["blanks"]):
@@ -92,7 +94,7 @@ def test_fill_mask_reads_files_and_pipes_and_writes_json(trained, tmp_path, caps
     ],
 )
 def test_fill_mask_says_what_is_wrong(trained, capsys, words, message):
-    assert main(["fill-mask", str(trained), *words]) == 2
+    assert main(["fill-mask", "--model", str(trained), *words]) == 2
     *others, error = capsys.readouterr().err.splitlines()
     assert message in error
     assert all(line.startswith("computing on") for line in others)

@@ -65,10 +65,9 @@ REFUSED = {
         ("'cat + '", "'cat + ' has no word after +"),
         ("'- cat'", "'- cat' has no word to add"),
     ],
-    "evaluate model": [
-        ("", "give one of: labeled data, --minimal-pairs, --held-out"),
-        ("--held-out b --output c", "are for labeled data"),
-        ("--held-out b --engine torch", "no engine, no precision"),
+    "score --model model": [
+        ("a --data b", "give one of: texts or --file, --minimal-pairs, --data"),
+        ("--data b --engine torch", "no engine, no precision"),
     ],
     FINETUNE: [
         ("--label-column sentiment", "no column sentiment"),

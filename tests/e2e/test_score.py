@@ -1,4 +1,4 @@
-"""`bertkit score` and `bertkit evaluate` of pre-trained models, as a user runs them."""
+"""`bertkit score` of texts, minimal pairs and held-out text, as a user runs it."""
 
 import gzip
 import json
@@ -36,7 +36,7 @@ def write_pairs(path: Path, pairs: list[dict[str, str]]) -> Path:
 
 def test_a_line_for_each_text_and_one_for_all(model, capsys):
     texts = ("the cat saw a dog .", "zebra")
-    out, _ = run(capsys, "score", model, *texts)
+    out, _ = run(capsys, "score", "--model", model, *texts)
     first, second, whole = (line.split(maxsplit=3) for line in out.splitlines())
     assert [first[3], second[3]] == list(texts)
     found = TextScorer.load(model)(list(texts))
@@ -44,7 +44,7 @@ def test_a_line_for_each_text_and_one_for_all(model, capsys):
     assert whole[3] == f"all 2 texts, {num_tokens} tokens"
     assert float(first[0]) == close(found[0].log_probability, within=0.01)
     assert float(first[2].replace(",", "")) == close(found[0].perplexity, within=0.06)
-    out, _ = run(capsys, "score", model, *texts, "--json")
+    out, _ = run(capsys, "score", "--model", model, *texts, "--json")
     *each, all_texts = map(json.loads, out.splitlines())
     assert [one["text"] for one in each] == list(texts)
     total = sum(one["log_probability"] for one in each)
@@ -60,12 +60,12 @@ def test_minimal_pairs_are_counted_by_phenomenon(model, tmp_path, capsys):
         for pair in PAIRS
     ]
     assert not is_right[1]  # equal sentences
-    out, _ = run(capsys, "evaluate", model, "--minimal-pairs", path)
+    out, _ = run(capsys, "score", "--model", model, "--minimal-pairs", path)
     rows = {line.split()[0]: line.split() for line in out.splitlines()}
     assert list(rows) == ["number", "order", "all"]
     assert rows["all"][1] == f"{100 * sum(is_right) / 3:.1f}"
     assert rows["order"][1] == f"{100 * sum(is_right[:2]) / 2:.1f}"
-    out, _ = run(capsys, "evaluate", model, "--minimal-pairs", path, "--json")
+    out, _ = run(capsys, "score", "--model", model, "--minimal-pairs", path, "--json")
     found = json.loads(out)
     assert found["whole"]["accuracy"] == close(sum(is_right) / 3)
     assert found["phenomena"]["number"]["num_pairs"] == 1
@@ -82,7 +82,7 @@ def test_minimal_pairs_are_counted_by_phenomenon(model, tmp_path, capsys):
 )
 def test_what_are_no_pairs_is_refused(model, tmp_path, capsys, pairs, message):
     path = write_pairs(tmp_path / "pairs.jsonl.gz", pairs)
-    _, err = run(capsys, "evaluate", model, "--minimal-pairs", path, code=2)
+    _, err = run(capsys, "score", "--model", model, "--minimal-pairs", path, code=2)
     assert message in err
 
 
@@ -90,7 +90,7 @@ def test_what_are_no_pairs_is_refused(model, tmp_path, capsys, pairs, message):
 def test_held_out_text_is_evaluated_as_in_the_run(workshop, tmp_path, capsys, objective):
     output = tmp_path / "run"
     run(capsys, *pretrain_words(workshop, output, "--objective", objective, steps=4))
-    out, _ = run(capsys, "evaluate", output, "--held-out", workshop / "shards", "--json")
+    out, _ = run(capsys, "score", "--model", output, "--data", workshop / "shards", "--json")
     found = json.loads(out)
     assert found["objective"] == objective
     assert found["max_length"] == 32
@@ -102,12 +102,12 @@ def test_held_out_text_is_evaluated_as_in_the_run(workshop, tmp_path, capsys, ob
     recipe.open_data()
     expected = recipe.open(None, Machine.choose(settings)).evaluate()
     assert found["metrics"] == close(expected, "float32")
-    out, _ = run(capsys, "evaluate", output, "--held-out", workshop / "shards")
+    out, _ = run(capsys, "score", "--model", output, "--data", workshop / "shards")
     assert "bits per character" in out
 
 
 def test_shards_of_another_tokenizer_are_refused(workshop, tmp_path, capsys):
     save_small(tmp_path / "model")
-    words = ["evaluate", tmp_path / "model", "--held-out", workshop / "shards"]
+    words = ["score", "--model", tmp_path / "model", "--data", workshop / "shards"]
     _, err = run(capsys, *words, code=2)
     assert "another tokenizer" in err

@@ -58,7 +58,7 @@ QUICK = [
     "convert {model} {new}/converted",
     "embed {model} {texts}",
     "features {model} {texts}",
-    "fill-mask {model} --file {masked}",
+    "fill-mask --model {model} --file {masked}",
     "search {model} cat --corpus {texts} --index-folder {new}/index",
     "summarize {model} {texts} --json",
     "similarity {model} cat dog --json",

@@ -40,8 +40,8 @@ def list_commands(model: Path, classifier: str, text: str, folder: Path) -> list
     column = ["--text-column", "text"]
     return [
         ["similarity", model, text, text],
-        ["fill-mask", model, f"{text} [MASK]"],
-        ["score", model, text],
+        ["fill-mask", "--model", model, f"{text} [MASK]"],
+        ["score", "--model", model, text],
         ["features", model, table, *column, "--output", folder / "f.jsonl"],
         ["embed", model, table, *column, "--output", folder / "v.npy"],
         ["embed", model, table, *column],

@@ -83,7 +83,7 @@ def build_report(facts: DemoFacts) -> Report:
         ),
         Table(["", "Number"], list(facts.corpus.items()), title="Data"),
         Command(
-            f"bertkit fill-mask {run} {quote('The function returns a [MASK].')}\n"
+            f"bertkit fill-mask --model {run} {quote('The function returns a [MASK].')}\n"
             f"bertkit inspect {run}\n"
             "bertkit demo --help",
             title="Next steps",

@@ -73,7 +73,7 @@ def test_the_same_command_again_takes_up_what_is_there(demo, capsys):
     assert {name: (folder / name).stat().st_mtime_ns for name in watched} == before
     assert (folder / "report.html").is_file()
     assert "2/5" not in captured.err
-    assert f"bertkit fill-mask {folder / 'run'}" in captured.out
+    assert f"bertkit fill-mask --model {folder / 'run'}" in captured.out
     assert "blanks right" in captured.out
 
 

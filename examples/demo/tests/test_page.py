@@ -54,7 +54,7 @@ def test_the_page_holds_the_result_the_examples_and_the_way_on():
         "Return the [MASK].",
         "value 20.0 %",
         "4,321",
-        "bertkit fill-mask demo/run",
+        "bertkit fill-mask --model demo/run",
         "<td>none</td>",
     ):
         assert words in html, words

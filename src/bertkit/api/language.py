@@ -2,19 +2,21 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, cast, overload
 
 from pydantic import SkipValidation
 
 from bertkit.api.inputs import SeveralTexts, read_texts
-from bertkit.api.settings import Call, TextsCall, takes
+from bertkit.api.settings import Call, TextsCall, takes, takes_any
+from bertkit.base.errors import SettingsError
 from bertkit.base.settings import Settings, select
 from bertkit.data.tables.settings import TableSettings
 from bertkit.inference.fill_mask import FilledText, FillMask
 from bertkit.inference.next_sentence import NextSentence
 from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.settings import EngineSettings, FillOptions
-from bertkit.inference.text_scorer import TextScore, TextScorer
+from bertkit.inference.text_scorer import PairsResult, TextScore, TextScorer, judge_pairs
+from bertkit.recipes.pretrain.held_out import HeldOutResult, evaluate_held_out
 
 AnyPipeline = TypeVar("AnyPipeline", bound=Pipeline[Any, Any])
 Result = TypeVar("Result")
@@ -46,7 +48,8 @@ def fill_mask(call: FillMaskCall, texts: str | SeveralTexts) -> FilledText | lis
             `FillMask`; by default the model that comes with bertkit.
         text_column: column of the texts, if they are rows or a file has several.
 
-    Further keyword arguments: fields of `FillOptions` (`top_k`, `targets`) and `EngineSettings`.
+    Further keyword arguments: fields of `FillOptions` (`top_k`, `targets`), `TableSettings` and
+    `EngineSettings`.
 
     Returns:
         A `FilledText` with `blanks` and `filled`; for several texts, a list.
@@ -90,9 +93,32 @@ def next_sentence(call: NextSentenceCall, first: str, second: str) -> float:
 
 
 class ScoreCall(EngineSettings, TextsCall):
-    """The keyword arguments of `score`."""
+    """The keyword arguments of a score of texts."""
 
     model: SkipValidation[str | Path | TextScorer | None] = None
+
+
+class ScorePairsCall(TableSettings, EngineSettings, Call):
+    """The keyword arguments of a score of minimal pairs."""
+
+    minimal_pairs: str | Path
+    model: SkipValidation[str | Path | TextScorer | None] = None
+
+
+class ScoreHeldOutCall(Call):
+    """The keyword arguments of a score of held-out text."""
+
+    data: str | Path
+    model: str | Path
+    device: str = "auto"
+    revision: str | None = None
+
+
+class AnyScoreCall(ScoreCall):
+    """The keyword arguments of all three."""
+
+    minimal_pairs: str | Path | None = None
+    data: str | Path | None = None
 
 
 @overload
@@ -105,22 +131,38 @@ def score(call: ScoreCall, texts: str) -> TextScore: ...
 def score(call: ScoreCall, texts: SeveralTexts) -> list[TextScore]: ...
 
 
-@takes(ScoreCall)
-def score(call: ScoreCall, texts: str | SeveralTexts) -> TextScore | list[TextScore]:
-    """Score how likely a language model finds texts.
+@overload
+@takes(ScorePairsCall)
+def score(call: ScorePairsCall) -> PairsResult: ...
+
+
+@overload
+@takes(ScoreHeldOutCall)
+def score(call: ScoreHeldOutCall) -> HeldOutResult: ...
+
+
+@takes_any(AnyScoreCall)
+def score(
+    call: AnyScoreCall, texts: str | SeveralTexts | None = None
+) -> TextScore | list[TextScore] | PairsResult | HeldOutResult:
+    """Score how likely a language model finds texts, minimal pairs, or held-out text.
 
     Args:
         texts: one text; or a list of texts, a data frame, or the `Path` of a file.
+        minimal_pairs: a file of pairs, as `bertkit score --minimal-pairs` reads it.
+        data: a folder of `bertkit prepare` with held-out text.
         model: a run of `bertkit pretrain`, a model folder, the id of a model of the Hub, or a
-            `TextScorer`; by default the model that comes with bertkit.
+            `TextScorer`; by default the model that comes with bertkit. Held-out text needs the
+            name of a model.
         text_column: column of the texts, if they are rows or a file has several.
 
-    Further keyword arguments: fields of `EngineSettings`.
+    Further keyword arguments: fields of `TableSettings` and `EngineSettings`.
 
     Returns:
         A `TextScore` with `log_probability` and `perplexity`; for several texts, a list.
 
     Raises:
+        SettingsError: not exactly one of texts, minimal pairs and held-out text is given.
         BertkitError: as in `TextScorer.load` and `TextScorer.stream`.
 
     Examples:
@@ -128,7 +170,32 @@ def score(call: ScoreCall, texts: str | SeveralTexts) -> TextScore | list[TextSc
         >>> right.log_probability > wrong.log_probability
         True
     """
-    return apply(load_pipeline(TextScorer, call.model, call), texts, call)
+    if sum(each is not None for each in (texts, call.minimal_pairs, call.data)) != 1:
+        raise SettingsError("give one of: texts, minimal_pairs, data")
+    if texts is not None:
+        _refuse_others(call, ScoreCall, "texts are scored")
+        return apply(load_pipeline(TextScorer, call.model, call), texts, call)
+    if call.minimal_pairs is not None:
+        _refuse_others(call, ScorePairsCall, "minimal pairs are scored")
+        scorer = load_pipeline(TextScorer, call.model, call)
+        return judge_pairs(scorer, str(call.minimal_pairs), select(TableSettings, call))
+    _refuse_others(call, ScoreHeldOutCall, "held-out text is predicted as in training")
+    if not isinstance(call.model, str | Path):
+        raise SettingsError("held-out text is predicted by a model that is named")
+    data = Path(cast("str", call.data))
+    return evaluate_held_out(str(call.model), data, call.device, revision=call.revision)
+
+
+def _refuse_others(call: AnyScoreCall, kind: type[Call], what: str) -> None:
+    """Raise SettingsError for keywords that only another score has."""
+    fields = type(call).model_fields
+    others = [
+        name
+        for name in sorted(call.model_fields_set - kind.model_fields.keys())
+        if getattr(call, name) != fields[name].default
+    ]
+    if others:
+        raise SettingsError(f"{what}: no {', '.join(others)}")
 
 
 def load_pipeline(

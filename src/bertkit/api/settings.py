@@ -27,6 +27,7 @@ from pydantic.fields import FieldInfo
 from bertkit.base.errors import SettingsError, StoppedError
 from bertkit.base.settings import Settings, validate
 from bertkit.base.signals import interruptible
+from bertkit.data.tables.settings import TableSettings
 
 
 class Call(Settings):
@@ -35,10 +36,8 @@ class Call(Settings):
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
 
-class TextsCall(Call):
-    """The keyword arguments of a function of texts."""
-
-    text_column: str | None = None
+class TextsCall(TableSettings, Call):
+    """The keyword arguments of a function of texts, which may be in files."""
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])

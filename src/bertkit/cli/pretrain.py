@@ -255,7 +255,7 @@ def pretrain(
     with suppress(BertkitError, OSError):  # they may be gone by now
         shards = ShardSet.open(data)
     command, text = find_report(result.objective).choose_trial(shards)
-    suggest(command, show_address(output), text, json=json)
+    suggest(*command.split(), show_address(output), text, json=json)
 
 
 def describe_run(result: "PretrainResult") -> str:

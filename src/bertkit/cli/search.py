@@ -9,7 +9,7 @@ from bertkit.base.errors import InputError, SettingsError, pluralize
 from bertkit.base.output import check_standard_output
 from bertkit.base.settings import replace_surrogates
 from bertkit.cli.output import print_result
-from bertkit.cli.texts import NamedModel, Words, gather_texts, printable, take_model
+from bertkit.cli.texts import NamedModel, TextFile, Words, list_texts, printable, take_model
 from bertkit.data.problems import announce_unknown
 from bertkit.inference.embeddings.settings import EmbedderSettings, Similarity, WordVectorSettings
 from bertkit.reports.text import format_number, shorten
@@ -27,7 +27,7 @@ OPERATOR = re.compile(rf"(?:^|\s+)([+{MINUS_SIGN}-])(?=\s|$)")
 def similarity(
     *texts: Words,
     model: NamedModel = None,
-    file: Path | None = None,
+    file: TextFile = None,
     similarity: Similarity | None = None,
     settings: EmbedderSettings = EmbedderSettings(),
     json: bool = False,
@@ -47,14 +47,13 @@ def similarity(
     Args:
         texts: Two or more texts; the first argument may be the model; - reads standard input, one
             text per line.
-        file: File with one text per line.
         similarity: Similarity measure; by default that of the model's folder, else cosine.
             Distances are negated: higher is always more similar.
         json: Print one JSON object.
     """
     check_standard_output()
     model, texts = take_model(texts, model, "vectors", num_texts=2, file=file)
-    given = [text for _, text in gather_texts(texts, file)]
+    given = list_texts(texts, file)
     if not 2 <= len(given) <= MAX_TEXTS:
         raise InputError(
             f"got {pluralize(len(given), 'text')}; give two, or up to {MAX_TEXTS:,} to compare all"
@@ -85,7 +84,7 @@ def search(
     *queries: Words,
     model: NamedModel = None,
     corpus: list[str],
-    file: Path | None = None,
+    file: TextFile = None,
     top_k: int = 5,
     settings: SearchSettings = SearchSettings(),
     index_folder: Path | None = None,
@@ -117,7 +116,6 @@ def search(
             line.
         corpus: A file of texts: plain text (one per line), JSONL, CSV, TSV or Parquet; or a folder
             or glob of such files. May be given several times.
-        file: File with one query per line.
         top_k: Number of results per query.
         index_folder: Folder of the index; by default beside the corpus, or in the common folder of
             several files.
@@ -127,7 +125,7 @@ def search(
     model, queries = take_model(queries, model, "vectors", file=file)
     if top_k < 1:  # before the corpus is embedded
         raise SettingsError(f"top_k must be at least 1, and is {top_k}")
-    texts = [text for _, text in gather_texts(queries, file)]
+    texts = list_texts(queries, file)
     from bertkit.retrieval.search_index import SearchIndex
 
     index = SearchIndex.open(model, corpus, settings, index_folder=index_folder)

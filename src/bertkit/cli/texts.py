@@ -7,32 +7,33 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from itertools import chain, count
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from cyclopts import Parameter
 
-from bertkit.base.errors import InputError, SettingsError, storage_errors
-from bertkit.base.files import BYTE_ORDER_MARK
+from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.output import check_standard_output, open_output
 from bertkit.base.progress import announce, show_progress
 from bertkit.base.settings import replace_surrogates
 from bertkit.data.input_files import exists
 from bertkit.data.problems import describe_unknown
-from bertkit.data.tables.decoder import check_standard_input
+from bertkit.data.tables.settings import TableSettings
+from bertkit.data.tables.texts import MEMORY, TextTable, hold_texts, open_texts
 from bertkit.reports.text import format_number
 from bertkit.tasks.metrics.shares import METRIC_WORDS, describe_share
 
 if TYPE_CHECKING:
     from bertkit.checkpoints.bundled import Part
     from bertkit.inference.pipeline import Pipeline
-    from bertkit.inference.stream import TextCounts
+    from bertkit.inference.stream import InputCounts
 
 Result = TypeVar("Result")
 
-LIMIT_BYTES = 4 << 20  # of a line
 NO_TEXT = "there is no text: give one as an argument, --file, or - for standard input"
+ONE_SOURCE = "give texts or --file, not both; - alone is standard input"
+UNDECODABLE = "{:,} with bytes that aren't UTF-8, read as \ufffd"
 JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}\N{SOFT HYPHEN}"
 OPTION = re.compile(r"--[a-z][a-z0-9_-]*(=.*)?", re.DOTALL | re.IGNORECASE)
 PATH = re.compile(r"\S*[/\\]\S*")
@@ -60,59 +61,77 @@ NamedModel = Annotated[
     str | None,
     Parameter(
         help="A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub; by"
-        " default the first argument, or else the model that comes with bertkit."
+        " default the model that comes with bertkit."
+    ),
+]
+TextFile = Annotated[
+    str | None,
+    Parameter(
+        allow_leading_hyphen=True,
+        help="File of texts: plain text (one per line), JSONL, CSV, TSV or Parquet; also .gz, .bz2"
+        " or .zst.",
     ),
 ]
 # Arguments that may begin with a hyphen; where several are accepted, a lone - is standard input.
 Words = Annotated[str, Parameter(allow_leading_hyphen=True, validator=refuse_options)]
 
 
-def gather_texts(texts: Sequence[str], file: Path | None) -> Iterator[tuple[str, str]]:
-    """Yield all texts, lazily, each after its name for messages; empty lines are skipped."""
-    gathered = _gather(texts, file)
+def open_input(
+    texts: Sequence[str], file: str | None, reading: TableSettings | None = None
+) -> TextTable:
+    """Return the texts of a command: those given, or those of a file or of standard input."""
+    source = find_source(texts, file)
+    return hold_texts(replace_surrogates(texts)) if source is None else open_texts(source, reading)
+
+
+def list_texts(texts: Sequence[str], file: str | None) -> list[str]:
+    """Return all texts, given or in a file; blank rows of a file are left out."""
+    return [text for _, text, _ in gather_texts(open_input(texts, file))]
+
+
+def gather_texts(table: TextTable) -> Iterator[tuple[str, str, int]]:
+    """Return an iterator over texts, each after its name in messages and before its size in bytes.
+
+    Blank rows of a file are left out. The first text is read at once, so that a file of none, or
+    without a column of texts, is an error before a model is loaded.
+    """
+    gathered = (
+        (table.place(number), row.text, row.num_bytes)
+        for number, row in enumerate(table.rows(), start=1)
+        if table.format == MEMORY or row.text.strip()
+    )
     first = next(gathered, None)
     if first is None:
-        raise InputError(NO_TEXT)
+        raise InputError(f"{table.name} has no text")
     return chain([first], gathered)
-
-
-def _gather(texts: Sequence[str], file: Path | None) -> Iterator[tuple[str, str]]:
-    for number, text in enumerate(texts, start=1):
-        if text == "-":
-            check_standard_input("texts")
-            yield from _read_lines(sys.stdin.buffer, "standard input")
-        else:
-            yield f"text {number}", replace_surrogates(text)
-    if file is not None:
-        with storage_errors(file, "read"), file.open("rb") as stream:
-            yield from _read_lines(stream, str(file))
-    if not texts and file is None and is_fed():
-        yield from _read_lines(sys.stdin.buffer, "standard input")
 
 
 def stream_results(
     pipeline: "Pipeline[str, Result]",
-    named: Iterable[tuple[str, str]],
+    table: TextTable,
+    named: Iterable[tuple[str, str, int]],
     activity: str,
-    num_bytes: int | None,
     *,
     is_hidden: bool = False,
-    counts: "TextCounts | None" = None,
+    counts: "InputCounts | None" = None,
 ) -> "Iterator[Result]":
-    """Yield the result of each text, with a progress bar over their bytes."""
+    """Yield the result of each text of a table, with a progress bar over their bytes."""
     from bertkit.inference.pipeline import NamedInput
 
     sizes: deque[int] = deque()
 
     def read() -> Iterator[NamedInput]:
-        for name, text in named:
-            sizes.append(len(text.encode(errors="replace")) + 1)
+        for name, text, num_bytes in named:
+            sizes.append(num_bytes)
             yield NamedInput(name, text)
 
-    with show_progress(activity, num_bytes, is_bytes=True, is_hidden=is_hidden) as progress:
+    size = table.size_bytes
+    with show_progress(activity, size, is_bytes=True, is_hidden=is_hidden) as progress:
         for result in pipeline.stream(read(), counts=counts):
             yield result
             progress.advance(sizes.popleft())
+    if table.num_undecodable:
+        announce(f"{table.name}: {UNDECODABLE.format(table.num_undecodable)}")
 
 
 def find_source(
@@ -120,10 +139,12 @@ def find_source(
 ) -> str | None:
     """Return the file to read, - for standard input; None if texts were given."""
     is_given = bool(texts) or has_other_inputs
+    if len(texts) > 1 and "-" in texts:
+        raise SettingsError(ONE_SOURCE)
     if file is None and (tuple(texts) == ("-",) or (not is_given and is_fed())):
         file, is_given = "-", has_other_inputs
     if file is not None and is_given:
-        raise SettingsError("give texts or --file, not both; - alone is standard input")
+        raise SettingsError(ONE_SOURCE)
     if file is None and not is_given:
         raise InputError(NO_TEXT)
     return file
@@ -132,33 +153,6 @@ def find_source(
 def is_fed() -> bool:
     """Whether standard input is a file or a pipe rather than a terminal."""
     return sys.stdin is not None and not sys.stdin.isatty()
-
-
-def _read_lines(stream: BinaryIO, name: str) -> Iterator[tuple[str, str]]:
-    start = 0
-    for number in count(1):
-        data = stream.readline(LIMIT_BYTES + 1)
-        if not data:
-            return
-        if len(data) > LIMIT_BYTES:
-            raise InputError(
-                f"line {number} of {name} has more than {LIMIT_BYTES >> 20} MiB; give one"
-                " text per line"
-            )
-        try:
-            line = data.decode("utf-8").removesuffix("\n").rstrip("\r")
-            if number == 1:
-                line = line.removeprefix(BYTE_ORDER_MARK)
-        except UnicodeDecodeError as error:
-            raise InputError(f"{name} isn't UTF-8 at byte {start + error.start:,}") from None
-        start += len(data)
-        if line.strip():
-            yield f"line {number} of {name}", line
-
-
-def find_size(texts: Sequence[str], file: Path | None) -> int | None:
-    """Return the total bytes of all texts; None if unknown."""
-    return None if file is None or texts or not file.is_file() else file.stat().st_size
 
 
 def printable(text: str) -> str:
@@ -182,7 +176,7 @@ def take_model(
     part: "Part",
     *,
     num_texts: int = 1,
-    file: Path | None = None,
+    file: object = None,
 ) -> tuple[str, tuple[str, ...]]:
     """Return the model to use, and the arguments that are texts, at least `num_texts` of them.
 
@@ -306,7 +300,7 @@ def list_problems(
         if (number := getattr(counts, name, 0))
     ]
     if num_undecodable:
-        problems.append(f"{num_undecodable:,} with bytes that aren't UTF-8, read as \ufffd")
+        problems.append(UNDECODABLE.format(num_undecodable))
     return problems + describe_unknown(counts.unknown_tokens, counts.text_tokens)
 
 

@@ -33,11 +33,15 @@ NOT_TEXT = {
 
 
 class FileState(NamedTuple):
-    """The identity of a file, and the state of its content."""
+    """What is known of a file without reading it.
+
+    Its stamp stands for its content wherever a command asks whether a file changed: what has the
+    same size and time of change is taken to be the same. A SHA-256 is for what outlives a file.
+    """
 
     size_bytes: int | None  # None of a pipe or a device
     changed: int | str | None  # time of change in nanoseconds, or version of a remote file
-    identity: object  # the same under all names of the file
+    file_id: object  # the same under all names of the file
     is_folder: bool = False
 
     @property
@@ -54,8 +58,8 @@ def look_at(path: Path | RemoteFile) -> FileState:
     with storage_errors(path, "read"):
         status = path.stat()
     size_bytes = status.st_size if stat.S_ISREG(status.st_mode) else None
-    identity = status.st_dev, status.st_ino
-    return FileState(size_bytes, status.st_mtime_ns, identity, stat.S_ISDIR(status.st_mode))
+    file_id = status.st_dev, status.st_ino
+    return FileState(size_bytes, status.st_mtime_ns, file_id, stat.S_ISDIR(status.st_mode))
 
 
 def distinguish(name: str, taken: set[str]) -> str:

@@ -152,4 +152,4 @@ def _file_source(
         source.refuse("unreadable-file", "not a regular file")
     elif settings.format == "auto" and (advice := NOT_TEXT.get(find_extension(path))):
         source.refuse("not-text", advice)
-    return source, state.identity
+    return source, state.file_id

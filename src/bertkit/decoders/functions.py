@@ -67,7 +67,7 @@ def generate(call: GenerateCall, texts: str | SeveralTexts) -> ContinuedText | l
             a model of the Hub, or a `Generator`.
         text_column: column of the texts, if they are rows or a file has several.
 
-    Further keyword arguments: fields of `GeneratorSettings` and `LoadingSettings`.
+    Further keyword arguments: fields of `GeneratorSettings`, `TableSettings` and `LoadingSettings`.
 
     Returns:
         A `ContinuedText` with `text` and `answers`; for several texts, a list.

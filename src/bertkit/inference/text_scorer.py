@@ -15,13 +15,13 @@ from typing import Self
 import numpy as np
 import torch
 
-from bertkit.base.errors import InputError
+from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.progress import show_progress
 from bertkit.base.wings import TEXT_SCORERS, load_object
 from bertkit.data.problems import RowReport
 from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import open_records, read_examples
-from bertkit.data.tables.settings import RecordSettings
+from bertkit.data.tables.settings import RecordSettings, TableSettings
 from bertkit.inference.engines.engine import check_finite
 from bertkit.inference.pipeline import EncoderPipeline, NamedInput, WindowSize
 from bertkit.inference.settings import EngineSettings
@@ -276,7 +276,7 @@ class PairsResult:
     problems: list[str]
 
 
-def judge_pairs(scorer: TextScorer, source: str | Path, settings: RecordSettings) -> PairsResult:
+def judge_pairs(scorer: TextScorer, source: str | Path, settings: TableSettings) -> PairsResult:
     """Score both sentences of each pair of a file.
 
     Args:
@@ -309,9 +309,12 @@ def judge_pairs(scorer: TextScorer, source: str | Path, settings: RecordSettings
     )
 
 
-def read_pairs(source: str | Path, settings: RecordSettings) -> tuple[list[MinimalPair], list[str]]:
+def read_pairs(source: str | Path, settings: TableSettings) -> tuple[list[MinimalPair], list[str]]:
     """Read the pairs of a file, and messages about rows that were left out."""
-    table = open_records(source, settings)
+    if settings.text_column is not None:
+        raise SettingsError(f"minimal pairs are in {GOOD} and {BAD}; leave out text_column")
+    layout = settings.model_dump(exclude={"text_column"})
+    table = open_records(source, RecordSettings(**layout))
     missing = [name for name in (GOOD, BAD) if name not in (table.columns or ())]
     if missing:
         raise InputError(

@@ -91,19 +91,18 @@ class CorpusRecord(IndexPart):
     name: str  # of its file or folder
     reading: CorpusSettings  # which columns were read, and how
     size_bytes: NonNegativeInt
-    stamp: str = ""  # SHA-256 of its files' sizes and times of change; of several, names too
+    stamp: str = ""  # fingerprint of its files
     changed_ns: int | None = None  # the file's time of change, in records of older versions
     sha256: str  # of the whole file, or of the names and contents of several
 
     @classmethod
     def of(cls, files: TextFiles, reading: CorpusSettings) -> "CorpusRecord":
         """Record the state of a corpus; reads all of it for its SHA-256."""
-        size_bytes, stamp = files.stamp()
         return cls(
             name=Path(files.name).name,
             reading=reading,
-            size_bytes=size_bytes,
-            stamp=stamp,
+            size_bytes=files.size_bytes or 0,
+            stamp=files.fingerprint(),
             sha256=files.sha256(),
         )
 
@@ -111,10 +110,9 @@ class CorpusRecord(IndexPart):
         """Whether a corpus is unchanged; its content is hashed only if a date differs."""
         if reading != self.reading:
             return False
-        size_bytes, stamp = files.stamp()
-        if stamp == self.stamp:
+        if files.fingerprint() == self.stamp:
             return True
-        return size_bytes == self.size_bytes and files.sha256() == self.sha256
+        return files.size_bytes == self.size_bytes and files.sha256() == self.sha256
 
 
 class CellsRecord(IndexPart):

@@ -238,7 +238,7 @@ class SearchIndex:
         """
         asked = settings or SearchSettings()
         files = open_text_files(corpus, asked, skips_blank=True)
-        files.stamp()  # an error here comes before the model is loaded
+        list(files.paths())  # an error here comes before the model is loaded
         folder = Path(index_folder or files.place_beside())
         kept = asked if asked.overwrite else keep_precision(asked, read_embedding(folder))
         plan, embedder = make_plan(model, files, folder, kept)

@@ -25,7 +25,7 @@ def test_a_left_to_right_model_is_trained_and_writes(workshop, tmp_path):
     words = pretrain_words(workshop, tmp_path / "run", "--objective", "causal", steps=4)
     run(" ".join(words).replace(" --device cpu", ""))
     run(f"generate {tmp_path}/run the --max-tokens 4 --sample")
-    run(f"score {tmp_path}/run the")
+    run(f"score --model {tmp_path}/run the")
 
 
 def test_a_translator_is_trained_and_writes(tmp_path):

@@ -78,15 +78,12 @@ def test_a_model_that_reads_both_ways_is_refused(tmp_path, capsys):
     assert "is bidirectional" in err
 
 
-@pytest.mark.parametrize("command", ["generate", "score"])
-def test_text_that_is_no_utf8_is_refused(causal, tmp_path, capsys, command):
+@pytest.mark.parametrize("command", [("generate",), ("score", "--model")])
+def test_text_that_is_no_utf8_is_mended(causal, tmp_path, capsys, command):
     path = tmp_path / "texts.txt"
-    path.write_bytes(b"the cat\n\xff\xfe\n")
-    _, err = run(capsys, command, causal, "--file", path, code=2)
-    assert "isn't UTF-8 at byte 8" in err
-
-
-@pytest.mark.parametrize("command", ["generate", "score"])
-def test_text_of_the_command_line_is_mended(causal, capsys, command):
-    out, _ = run(capsys, command, causal, "the \udcff cat", "--json")
+    path.write_bytes(b"the cat\nthe \xff cat\n")
+    out, err = run(capsys, *command, causal, "--file", path, "--json")
+    assert "the \ufffd cat" in out
+    assert f"{path}: 1 with bytes that aren't UTF-8" in err
+    out, _ = run(capsys, *command, causal, "the \udcff cat", "--json")
     assert "the \ufffd cat" in out

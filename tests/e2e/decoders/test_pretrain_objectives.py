@@ -82,7 +82,7 @@ def test_people_are_told_what_it_learned_and_how_to_try_it(workshop, causal, cap
     text = capsys.readouterr().out
     assert "left to right" in text
     assert "next-word accuracy" in text
-    assert main(["fill-mask", str(causal), "the [MASK]"]) == 2
+    assert main(["fill-mask", "--model", str(causal), "the [MASK]"]) == 2
     assert "use `bertkit generate` to continue texts" in read_error(capsys)
 
 
@@ -120,7 +120,7 @@ def test_masked_words_alone(workshop, masked, capsys):
     assert not [name for name in last if name.startswith("nsp")]
     BertForMaskedLM.from_pretrained(masked)
     capsys.readouterr()
-    assert main(["fill-mask", str(masked), "The cat saw the red [MASK]."]) == 0
+    assert main(["fill-mask", "--model", str(masked), "The cat saw the red [MASK]."]) == 0
     capsys.readouterr()
     with pytest.raises(bertkit.BertkitError, match="no pooler and no next_sentence head"):
         bertkit.next_sentence("The cat.", "A dog.", model=masked)

@@ -203,7 +203,7 @@ def test_texts_become_an_encoder(tmp_path):
     assert "loss" in result.metrics
     whole = bertkit.fill_mask("The [MASK].", model=tmp_path / "work")
     assert whole == bertkit.FillMask.load(tmp_path / "work" / "run")("The [MASK].")
-    assert main(["fill-mask", str(tmp_path / "work"), "The [MASK]."]) == 0
+    assert main(["fill-mask", "--model", str(tmp_path / "work"), "The [MASK]."]) == 0
     shards = bertkit.prepare(texts, tmp_path / "work", output=tmp_path / "again")
     assert shards.load_tokenizer().fingerprint == (
         bertkit.Tokenizer.load(tmp_path / "work" / "tokenizer").fingerprint
@@ -323,14 +323,14 @@ def test_without_an_output_the_folder_is_told(model, capsys):
             "finetune has no setting epoch",
         ),
         (lambda: bertkit.finetune("classify", train=ROWS, epochs="many"), "finetune: epochs: "),
-        (lambda: bertkit.evaluate("m"), "give one of: labeled data, minimal_pairs, held_out"),
+        (bertkit.score, "give one of: texts, minimal_pairs, data"),
         (
-            lambda: bertkit.evaluate("m", held_out="s", label_column="y", engine="onnx"),
-            "as in training: no engine, label_column",
+            lambda: bertkit.score(model="m", data="s", text_column="y", engine="onnx"),
+            "as in training: no engine, text_column",
         ),
         (
-            lambda: bertkit.evaluate("m", minimal_pairs="f", label_column="y"),
-            "minimal pairs are scored: no label_column",
+            lambda: bertkit.score(minimal_pairs="f", text_column="y"),
+            "minimal pairs are in sentence_good and sentence_bad; leave out text_column",
         ),
         (lambda: bertkit.embed(["a"], pool="cls"), "embed has no setting pool"),
         (lambda: bertkit.report("r", foo=1), r"report has no setting foo; help\(bertkit.report\)"),

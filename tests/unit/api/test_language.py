@@ -28,7 +28,7 @@ NOT_IN_PYTHON = {
     "similarity": {"file"},
     "summarize": {"why"},
     "translate": {"file", "output", "overwrite", "references", "reference_column"},
-    "view": {"open", "output", "overwrite", "png", "svg"},
+    "view": {"open", "output", "overwrite"},
 }
 
 

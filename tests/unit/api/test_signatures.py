@@ -36,8 +36,8 @@ RIGHT = {
     "bertkit.finetune(task, train=rows)": "Predictor[Any, Any, Any]",
     'bertkit.predict("m", rows, label_column="l", top_k=2)': "list[Any]",
     'bertkit.evaluate("m", rows, split="test")': "bertkit.recipes.evaluate.run.EvaluateResult",
-    'bertkit.evaluate("m", minimal_pairs="f")': "bertkit.inference.text_scorer.PairsResult",
-    'bertkit.evaluate("m", held_out="shards/")': "HeldOutResult",
+    'bertkit.score(minimal_pairs="f")': "bertkit.inference.text_scorer.PairsResult",
+    'bertkit.score(data="shards/", model="m")': "HeldOutResult",
     'bertkit.view("a", "b", layer=2)': "AttentionView",
     "bertkit.pretrain(rows, steps=5, on_step=lambda step, values: print(step))": "PretrainResult",
 }
@@ -47,7 +47,7 @@ WRONG = {
     'bertkit.embed(["a"], max_length="x")': 'Argument "max_length" to "embed" has incompatible',
     'bertkit.similarity("a")': "No overload variant",
     'bertkit.generate("a")': "No overload variant",
-    'bertkit.evaluate("m", held_out="s", minimal_pairs="f")': "No overload variant",
+    'bertkit.score(model="m", data="s", minimal_pairs="f")': "No overload variant",
     "bertkit.train_tokenizer(rows, vocab_size=None)": 'Argument "vocab_size"',
 }
 WRONG = {call: told for call, told in WRONG.items() if find_function(call) in FUNCTIONS}

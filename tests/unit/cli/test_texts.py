@@ -1,6 +1,6 @@
 """Texts that begin with hyphens, stand in files, or are none."""
 
-import io
+import gzip
 import json
 import subprocess
 import sys
@@ -22,6 +22,8 @@ from bertkit.inference.embeddings.word_vectors import WordVectors
 from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.next_sentence import NextSentence
 from bertkit.inference.text_scorer import TextScorer
+
+FILL = ["fill-mask", "--model"]
 
 
 @pytest.fixture(scope="module")
@@ -56,12 +58,12 @@ def fails(capsys):
     ],
 )
 def test_a_text_may_begin_with_hyphens(model, capsys, words):
-    assert main(["fill-mask", model, *words]) == 0
+    assert main([*FILL, model, *words]) == 0
     assert words[-1] in capsys.readouterr().out.splitlines()
 
 
 def test_text_of_the_command_line_is_mended(model, capsys):
-    assert main(["fill-mask", model, "a \udcff [MASK]", "--json"]) == 0
+    assert main([*FILL, model, "a \udcff [MASK]", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["text"] == "a \ufffd [MASK]"
 
 
@@ -73,9 +75,9 @@ def test_a_sentence_may_begin_with_a_hyphen(model, capsys, words):
 @pytest.mark.parametrize(
     ("words", "option"),
     [
-        (["fill-mask", "MODEL", "a [MASK]", "--topk"], "--topk"),
-        (["fill-mask", "MODEL", "a [MASK]", "--topk=3"], "--topk"),
-        (["fill-mask", "MODEL", "a [MASK]", "--Top_K", "3"], "--Top_K"),
+        ([*FILL, "MODEL", "a [MASK]", "--topk"], "--topk"),
+        ([*FILL, "MODEL", "a [MASK]", "--topk=3"], "--topk"),
+        ([*FILL, "MODEL", "a [MASK]", "--Top_K", "3"], "--Top_K"),
         (["similarity", "MODEL", "a cat", "--jsn"], "--jsn"),
         (["similarity", "MODEL", "a cat", "the hat", "--jsn"], "--jsn"),
     ],
@@ -84,70 +86,53 @@ def test_a_misspelled_flag_is_no_text(model, fails, words, option):
     assert option in fails(*(model if word == "MODEL" else word for word in words))
 
 
-def test_an_error_names_the_line_after_what_was_before_it(model, capsys, tmp_path, monkeypatch):
-    def fails(*words: str) -> str:
-        assert main(["fill-mask", model, *words]) == 2
-        captured = capsys.readouterr()
-        assert captured.out.startswith("a [MASK]\n")
-        return captured.err
-
+def test_an_error_names_the_row_after_what_was_before_it(model, capsys, tmp_path):
     path = tmp_path / "texts.txt"
     path.write_text("a [MASK]\r\n\n  \na cat\n")
-    assert f"line 4 of {path} ('a cat') has no" in fails("--file", str(path))
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\na dog")))
-    assert "line 2 of standard input ('a dog') has" in fails("a [MASK]", "-")
-    assert "text 2 ('a hat') has no" in fails("a [MASK]", "a hat")
-
-
-def test_texts_that_cannot_be_read_are_refused(model, fails, tmp_path, monkeypatch):
-    path = tmp_path / "texts.txt"
-    path.write_bytes(b"a\xff")
-    assert "isn't UTF-8 at byte 1" in fails("fill-mask", model, "--file", str(path))
-    path.write_text(" \n")
-    assert "there is no text" in fails("fill-mask", model, "--file", str(path))
-    assert "can't be read" in fails("fill-mask", model, "--file", str(tmp_path))
-    monkeypatch.setattr(module, "LIMIT_BYTES", 1 << 20)
-    path.write_bytes(b"\n" + b"a" * (1 << 20) + b"\n")
-    message = "has more than 1 MiB; give one text per line"
-    assert f"line 2 of {path} {message}" in fails("fill-mask", model, "--file", str(path))
-
-
-def test_texts_before_one_that_cannot_be_read_are_answered(model, tmp_path, capsys):
-    path = tmp_path / "texts.txt"
-    path.write_bytes(b"a [MASK]\r\na" + b"\xff" + b"a\n")
-    assert main(["fill-mask", model, "--file", str(path)]) == 2
+    assert main([*FILL, model, "--file", str(path)]) == 2
     captured = capsys.readouterr()
     assert captured.out.startswith("a [MASK]\n")
-    assert "isn't UTF-8 at byte 11" in captured.err
+    assert f"{path}, row 4 ('a cat') has no" in captured.err
+    assert main([*FILL, model, "a [MASK]", "a hat"]) == 2
+    assert "text 2 ('a hat') has no" in capsys.readouterr().err
 
 
-def test_lines_are_read_when_their_turn_comes(tmp_path):
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.txt", "the [MASK]\n\na [MASK]\n", ""),
+        ("a.jsonl", '{"body": "the [MASK]", "n": 1}\n{"body": "a [MASK]"}\n', "--text-column body"),
+        ("a.csv", "n;body\n1;the [MASK]\n2;a [MASK]\n", "--text-column body --delimiter ;"),
+        ("a.dat", "n\ttext\n1\tthe [MASK]\n2\ta [MASK]\n", "--format tsv --encoding utf-16"),
+    ],
+)
+def test_a_file_of_any_format_has_texts(model, capsys, tmp_path, name, content, words, suffix):
+    data = content.encode("utf-16" if "utf-16" in words else "utf-8")
+    path = tmp_path / f"{name}{suffix}"
+    path.write_bytes(gzip.compress(data) if suffix else data)
+    assert main([*FILL, model, "--file", str(path), *words.split(), "--json"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [json.loads(line)["text"] for line in lines] == ["the [MASK]", "a [MASK]"]
+
+
+def test_texts_that_cannot_be_read_are_refused_before_a_model_is_loaded(fails, tmp_path):
     path = tmp_path / "texts.txt"
-    path.write_bytes(b"a\r\n\n\xc3\xa9\n\xff\n")
-    gathered = module.gather_texts(["one"], path)
-    found = [next(gathered) for _ in range(3)]
-    assert found == [("text 1", "one"), (f"line 1 of {path}", "a"), (f"line 3 of {path}", "é")]
-    with pytest.raises(InputError, match="isn't UTF-8 at byte 7"):
-        next(gathered)
-
-
-def test_a_byte_order_mark_is_no_part_of_the_first_text(tmp_path, monkeypatch):
-    path = tmp_path / "texts.txt"
-    path.write_bytes("\ufeffa\n\ufeffb\n".encode() + b"\xff\n")
-    gathered = module.gather_texts([], path)
-    assert [next(gathered)[1] for _ in range(2)] == ["a", "\ufeffb"]
-    with pytest.raises(InputError, match="isn't UTF-8 at byte 10"):
-        next(gathered)
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("\ufeffa\n".encode())))
-    assert list(module.gather_texts(["-"], None)) == [("line 1 of standard input", "a")]
+    path.write_text(" \n")
+    assert f"{path} has no text" in fails(*FILL, str(tmp_path), "--file", str(path))
+    assert "is a folder; name one" in fails(*FILL, str(tmp_path), "--file", str(tmp_path))
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    assert "--text-column" in fails(*FILL, str(tmp_path), "--file", str(tmp_path / "a.csv"))
+    assert "give texts or --file, not both" in fails(*FILL, str(tmp_path), "a", "--file", str(path))
+    assert "not both" in fails(*FILL, str(tmp_path), "a [MASK]", "-")
 
 
 def test_standard_input_may_be_closed(monkeypatch):
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(InputError, match="there is no standard input; name a file of texts"):
-        module.gather_texts(["-"], None)
+        module.open_input(["-"], None)
     with pytest.raises(InputError, match="there is no text"):
-        module.gather_texts([], None)
+        module.open_input([], None)
 
 
 def test_what_is_text_is_printed_and_what_steers_a_terminal_is_not():
@@ -163,14 +148,14 @@ def test_blanks_are_printed_as_they_are_filled(model, capsys, monkeypatch, tmp_p
     monkeypatch.setattr(stream, "WINDOW_TEXTS", 2)
     path = tmp_path / "texts.txt"
     path.write_text("a [MASK]\nthe [MASK]\n" * 2 + "no blank\n")
-    assert main(["fill-mask", model, "--file", str(path), "--top-k", "1"]) == 2
+    assert main([*FILL, model, "--file", str(path), "--top-k", "1"]) == 2
     captured = capsys.readouterr()
     assert captured.out.splitlines()[::2] == ["a [MASK]", "the [MASK]"] * 2
-    assert f"line 5 of {path} ('no blank') has no" in captured.err
+    assert f"{path}, row 5 ('no blank') has no" in captured.err
 
 
 def test_a_terminal_shows_results_and_no_bar(model, capsys, monkeypatch):
-    words = ["fill-mask", model, "a [MASK]", "[MASK] [MASK]"]
+    words = [*FILL, model, "a [MASK]", "[MASK] [MASK]"]
     assert main(words) == 0
     piped = capsys.readouterr()
     assert len(piped.err.splitlines()) == 1  # the precision

@@ -93,7 +93,7 @@ class TextFiles:
                 self.leave_out(name, error)
 
     def identity(self) -> dict[str, Any] | None:
-        """Return what identifies the input, to detect changes; None if it can't be read again."""
+        """Return that of a file, or a digest of those of several; see `TextTable.identity`."""
         identities = [table.identity() for table in self.tables.values()]
         skipping = {"skips_blank": True} if self.skips_blank else {}
         if None in identities:
@@ -102,6 +102,10 @@ class TextFiles:
             return (identities[0] or {}) | skipping
         digest = _hash(list(zip(self.tables, identities, strict=True)))
         return {"num_files": len(identities), "files_sha256": digest, **skipping}
+
+    def fingerprint(self) -> str:
+        """Return the SHA-256 of the identity."""
+        return _hash(self.identity())
 
     def paths(self) -> Iterator[Path | RemoteFile]:
         """Yield the files.
@@ -114,19 +118,11 @@ class TextFiles:
                 raise InputError(f"{name} must be a regular file, and is a pipe or a device")
             yield table.path
 
-    def stamp(self) -> tuple[int, str]:
-        """Return the total size, and the SHA-256 of all sizes, times of change, and names.
-
-        The name of a single file isn't among them.
-        """
-        listed = []
-        for name, _ in zip(self.tables, self.paths(), strict=True):
-            stamp = self.tables[name].state().stamp
-            listed.append((*stamp.values(), "" if self.is_single else name))
-        return self.size_bytes or 0, _hash(listed)
-
     def sha256(self) -> str:
-        """Return the SHA-256 of the file, or of the names and contents of several."""
+        """Return the SHA-256 of the file, or of the names and contents of several.
+
+        It is what an identity stands for, and takes a reading of everything.
+        """
         digests = [record_file(path).sha256 for path in self.paths()]
         if self.is_single:
             return digests[0]
@@ -192,9 +188,9 @@ def open_text_files(
     return files
 
 
-def _hash(listed: list[Any]) -> str:
-    """Return the SHA-256 of a list."""
-    return hashlib.sha256(json.dumps(listed).encode()).hexdigest()
+def _hash(value: object) -> str:
+    """Return the SHA-256 of JSON data."""
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()
 
 
 def _is_file(name: str) -> bool:
@@ -224,8 +220,8 @@ def _add_file(
             raise
         files.leave_out(name, error)
         return
-    identity = look_at(path).identity
-    if identity not in seen:
-        seen.add(identity)
+    file_id = look_at(path).file_id
+    if file_id not in seen:
+        seen.add(file_id)
         table.name = distinguish(name, taken)
         files.tables[table.name] = table

@@ -1,23 +1,21 @@
-"""A file of texts, read row by row: row n of the file is always text n of the stream.
+"""Texts of a file, of standard input, or from memory, row by row: row n is text n of the stream.
 
 An empty line or cell is an empty text, so that results stay aligned with the file. A row that can't
 be read as a text is an error that names the row; no row is skipped.
 """
 
-import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
-from bertkit.base.errors import InputError, storage_errors
+from bertkit.base.errors import InputError
 from bertkit.base.progress import announce
 from bertkit.base.remote import RemoteFile, locate
 from bertkit.data.input_files import (
     NOT_TEXT,
     STANDARD_INPUT,
     STANDARD_INPUT_NAME,
-    FileState,
     find_extension,
     look_at,
 )
@@ -33,7 +31,7 @@ from bertkit.data.tables.formats import find_format, open_rows
 from bertkit.data.tables.record import Record, Rows
 from bertkit.data.tables.settings import CorpusSettings, LayoutSettings, TableFormat, TableSettings
 
-HEAD_BYTES = 1 << 16
+MEMORY = "memory"  # the format of texts that are in no file
 
 
 class TextRow(NamedTuple):
@@ -50,7 +48,7 @@ class TextRow(NamedTuple):
 
 @dataclass
 class TextTable:
-    """A file, or standard input, each row of which holds one text.
+    """Texts, each in a row of a file or of standard input, or given one by one.
 
     Attributes:
         num_undecodable: number of rows read so far with invalid UTF-8 or lone surrogates, which
@@ -58,10 +56,11 @@ class TextTable:
     """
 
     name: str  # in messages
-    format: str  # one of `TableFormat`
-    path: Path | RemoteFile | None = None  # None for standard input
+    format: str  # one of `TableFormat`, or memory
+    path: Path | RemoteFile | None = None  # None for standard input and texts in memory
     reading: TableSettings = field(default_factory=TableSettings)  # how its bytes become texts
     size_bytes: int | None = None  # None if unknown, as for a pipe
+    texts: Sequence[str] = field(default=(), repr=False)  # of memory
     num_undecodable: int = 0
     _announced: set[str] = field(default_factory=set, init=False, compare=False)
 
@@ -70,11 +69,18 @@ class TextTable:
         """The column of ids; None if texts have none."""
         return self.reading.id_column if isinstance(self.reading, CorpusSettings) else None
 
+    def place(self, number: int) -> str:
+        """Return the name of a row, counted from 1, in messages."""
+        return f"{self.name}{' ' if self.format == MEMORY else ', row '}{number:,}"
+
     def rows(self) -> Iterator[TextRow]:
         """Yield all rows from the beginning, in memory that doesn't grow with the file.
 
         A row may have up to 16 MiB. Parquet is read by row groups, whose size its writer chose.
         """
+        if self.format == MEMORY:
+            yield from (TextRow(text, len(text)) for text in self.texts)
+            return
         self.num_undecodable = 0
         decoder = self.decoder()
         with open_rows(self.path, self.format, decoder) as rows:
@@ -116,17 +122,14 @@ class TextTable:
             return (self.size_bytes or 0) * decoder.report.num_rows // rows.num_rows
         return decoder.position() if decoder.position else decoder.report.num_bytes
 
-    def state(self) -> FileState:
-        """Return size, and time of change or version, of the file."""
-        assert self.path is not None
-        return look_at(self.path)
+    def identity(self) -> dict[str, str | int | None] | None:
+        """Return how the file is read, and its state; None if it can't be read again.
 
-    def identity(self) -> dict[str, Any] | None:
-        """Return what identifies the input, to detect changes; None if it can't be read again."""
+        It changes with the size of the file and its time of change or version, which are taken for
+        its content, since to compare them costs nothing.
+        """
         if self.path is None or self.size_bytes is None:
             return None
-        with storage_errors(self.path, "read"), self.path.open("rb") as stream:
-            head = hashlib.sha256(stream.read(HEAD_BYTES)).hexdigest()
         return {
             "name": self.path.name,
             "format": self.format,
@@ -134,9 +137,13 @@ class TextTable:
             "delimiter": self.reading.delimiter,
             "encoding": self.reading.encoding,
             **({} if self.id_column is None else {"id_column": self.id_column}),
-            **self.state().stamp,
-            "head_sha256": head,
+            **look_at(self.path).stamp,
         }
+
+
+def hold_texts(texts: Sequence[str]) -> TextTable:
+    """Return texts in memory as a table."""
+    return TextTable("text", MEMORY, size_bytes=sum(map(len, texts)), texts=texts)
 
 
 def open_texts(source: str | Path | RemoteFile, settings: TableSettings | None = None) -> TextTable:

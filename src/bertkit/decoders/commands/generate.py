@@ -1,16 +1,14 @@
 """`bertkit generate`: continuations of texts."""
 
 import sys
-from collections.abc import Iterator, Sequence
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bertkit.base.errors import SettingsError
 from bertkit.base.output import check_standard_output
-from bertkit.base.settings import replace_surrogates
 from bertkit.cli.output import print_result
-from bertkit.cli.texts import Words, find_size, gather_texts, legible, stream_results
+from bertkit.cli.texts import TextFile, Words, gather_texts, legible, open_input, stream_results
+from bertkit.data.tables.settings import TableSettings
 from bertkit.decoders.decoding.settings import check_seed
 from bertkit.decoders.generation.settings import GeneratorSettings
 from bertkit.inference.settings import LoadingSettings
@@ -23,7 +21,8 @@ def generate(
     model: str,
     /,
     *prompts: Words,
-    file: Path | None = None,
+    file: TextFile = None,
+    reading: TableSettings = TableSettings(),
     settings: GeneratorSettings = GeneratorSettings(),
     stream: bool | None = None,
     loading: LoadingSettings = LoadingSettings(),
@@ -49,9 +48,7 @@ def generate(
     Args:
         model: A run of `bertkit pretrain --objective causal`, its model folder, or the id of such a
             model of the Hub.
-        prompts: Texts to continue; an empty one starts from nothing; - reads standard input, one
-            text per line.
-        file: File with one text per line.
+        prompts: Texts to continue; an empty one starts from nothing; - alone reads standard input.
         stream: Print tokens as they are generated; by default in a terminal, for one text and one
             answer without beams.
         json: Print one JSON object per text.
@@ -66,23 +63,14 @@ def generate(
     check_seed(settings, settings.seed)
     from bertkit.decoders.generation.generator import Generator
 
-    prompts = replace_surrogates(prompts)
-    named = gather_prompts(prompts, file)
+    named = gather_texts(table := open_input(prompts, file, reading))
     generator = Generator.load(model, loading).with_options(settings)
     if stream or (stream is None and can_stream and sys.stdout.isatty()):
-        write_live(generator, prompts[0])
+        write_live(generator, table.texts[0])
         return
     is_watched = is_single or sys.stdout.isatty()  # the printed results show the progress
-    size = find_size(prompts, file)
-    for result in stream_results(generator, named, "Writing", size, is_hidden=is_watched):
+    for result in stream_results(generator, table, named, "Writing", is_hidden=is_watched):
         print_result(result, describe_continuation, json=json)
-
-
-def gather_prompts(prompts: Sequence[str], file: Path | None) -> Iterator[tuple[str, str]]:
-    """Yield all texts with their names; an empty text is valid as an argument."""
-    if prompts and "-" not in prompts and file is None:
-        return ((f"text {number}", text) for number, text in enumerate(prompts, start=1))
-    return gather_texts(prompts, file)
 
 
 def write_live(generator: "Generator", prompt: str) -> None:

@@ -4,18 +4,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING
 
 from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.files import check_new_file, durable_file
 from bertkit.base.progress import ProgressBar, announce, show_progress
-from bertkit.base.settings import replace_surrogates
 from bertkit.cli.output import format_json, print_result
-from bertkit.cli.texts import Words, find_source, legible, list_problems, open_result
+from bertkit.cli.texts import TextFile, Words, legible, list_problems, open_input, open_result
 from bertkit.data.problems import append_problems
 from bertkit.data.tables.settings import TableSettings
+from bertkit.data.tables.texts import MEMORY
 from bertkit.decoders.decoding.settings import DecodingOverrides
 from bertkit.inference.settings import LoadingSettings
 from bertkit.reports.text import format_metric
@@ -34,7 +32,7 @@ def translate(
     model: str,
     /,
     *texts: Words,
-    file: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
+    file: TextFile = None,
     references: Path | None = None,
     reference_column: str | None = None,
     output: Path | None = None,
@@ -65,8 +63,6 @@ def translate(
     Args:
         model: A folder of `bertkit finetune translate`, or the id of such a model of the Hub.
         texts: Texts; - alone reads standard input, one text per line.
-        file: File of texts: plain text (one per line), JSONL, CSV, TSV or Parquet; also .gz, .bz2
-            or .zst.
         references: File of reference translations, row n for row n; prints BLEU and chrF with their
             signatures instead of the translations.
         reference_column: Column, or field of JSONL, of the references; by default that of the
@@ -76,14 +72,11 @@ def translate(
         overwrite: Replace an existing output.
         json: Print one JSON object per text, or one with the metrics.
     """
-    source = find_source(texts, file)
-    if source is None and "-" in texts:
-        raise SettingsError("give texts or --file, not both; - alone is standard input")
+    given = open_input(texts, file, table)
     check_scoring(output, references, reference_column, decoding)
     place_holder = open_result(
-        output, "writing translations into", source, check_new_file, overwrite=overwrite
+        output, "writing translations into", file, check_new_file, overwrite=overwrite
     )
-    from bertkit.data.tables.texts import open_texts
     from bertkit.decoders.generation.seq2seq_generator import Translator
     from bertkit.decoders.seq2seq.scoring import (
         GeneratedTexts,
@@ -92,7 +85,6 @@ def translate(
         score_texts,
     )
 
-    given = list(replace_surrogates(texts)) if source is None else open_texts(source, table)
     right = None
     if references is not None:
         own = {} if reference_column is None else {"text_column": reference_column}
@@ -108,7 +100,7 @@ def translate(
             print_result(scoring, describe_scores, json=json)
         else:
             write(work, place, json=json)
-    if summary := describe_counts(work, is_file=source is not None):
+    if summary := describe_counts(work):
         announce(summary)
 
 
@@ -155,10 +147,8 @@ def show_bar(
     work: "GeneratedTexts", *, is_printing: bool = False
 ) -> AbstractContextManager[ProgressBar]:
     """Show the progress through a file, unless printed translations show it."""
-    from bertkit.data.tables.texts import TextTable
-
-    size = work.texts.size_bytes if isinstance(work.texts, TextTable) else None
-    is_hidden = not isinstance(work.texts, TextTable) or (is_printing and sys.stdout.isatty())
+    is_hidden = work.texts.format == MEMORY or (is_printing and sys.stdout.isatty())
+    size = work.texts.size_bytes
     return show_progress("Translating", size, is_bytes=True, is_hidden=is_hidden)
 
 
@@ -174,12 +164,12 @@ def format_lines(work: "GeneratedTexts", progress: ProgressBar, *, json: bool) -
                 yield " ".join(legible(text).split()) + "\n"
 
 
-def describe_counts(work: "GeneratedTexts", *, is_file: bool) -> str:
+def describe_counts(work: "GeneratedTexts") -> str:
     """Describe the counts of a file, and the problems of texts; may be empty."""
     counts = work.counts
-    num_undecodable = getattr(work.texts, "num_undecodable", 0)
-    problems = list_problems(counts, TRANSLATION_PROBLEMS, num_undecodable=num_undecodable)
-    if not is_file:
+    undecodable = work.texts.num_undecodable
+    problems = list_problems(counts, TRANSLATION_PROBLEMS, num_undecodable=undecodable)
+    if work.texts.format == MEMORY:
         return append_problems("", problems)
     rate = counts.tokens_written / max(work.elapsed_seconds, 1e-9)
     written = f"{pluralize(counts.tokens_written, 'token')} generated, {rate:,.0f} per second"

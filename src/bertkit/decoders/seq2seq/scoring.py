@@ -1,7 +1,7 @@
 """Generate texts, and score them against references in a file."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -10,7 +10,7 @@ from bertkit.base.errors import InputError, pluralize
 from bertkit.base.progress import ProgressBar
 from bertkit.data.problems import check_unknown
 from bertkit.data.tables.settings import TableSettings
-from bertkit.data.tables.texts import TextTable, open_texts
+from bertkit.data.tables.texts import MEMORY, TextTable, open_texts
 from bertkit.decoders.generation.seq2seq_generator import (
     GeneratedText,
     GenerationCounts,
@@ -24,20 +24,18 @@ class GeneratedTexts:
     """Generated texts, as an iterator that can be read once."""
 
     generator: Seq2SeqGenerator
-    texts: Iterable[str] | TextTable
+    texts: TextTable
     counts: GenerationCounts = field(default_factory=GenerationCounts)
     elapsed_seconds: float = 0.0  # without loading the model; 0 until all texts are generated
 
     def read(self, progress: ProgressBar | None = None) -> Iterator[GeneratedText]:
         """Yield the generated texts; `progress` advances by the bytes of each row of a file."""
         started = time.monotonic()
-        texts = self._read_rows(progress) if isinstance(self.texts, TextTable) else self.texts
-        yield from self.generator.stream(texts, counts=self.counts)
+        yield from self.generator.stream(self._read_rows(progress), counts=self.counts)
         self.elapsed_seconds = time.monotonic() - started
         check_unknown("the input", self.counts.unknown_tokens, self.counts.text_tokens)
 
     def _read_rows(self, progress: ProgressBar | None) -> Iterator[str]:
-        assert isinstance(self.texts, TextTable)
         for row in self.texts.rows():
             yield row.text
             if progress is not None:
@@ -53,14 +51,11 @@ class Scoring:
     signatures: dict[str, str]  # how the metrics were computed
 
 
-def read_references(
-    kind: str, path: Path, settings: TableSettings, texts: Sequence[str] | TextTable
-) -> list[str]:
+def read_references(kind: str, path: Path, settings: TableSettings, texts: TextTable) -> list[str]:
     """Read the references, one per row, and check that they can be compared with the texts."""
     WRITING_METRICS[kind].measure([""], [""])  # fail now, not after hours of generation
     right = open_texts(path, settings)
-    if isinstance(texts, TextTable):
-        check_apart(texts, right)
+    check_apart(texts, right)
     references = [row.text for row in right.rows()]
     num_texts = count_texts(texts)
     if num_texts is not None:
@@ -70,6 +65,8 @@ def read_references(
 
 def check_apart(texts: TextTable, right: TextTable) -> None:
     """Check that texts and references differ, and that both can be read."""
+    if texts.format == MEMORY:
+        return
     if texts.path is None and right.path is None:
         raise InputError("texts and references can't both be standard input; name a file of one")
     one, other = texts.path, right.path
@@ -86,10 +83,8 @@ def check_apart(texts: TextTable, right: TextTable) -> None:
         )
 
 
-def count_texts(texts: Sequence[str] | TextTable) -> int | None:
+def count_texts(texts: TextTable) -> int | None:
     """Return the number of texts; None if they can be read only once, as from a pipe."""
-    if not isinstance(texts, TextTable):
-        return len(texts)
     return None if texts.size_bytes is None else sum(1 for _ in texts.rows())
 
 

@@ -44,7 +44,7 @@ class ObjectiveReport:
     output: str  # the heading of what the model makes of each
     # a checkpoint, the run's shards and the user's texts → rows: text, output, original
     make_examples: Callable[[Path, ShardSet | None, Sequence[str]], list[list[str]]]
-    command: str  # that tries a model
+    command: str  # that tries a model, whose name follows
     trial: str  # a general text for it
     choose_texts: Callable[[ShardSet, Tokenizer, int], Sequence[str]]  # held-out ones for it
 
@@ -105,7 +105,7 @@ MASKED = ObjectiveReport(
     title="Fill-mask examples",
     output="Most likely words",
     make_examples=fill_blanks,
-    command="fill-mask",
+    command="fill-mask --model",
     trial=f"She opened the {MASK}.",
     choose_texts=lambda *arguments: [blank.text for blank in choose_blanks(*arguments)],
 )

@@ -10,7 +10,7 @@ from tests.unit.decoders.seq2seq.small import SHORT, open_job
 
 from bertkit.base.errors import InputError
 from bertkit.data.tables.settings import TableSettings
-from bertkit.data.tables.texts import TextTable, open_texts
+from bertkit.data.tables.texts import TextTable, hold_texts, open_texts
 from bertkit.decoders.generation.seq2seq_generator import GeneratedText
 from bertkit.decoders.seq2seq import evaluation
 from bertkit.decoders.seq2seq.evaluation import copy_beginnings, evaluate_model
@@ -23,7 +23,7 @@ def test_missing_references_are_found_before_anything_is_written(tmp_path):
     texts, references = tmp_path / "texts.en", tmp_path / "references.de"
     texts.write_text("one\ntwo\n")
     references.write_text("eins\n")
-    for read in (open_texts(texts), ["one", "two"]):
+    for read in (open_texts(texts), hold_texts(["one", "two"])):
         with pytest.raises(InputError, match="got 2 texts and 1 reference;"):
             read_references("translate", references, TableSettings(), read)
     pipe = TextTable("pipe", "text", None)  # that can't be read twice

@@ -7,20 +7,24 @@ that imports the server, which loads it through `SERVER_ROUTES` and `SERVER_HUB_
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field, JsonValue
 from starlette.responses import Response, StreamingResponse
 
 from bertkit.base.errors import BertkitError
+from bertkit.base.settings import Settings
 from bertkit.decoders.decoding.option_names import DRAWING, translate_names
+from bertkit.decoders.decoding.settings import DecodingOverrides
 from bertkit.decoders.generation.generator import ContinuedText, Generator, WordStream
+from bertkit.decoders.generation.settings import GeneratorSettings
 from bertkit.decoders.generation.stopped_text import StoppedText
+from bertkit.inference.settings import take_settings
 from bertkit.serving.errors import Reason, describe_refusal, write_error
 from bertkit.serving.routes.answers import EVENTS, JSON, Endpoint, TaskResults, write_events
 from bertkit.serving.routes.hub import HubForm, read
 from bertkit.serving.routes.openai import Usage, list_inputs
-from bertkit.serving.routes.requests import Body, HubRequest, OwnBody, Text, TextsBody
+from bertkit.serving.routes.requests import Body, HubRequest, OwnBody, TaskBody, Text
 from bertkit.serving.routes.tasks import OF_MODEL, compute_task
 from bertkit.serving.service import RequestContext
 
@@ -78,10 +82,14 @@ class CompletionsBody(Body, extra="allow"):
         return bool(self.echo or self.return_full_text)
 
 
-class GenerateBody(TextsBody):
+class GenerateBody(TaskBody[Text, GeneratorSettings]):
     """A request with texts to continue."""
 
     stream: bool = False
+
+
+class WriteBody(TaskBody[Text, DecodingOverrides]):
+    """A request with texts of which others are written."""
 
 
 @dataclass
@@ -111,13 +119,13 @@ class StreamForm:
 async def open_stream(
     call: RequestContext,
     text: str,
-    options: Mapping[str, Any],
+    options: Settings,
     form: StreamForm,
     truncate: bool | None = None,
 ) -> Response:
     """Return an answer that is sent word by word."""
     loaded = call.find("generate")
-    generator: Generator = loaded.choose("generate", options)
+    generator = cast("Generator", loaded.choose("generate", options))
     stream = WordStream(generator.loaded, generator.spacing, generator.options)
     try:
         most = loaded.max_length
@@ -214,9 +222,10 @@ async def complete(call: RequestContext, body: CompletionsBody) -> Completions |
     """
     if call.named is None and "://" not in (body.model or ""):  # Node's client for the Hub names
         call.named = body.model  # the address of the server
-    options = translate_names(body.model_extra or {})
-    if options.get("temperature") == 0:
-        options = {key: options[key] for key in options.keys() - DRAWING - {"sample", "seed"}}
+    given = translate_names(body.model_extra or {})
+    if given.get("temperature") == 0:
+        given = {key: given[key] for key in given.keys() - DRAWING - {"sample", "seed"}}
+    options = take_settings(GeneratorSettings, given, "Generator")
     created = call.find("generate").changed
     if (body.stream_options or {}).get("include_usage"):
         raise Reason.UNREADABLE.error(
@@ -266,7 +275,8 @@ async def continue_texts(call: RequestContext, _: str, given: Mapping[str, Any])
     """Return texts as the Hub's clients expect them: all answers to a text, or the best of each."""
     body: ContinueRequest = read(ContinueRequest, given)
     parameters = body.parameters
-    options, stops = translate_names(parameters.model_extra or {}), parameters.stop or []
+    given, stops = translate_names(parameters.model_extra or {}), parameters.stop or []
+    options = take_settings(GeneratorSettings, given, "Generator")
     if body.stream:
         text = take_one(body.inputs, "inputs")
         kept = StoppedText(stops, keeps_stop=True)
@@ -307,7 +317,7 @@ ENDPOINTS = (
         for path in (COMPLETIONS, OF_MODEL.rstrip("/") + COMPLETIONS)
     ),
     *(
-        Endpoint(OF_MODEL + task, compute_task, "openai", TextsBody, summary=summary)
+        Endpoint(OF_MODEL + task, compute_task, "openai", WriteBody, summary=summary)
         for task, summary in WRITING.items()
     ),
 )
@@ -318,7 +328,9 @@ def write_form(key: str) -> HubForm:
     return HubForm(
         WriteRequest,
         lambda written, _: {key: written.text},
-        lambda parameters: translate_names(parameters.generate_parameters),
+        lambda parameters: take_settings(
+            DecodingOverrides, translate_names(parameters.generate_parameters), "the task"
+        ),
         is_listed=True,
     )
 

@@ -1,18 +1,17 @@
 """Masked-word prediction: the likeliest vocabulary entries for each [MASK] in a text."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, ClassVar
+from typing import Any, Self, TypeAlias
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from bertkit.base.errors import InputError
-from bertkit.base.settings import Settings
 from bertkit.inference.engines.engine import check_finite
-from bertkit.inference.pipeline import EncoderPipeline, NamedInput, WindowSize
+from bertkit.inference.pipeline import SAMPLES, EncoderPipeline, NamedInput
 from bertkit.inference.settings import FillOptions
 from bertkit.inference.stream import TextCounts
 from bertkit.models.bert.heads import BertForMaskedLM
@@ -20,9 +19,10 @@ from bertkit.nn.packing import PackedBatch
 from bertkit.reports.notebook import Row, Tabular
 
 MASK = "[MASK]"
-
-
 BLANKS_AT_A_TIME = 128  # logits over the whole vocabulary are the largest tensor here
+
+# Ids and probabilities of the entries for each [MASK] of a text, the likeliest first.
+Blanks: TypeAlias = tuple[Int[Tensor, "blanks top_k"], Float[Tensor, "blanks top_k"]]
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,17 @@ class FilledText(Tabular):
 
 
 @dataclass(frozen=True)
+class MaskedText:
+    """A text with its token ids."""
+
+    text: str
+    ids: list[int]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True)
 class FillMask(EncoderPipeline[str, FilledText]):
     """Predicts masked words.
 
@@ -72,9 +83,12 @@ class FillMask(EncoderPipeline[str, FilledText]):
     options: FillOptions = field(default_factory=FillOptions)
 
     model_kind = BertForMaskedLM
-    samples: ClassVar = ["a [MASK]", "a b [MASK]"]
 
-    def encode_window(self, inputs: list[NamedInput]) -> list[tuple[str, list[int]]]:
+    def warm_up(self) -> None:
+        """Fill two texts."""
+        self([f"{text} {MASK}" for text in SAMPLES])
+
+    def encode_window(self, inputs: list[NamedInput]) -> list[MaskedText]:
         """Return each text with its token ids, not truncated; no word extends over a [MASK]."""
         tokenizer = self.loaded.tokenizer
         parts = [named.value.split(MASK) for named in inputs]
@@ -91,21 +105,12 @@ class FillMask(EncoderPipeline[str, FilledText]):
                 raise InputError(
                     f"{name} has no {MASK}; put {MASK} in place of the word to predict"
                 )
-            encoded.append((named.value, ids))
+            encoded.append(MaskedText(named.value, ids))
         return encoded
 
-    def count_tokens(self, encoded: tuple[str, list[int]]) -> int:
-        """Return the number of tokens of a text."""
-        return len(encoded[1])
-
-    def size(self, encoded: Sequence[tuple[str, list[int]]]) -> WindowSize:
-        """Return the tokens of a window's texts, none of which is cut off."""
-        counts = self.count(encoded, None)
-        return WindowSize(counts.tokens, num_unknown=counts.unknown_tokens)
-
-    def count(self, encoded: Sequence[tuple[str, list[int]]], computed: object) -> TextCounts:
+    def count(self, encoded: Sequence[MaskedText], computed: object = None) -> TextCounts:
         """Count texts and their tokens; a [MASK] isn't a token of the text."""
-        ids = list(chain.from_iterable(ids for _, ids in encoded))
+        ids = list(chain.from_iterable(one.ids for one in encoded))
         tokenizer = self.loaded.tokenizer
         num_special = 2 * len(encoded) + ids.count(tokenizer.mask_id)
         return TextCounts(
@@ -115,33 +120,12 @@ class FillMask(EncoderPipeline[str, FilledText]):
             unknown_tokens=ids.count(tokenizer.unk_id),
         )
 
-    def compute_batch(self, batch: Sequence[tuple[str, list[int]]]) -> Iterable[Any]:
+    def compute_batch(self, batch: Sequence[MaskedText]) -> Iterable[Blanks]:
         """Return ids and probabilities of the likeliest entries for the [MASK]s of each text."""
-        sequences = [ids for _, ids in batch]
-        num_blanks = [ids.count(self.loaded.tokenizer.mask_id) for ids in sequences]
-        found = self._find_best(sequences)
-        return zip(*(torch.split(part, num_blanks) for part in found), strict=True)
-
-    def decode_window(
-        self, encoded: Sequence[tuple[str, list[int]]], computed: Sequence[Any]
-    ) -> Iterator[FilledText]:
-        """Name the candidates of each [MASK]."""
-        vocabulary = self.loaded.tokenizer.vocabulary
-        for (text, _), best in zip(encoded, computed, strict=True):
-            rows = zip(*(part.tolist() for part in best), strict=True)  # of ids, of probabilities
-            blanks = [
-                [Candidate(vocabulary[id_], id_, share) for id_, share in zip(*row, strict=True)]
-                for row in rows
-            ]
-            yield FilledText(text, blanks, fill_in(text, blanks))
-
-    def _find_best(
-        self, sequences: list[list[int]]
-    ) -> tuple[Int[Tensor, "blanks top_k"], Float[Tensor, "blanks top_k"]]:
-        """Return ids and probabilities of the likeliest entries for all [MASK]s of a batch."""
-        batch, model = PackedBatch.from_single(sequences), self.loaded.model
-        places = (batch.input_ids == self.loaded.tokenizer.mask_id).nonzero()[:, 0]
-        (tokens,) = self.engine(batch)
+        packed, model = PackedBatch.from_single([one.ids for one in batch]), self.loaded.model
+        mask_id = self.loaded.tokenizer.mask_id
+        places = (packed.input_ids == mask_id).nonzero()[:, 0]
+        (tokens,) = self.engine(packed)
         targets, found = self.options.targets, []
         for masked in torch.split(tokens[places.to(tokens.device)], BLANKS_AT_A_TIME):
             scores = model.score_words(masked)
@@ -154,15 +138,32 @@ class FillMask(EncoderPipeline[str, FilledText]):
                 ids = torch.tensor(list(map(self._target_id, targets)), device=scores.device)
                 best = ids[scores[:, ids].topk(min(self.options.top_k, len(ids))).indices]
             found.append((best.cpu(), shares.gather(1, best).cpu()))
-        ids, shares = map(torch.cat, zip(*found, strict=True))
-        return ids, shares
+        num_blanks = [one.ids.count(mask_id) for one in batch]
+        parts = (torch.split(torch.cat(part), num_blanks) for part in zip(*found, strict=True))
+        return zip(*parts, strict=True)
 
-    def change_options(self, changes: dict[str, Any]) -> Settings:
-        """Return the options with some of them changed, if the vocabulary has their words."""
-        options = super().change_options(changes)
-        for word in changes.get("targets") or ():
+    def decode_window(
+        self, encoded: Sequence[MaskedText], computed: Sequence[Blanks]
+    ) -> Iterator[FilledText]:
+        """Name the candidates of each [MASK]."""
+        vocabulary = self.loaded.tokenizer.vocabulary
+        for one, best in zip(encoded, computed, strict=True):
+            rows = zip(*(part.tolist() for part in best), strict=True)  # of ids, of probabilities
+            blanks = [
+                [Candidate(vocabulary[id_], id_, share) for id_, share in zip(*row, strict=True)]
+                for row in rows
+            ]
+            first, *others = one.text.split(MASK)
+            words = [candidates[0].token.removeprefix("##") for candidates in blanks]
+            pairs = chain.from_iterable(zip(words, others, strict=True))
+            yield FilledText(one.text, blanks, "".join([first, *pairs]))
+
+    def change(self, changes: Mapping[str, Any]) -> Self:
+        """Change options, if the vocabulary has their words."""
+        changed = super().change(changes)
+        for word in changed.options.targets or ():
             self._target_id(word)
-        return options
+        return changed
 
     def _target_id(self, word: str) -> int:
         """Return the id of a target, which must be a single vocabulary entry."""
@@ -177,10 +178,3 @@ class FillMask(EncoderPipeline[str, FilledText]):
                 f"the target {word!r} isn't a single vocabulary entry (tokens: {shown})"
             )
         return pieces[0]
-
-
-def fill_in(text: str, blanks: Sequence[Sequence[Candidate]]) -> str:
-    """Replace each [MASK] in a text by its likeliest candidate."""
-    first, *others = text.split(MASK)
-    words = [candidates[0].token.removeprefix("##") for candidates in blanks]
-    return "".join([first, *chain.from_iterable(zip(words, others, strict=True))])

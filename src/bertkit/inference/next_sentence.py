@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from bertkit.base.errors import InputError
 from bertkit.inference.engines.engine import check_finite
-from bertkit.inference.pipeline import EncoderPipeline, NamedInput
+from bertkit.inference.pipeline import SAMPLES, EncoderPipeline, NamedInput
 from bertkit.models.bert.heads import IS_NEXT, BertForNextSentencePrediction
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.encoding import Encoding
@@ -31,22 +30,31 @@ class NextSentence(EncoderPipeline[tuple[str, str], float]):
 
     model_kind = BertForNextSentencePrediction
     noun = "pair"
-    samples: ClassVar = [("a", "b"), ("a b", "b")]
 
-    def check(self, named: NamedInput) -> None:
-        """Raise InputError for what isn't a pair; its texts are checked when they are encoded."""
+    def warm_up(self) -> None:
+        """Judge two pairs."""
+        self([(text, "b") for text in SAMPLES])
+
+    def accept(self, named: NamedInput) -> NamedInput:
+        """Return a pair; its texts are checked when they are encoded."""
         if not isinstance(named.value, tuple | list) or len(named.value) != 2:
             raise InputError(
                 f"{named.name}: expected a tuple of two texts, got {named.value!r:.80}"
             )
-
-    def measure(self, named: NamedInput) -> int:
-        """Return the characters of a pair."""
-        return sum(map(len, filter(None, named.value)))
+        return named
 
     def encode_window(self, inputs: list[NamedInput]) -> list[Encoding]:
         """Encode pairs without truncation."""
-        return [self._encode(named.name, *named.value) for named in inputs]
+        self.loaded.check_pairs()
+        encodings = []
+        for named in inputs:
+            encoding = self.loaded.tokenizer.encode(*named.value)
+            segments = encoding.token_type_ids
+            # The first segment has two special tokens, [CLS] and [SEP], the second one [SEP].
+            is_empty = segments.count(0) == 2 or segments.count(1) == 1
+            self.loaded.check_text(named.name, len(encoding), is_empty=is_empty)
+            encodings.append(encoding)
+        return encodings
 
     def compute_batch(self, batch: Sequence[Encoding]) -> list[float]:
         """Compute the probability of each pair."""
@@ -60,12 +68,3 @@ class NextSentence(EncoderPipeline[tuple[str, str], float]):
         check_finite(scores, "the model's scores")
         probabilities: list[float] = scores.softmax(dim=-1)[:, IS_NEXT].tolist()
         return probabilities
-
-    def _encode(self, name: str, first: str, second: str) -> Encoding:
-        self.loaded.check_pairs()
-        encoding = self.loaded.tokenizer.encode(first, second)
-        segments = encoding.token_type_ids
-        # The first segment has two special tokens, [CLS] and [SEP], the second one [SEP].
-        is_empty = segments.count(0) == 2 or segments.count(1) == 1
-        self.loaded.check_text(name, len(encoding), is_empty=is_empty)
-        return encoding

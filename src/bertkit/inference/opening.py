@@ -1,7 +1,6 @@
 """What a model is for: all pipelines that its files and its heads allow."""
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from bertkit.base.wings import PIPELINES, list_installed, load_object
 from bertkit.checkpoints.file_names import TASK_FILE
@@ -18,13 +17,6 @@ from bertkit.models.open_model import OpenModel
 from bertkit.tasks.saved import BY_ARCHITECTURE
 
 Pipelines = dict[str, Pipeline[Any, Any]]  # by the name of what each does
-
-# What a model without a task does: what it reads, and what a server says of it.
-PRETRAINED: Mapping[str, tuple[Literal["text", "pair"], str]] = {
-    "fill-mask": ("text", "Predict the words for each [MASK]."),
-    "next-sentence": ("pair", "Predict whether a text follows another."),
-    "score": ("text", "Score how likely texts are."),
-}
 
 
 def load_pipelines(opened: OpenModel, settings: EmbedderSettings) -> Pipelines:

@@ -3,9 +3,9 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import Field, dataclass, field, replace
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast, overload
 
@@ -25,7 +25,7 @@ from bertkit.inference.settings import (
     PrecisionName,
     take_settings,
 )
-from bertkit.inference.stream import cut_windows, encode_ahead
+from bertkit.inference.stream import InputCounts, TextCounts, cut_windows, encode_ahead
 from bertkit.models.bert.pretrained import PretrainedBert
 from bertkit.models.open_model import OpenModel
 from bertkit.nn.packing import plan_batches
@@ -36,6 +36,7 @@ Input = TypeVar("Input")
 Result = TypeVar("Result")
 Answer = TypeVar("Answer")
 
+SAMPLES = ("a", "a b")
 ONE_INPUT = (str, bytes, tuple, Mapping)  # bytes are refused as a whole, not number by number
 
 
@@ -47,8 +48,12 @@ class NamedInput:
     value: Any
     number: int = 0  # its place among all inputs, from 0
 
-    def __len__(self) -> int:
-        return len(self.value)
+    @property
+    def num_chars(self) -> int:
+        """The characters of a text or of several; of token ids, their number."""
+        if isinstance(self.value, str):
+            return len(self.value)
+        return sum(len(part) if isinstance(part, str) else 1 for part in self.value)
 
 
 class Window(NamedTuple):
@@ -56,14 +61,6 @@ class Window(NamedTuple):
 
     encoded: Any
     computed: Any
-
-
-class WindowSize(NamedTuple):
-    """The size of an encoded window."""
-
-    num_tokens: int  # that the model reads
-    num_cut: int = 0  # inputs that were cut off
-    num_unknown: int = 0  # tokens that are [UNK]
 
 
 class Loadable(ABC):
@@ -103,8 +100,19 @@ class Loadable(ABC):
             MissingExtraError: the engine isn't installed.
             BertkitError: there is no such model, it is damaged, or it lacks what is needed.
         """
+        kind, name = cls.loading_kind, f"{cls.__name__}.load"
+        if not isinstance(settings, Settings | None):
+            raise SettingsError(f"{name}: settings are {kind.__name__}, and not {settings!r:.40}")
         values = {"device": device, "precision": precision, "engine": engine, "revision": revision}
-        loading = cls.choose_loading(settings, values, more)
+        asked, usual = take_settings(EngineSettings, values, name), EngineSettings()
+        changes = {key: value for key, value in asked if value != getattr(usual, key)}
+        if "engine" not in kind.model_fields and changes.pop("engine", "torch") != "torch":
+            raise SettingsError(
+                f"the engine onnx is for encoders, and {cls.__name__} takes the whole"
+                " model; use torch"
+            )
+        own = {} if settings is None else dict(select(kind, settings))
+        loading = take_settings(kind, own | changes | more, name)
         return cls.build(cls.find(model, loading.revision), loading)
 
     @classmethod
@@ -131,25 +139,6 @@ class Loadable(ABC):
         return LAST_LOADED.take(cls.load, [folder], loading.model_copy(update={"revision": None}))
 
     @classmethod
-    def choose_loading(
-        cls, settings: Settings | None, values: dict[str, Any], more: dict[str, Any]
-    ) -> Any:
-        """Return the settings of loading: those of an object, and what keywords change of them."""
-        kind, name = cls.loading_kind, f"{cls.__name__}.load"
-        if not isinstance(settings, Settings | None):
-            raise SettingsError(f"{name}: settings are {kind.__name__}, and not {settings!r:.40}")
-        usual = EngineSettings()
-        asked = take_settings(EngineSettings, values, name)
-        changes = {key: value for key, value in asked if value != getattr(usual, key)}
-        own = {} if settings is None else dict(select(kind, settings))
-        if "engine" not in kind.model_fields and changes.pop("engine", "torch") != "torch":
-            raise SettingsError(
-                f"the engine onnx is for encoders, and {cls.__name__} takes the whole"
-                " model; use torch"
-            )
-        return take_settings(kind, own | changes | more, name)
-
-    @classmethod
     @abstractmethod
     def build(cls, opened: OpenModel, loading: Any) -> Self:
         """Load an open model."""
@@ -163,22 +152,32 @@ class Pipeline(Loadable, Generic[Input, Result]):
     or an iterator holds several inputs; a text, a tuple and a mapping are one. Options of a call,
     by name, are fields of the class's options.
 
-    A subclass says what happens to a window of inputs: `encode_window` in a thread ahead,
-    `compute_window` by the model, `decode_window` into results.
+    A subclass is a dataclass, and says what happens to an input (`accept`) and to a window of them:
+    `encode_window` in a thread ahead, `compute_window` by the model, `decode_window` into results.
 
     Attributes:
         options: how results are made; a call may change them for itself.
     """
 
     options: Settings
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     noun: ClassVar[str] = "text"
     window_inputs: ClassVar[int | None] = None  # those of `cut_windows`
     window_chars: ClassVar[int | None] = None
 
+    def accept(self, named: NamedInput) -> Any:
+        """Return what is encoded of an input; InputError if it is of the wrong type."""
+        check_texts([named.value])
+        return named
+
     @abstractmethod
     def encode_window(self, inputs: list[Any]) -> Any:
-        """Encode a window of inputs, as `read` gives them."""
+        """Encode a window of inputs, as `accept` gives them."""
+
+    def divide(self, encoded: Any) -> Iterable[Any]:
+        """Divide an encoded window into parts whose results fit in memory."""
+        return [encoded]
 
     @abstractmethod
     def compute_window(self, encoded: Any) -> Any:
@@ -188,6 +187,24 @@ class Pipeline(Loadable, Generic[Input, Result]):
         """Make the results of a window, one for each input; by default what was computed."""
         results: Iterable[Result] = computed
         return results
+
+    def count(self, encoded: Any, computed: Any = None) -> InputCounts:
+        """Return the statistics of an encoded window, or of one that was computed."""
+        return InputCounts()
+
+    def change(self, changes: Mapping[str, Any]) -> Self:
+        """Return the pipeline with some of its options changed; errors as in `with_options`."""
+        values = {**dict(self.options), **changes}
+        options = take_settings(type(self.options), values, type(self).__name__)
+        return replace(self, options=options)
+
+    def warm_up(self) -> None:
+        """Compute inputs of two lengths, on which an engine starts all its threads.
+
+        Then the first call is fast, and a model that can't compute fails.
+        """
+        samples: list[Any] = [*SAMPLES]
+        self(samples)
 
     @overload
     def __call__(self, inputs: list[Input], /, **options: Any) -> list[Result]: ...
@@ -212,16 +229,6 @@ class Pipeline(Loadable, Generic[Input, Result]):
             return ResultList(ready.stream(cast("Iterable[Input]", inputs)))
         return cast("Result", ready.process_one(inputs))
 
-    @property
-    def samples(self) -> Sequence[Any]:
-        """Inputs of different lengths, on which an engine starts all its threads."""
-        return ["a", "a b"]
-
-    def warm_up(self) -> None:
-        """Compute samples, so that the first call is fast and a model that can't compute fails."""
-        options = {"max_tokens": 2} if hasattr(self.options, "max_tokens") else {}
-        self(list(self.samples), **options)
-
     def process_one(self, value: object) -> Any:
         """Return the result of one input, without a thread."""
         encoded = self.encode_window(list(self.read([NamedInput(f"the {self.noun}", value)])))
@@ -229,7 +236,12 @@ class Pipeline(Loadable, Generic[Input, Result]):
         return result
 
     def stream(
-        self, inputs: Iterable[Input | NamedInput], /, *, counts: Any = None, **options: Any
+        self,
+        inputs: Iterable[Input | NamedInput],
+        /,
+        *,
+        counts: InputCounts | None = None,
+        **options: Any,
     ) -> Iterator[Result]:
         """Yield the results of any number of inputs, in their order and in bounded memory.
 
@@ -246,9 +258,12 @@ class Pipeline(Loadable, Generic[Input, Result]):
         windows = ready.stream_windows(ready.read(inputs), counts)
         return (result for window in windows for result in ready.decode_window(*window))
 
-    def stream_windows(self, inputs: Iterable[Any], counts: Any = None) -> Iterator[Window]:
+    def stream_windows(
+        self, inputs: Iterable[Any], counts: InputCounts | None = None
+    ) -> Iterator[Window]:
         """Yield the windows of inputs that `read` gave, before they are decoded."""
-        windows = cut_windows(inputs, self.measure, self.window_chars, self.window_inputs)
+        measure = attrgetter("num_chars")
+        windows = cut_windows(inputs, measure, self.window_chars, self.window_inputs)
         for encoded, error in encode_ahead(windows, self._try_window):
             for part in () if encoded is None else self.divide(encoded):
                 window = Window(part, self.compute_window(part))
@@ -270,53 +285,15 @@ class Pipeline(Loadable, Generic[Input, Result]):
         """
         if settings is not None:
             options = {name: getattr(settings, name) for name in settings.model_fields_set}
-        if not options:
-            return self
-        changed = copy(self)
-        object.__setattr__(changed, "options", self.change_options(options))
-        return changed
-
-    def change_options(self, changes: dict[str, Any]) -> Settings:
-        """Return the options with some of them changed."""
-        values = {**dict(self.options), **changes}
-        return take_settings(type(self.options), values, type(self).__name__)
+        return self.change(options) if options else self
 
     def read(self, inputs: Iterable[Any]) -> Iterator[Any]:
-        """Yield what is encoded of each input, with its name and number, checking each."""
+        """Yield what is encoded of each input, with its number and a name unless it has one."""
         for number, value in enumerate(inputs):
-            named = self.name(value, number)
-            self.check(named)
-            yield named
-
-    def name(self, value: Any, number: int) -> NamedInput:
-        """Return an input with its number, and a name unless it has one."""
-        if isinstance(value, NamedInput):
-            return NamedInput(value.name, value.value, number)
-        return NamedInput(f"{self.noun} {number + 1}", value, number)
-
-    def check(self, named: NamedInput) -> None:
-        """Raise InputError for an input of the wrong type."""
-        check_texts([named.value])
-
-    def measure(self, named: Any) -> int:
-        """Return the size of an input: a window ends after `window_chars`."""
-        return len(named)
-
-    def divide(self, encoded: Any) -> Iterable[Any]:
-        """Divide an encoded window into parts whose results fit in memory."""
-        return [encoded]
-
-    def join_windows(self, windows: Sequence[Any]) -> Any:
-        """Join encoded windows to one, which gives the results of all of them in their order."""
-        return list(chain.from_iterable(windows))
-
-    def size(self, encoded: Any) -> WindowSize:
-        """Return the size of an encoded window."""
-        raise NotImplementedError(f"{type(self).__name__} counts no tokens")
-
-    def count(self, encoded: Any, computed: Any) -> Any:
-        """Return the statistics of a window."""
-        raise NotImplementedError(f"{type(self).__name__} counts nothing")
+            name = f"{self.noun} {number + 1}"
+            if isinstance(value, NamedInput):
+                name, value = value.name, value.value
+            yield self.accept(NamedInput(name, value, number))
 
     def _try_window(self, inputs: list[Any]) -> tuple[Any, InputError | None]:
         """Encode the inputs up to the first that can't be, and return its error if there is one."""
@@ -357,21 +334,22 @@ class EncoderPipeline(Pipeline[Input, Result]):
     @torch.inference_mode()
     def compute_window(self, encoded: Any) -> list[Any]:
         """Compute what `compute_batch` gives for each of the encoded sequences."""
-        lengths = [self.count_tokens(one) for one in encoded]
         budget = self.engine.tokens_per_batch
-        return compute_in_batches(encoded, lengths, budget, self.compute_batch)
+        return compute_in_batches(encoded, list(map(len, encoded)), budget, self.compute_batch)
 
-    def count_tokens(self, encoded: Any) -> int:
-        """Return the number of tokens of a sequence."""
-        return len(encoded)
-
-    def size(self, encoded: Any) -> WindowSize:
-        """Return the tokens of a window's sequences, none of which is cut off."""
-        return WindowSize(sum(map(self.count_tokens, encoded)))
+    def count(self, encoded: Any, computed: object = None) -> TextCounts:
+        """Count a window's sequences, none of which is cut off, and their tokens."""
+        return TextCounts(texts=len(encoded), tokens=sum(map(len, encoded)))
 
     @abstractmethod
     def compute_batch(self, batch: Sequence[Any]) -> Iterable[Any]:
         """Run the model on a batch of sequences, and return what it gives for each."""
+
+
+def join_windows(windows: Sequence[Any]) -> Any:
+    """Join encoded windows, which are lists or have `join`; results keep their order."""
+    join = getattr(type(windows[0]), "join", None)
+    return join(windows) if join else list(chain.from_iterable(windows))
 
 
 def compute_in_batches(

@@ -16,7 +16,7 @@ from bertkit.data.problems import is_unknown
 from bertkit.inference.engines.choice import find_device
 from bertkit.inference.engines.engine import Engine, TorchEngine, check_finite
 from bertkit.inference.loading import LoadedModel
-from bertkit.inference.pipeline import Pipeline, WindowSize, start_engine
+from bertkit.inference.pipeline import NamedInput, Pipeline, start_engine
 from bertkit.inference.settings import EngineSettings
 from bertkit.inference.stream import InputCounts
 from bertkit.models.bert.feature_based import BertFeatureBased
@@ -92,6 +92,12 @@ class EncodedExamples(NamedTuple, Generic[Example]):
     def __len__(self) -> int:
         return len(self.examples)
 
+    @classmethod
+    def join(cls, several: Sequence[Self]) -> Self:
+        """Join the examples of several objects, in their order."""
+        examples = chain.from_iterable(one.examples for one in several)
+        return cls([*examples], [*chain.from_iterable(one.encoded for one in several)])
+
 
 @dataclass(frozen=True)
 class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]):
@@ -147,22 +153,18 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
         labels = f": {name_labels(self.task.labels)}" if self.task.labels else ""
         return show_metrics(f"{type(self).__name__}{labels}", self.metrics)
 
-    @property
-    def samples(self) -> Sequence[Any]:
-        """Those of the task."""
-        return self.task.samples
+    def warm_up(self) -> None:
+        """Predict two inputs of the task."""
+        self(list(self.task.samples))
 
-    def with_options(self, settings: Settings | None = None, /, **options: Any) -> Self:
-        """Return the predictor with other options, which are its task's, too."""
-        changed = super().with_options(settings, **options)
-        object.__setattr__(changed, "task", replace(self.task, **dict(changed.options)))
-        return changed
+    def change(self, changes: Mapping[str, Any]) -> Self:
+        """Change options, which are those of the task, too."""
+        changed = super().change(changes)
+        return replace(changed, task=replace(self.task, **dict(changed.options)))
 
-    def read(self, inputs: Iterable[Any]) -> Iterator[Example]:
-        """Yield an example of the task for each input, checking it."""
-        for number, value in enumerate(inputs):
-            named = self.name(value, number)
-            yield self.task.make_example(named.value, named.name)
+    def accept(self, named: NamedInput) -> Example:
+        """Return an example of the task for an input."""
+        return self.task.make_example(named.value, named.name)
 
     def stream_examples(
         self, examples: Iterable[Example], counts: PredictionCounts | None = None
@@ -175,10 +177,6 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
         """
         for window in self.stream_windows(examples, counts):
             yield from zip(window.encoded.examples, self.decode_window(*window), strict=True)
-
-    def measure(self, named: Example) -> int:
-        """Return the characters of an example."""
-        return named.num_chars
 
     def encode_window(self, inputs: list[Example]) -> EncodedExamples[Example]:
         """Return examples with their token ids."""
@@ -210,17 +208,7 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
         """Decode the examples of a window."""
         return map(self.task.decode, encoded.examples, encoded.encoded, computed)
 
-    def join_windows(self, windows: Sequence[EncodedExamples[Example]]) -> EncodedExamples[Example]:
-        """Join encoded examples."""
-        examples = chain.from_iterable(one.examples for one in windows)
-        return EncodedExamples([*examples], [*chain.from_iterable(one.encoded for one in windows)])
-
-    def size(self, encoded: EncodedExamples[Example]) -> WindowSize:
-        """Return the size of encoded examples."""
-        counts = self.count(encoded, None)
-        return WindowSize(counts.tokens, counts.truncated, counts.unknown_tokens)
-
-    def count(self, encoded: EncodedExamples[Example], computed: object) -> PredictionCounts:
+    def count(self, encoded: EncodedExamples[Example], computed: object = None) -> PredictionCounts:
         """Count the examples of a window."""
         return count_encoded(self.task, encoded.encoded, self.loaded.tokenizer)
 

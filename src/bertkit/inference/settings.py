@@ -1,12 +1,14 @@
 """How a model is loaded; settings and the command line import this without torch."""
 
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 from pydantic import Field
 
 from bertkit.base.errors import SettingsError
-from bertkit.base.settings import AnyModel, Settings, validate
+from bertkit.base.settings import Settings, validate
+
+AnySettings = TypeVar("AnySettings", bound=Settings)
 
 EngineName: TypeAlias = Literal["auto", "torch", "onnx"]
 Precision: TypeAlias = Literal["fp32", "bf16", "int8"]
@@ -45,15 +47,20 @@ class FillOptions(Settings):
     """Options of fill-mask."""
 
     top_k: int = Field(default=5, ge=1, description="Number of candidates per [MASK].")
-    targets: Annotated[Sequence[str], Field(min_length=1)] | None = Field(
+    targets: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(
         default=None,
         description="Consider only these words; probabilities aren't renormalized.",
     )
 
 
-def take_settings(kind: type[AnyModel], values: dict[str, Any], name: str) -> AnyModel:
+def take_settings(kind: type[AnySettings], values: Mapping[str, Any], name: str) -> AnySettings:
     """Build settings from the keyword arguments of a class or function of this name."""
-    if unknown := [key for key in values if key not in kind.model_fields]:
-        known = ", ".join(kind.model_fields) or "none"
-        raise SettingsError(f"{name} has no setting {', '.join(unknown)}; it has {known}")
+    check_names(kind, values, name)
     return validate(kind, values, name)
+
+
+def check_names(kind: type[Settings], names: Iterable[str], owner: str) -> None:
+    """Raise SettingsError for names that aren't fields of the settings of something."""
+    if unknown := [name for name in names if name not in kind.model_fields]:
+        known = ", ".join(kind.model_fields) or "none"
+        raise SettingsError(f"{owner} has no setting {', '.join(unknown)}; it has {known}")

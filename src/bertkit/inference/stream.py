@@ -22,9 +22,24 @@ NUM_SPECIAL = 2  # [CLS] and [SEP]
 
 @dataclass
 class InputCounts:
-    """Statistics of inputs; those of several windows add up."""
+    """Statistics of inputs; those of several windows add up. What isn't counted is 0."""
 
-    def add(self, other: Self) -> None:
+    @property
+    def tokens(self) -> int:
+        """Tokens that the model reads."""
+        return 0
+
+    @property
+    def truncated(self) -> int:
+        """Inputs that are cut off."""
+        return 0
+
+    @property
+    def unknown_tokens(self) -> int:
+        """Tokens that are [UNK]."""
+        return 0
+
+    def add(self, other: "InputCounts") -> None:
         """Add the counts of another object."""
         for field in fields(self):
             setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))

@@ -23,8 +23,9 @@ from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import open_records, read_examples
 from bertkit.data.tables.settings import RecordSettings, TableSettings
 from bertkit.inference.engines.engine import check_finite
-from bertkit.inference.pipeline import EncoderPipeline, NamedInput, WindowSize
+from bertkit.inference.pipeline import EncoderPipeline, NamedInput
 from bertkit.inference.settings import EngineSettings
+from bertkit.inference.stream import TextCounts
 from bertkit.models.open_model import OpenModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.reports.notebook import Row, Tabular
@@ -174,9 +175,10 @@ class TextScorer(EncoderPipeline[str, TextScore]):
             encoded.append(ScorableText(named.value, num_tokens, num_unknown, queries))
         return encoded
 
-    def size(self, encoded: Sequence[ScorableText]) -> WindowSize:
-        """Return the tokens of all queries."""
-        return WindowSize(sum(len(query) for text in encoded for query in text.queries))
+    def count(self, encoded: Sequence[ScorableText], computed: object = None) -> TextCounts:
+        """Count texts, and the tokens of all queries."""
+        num_tokens = sum(len(query) for text in encoded for query in text.queries)
+        return TextCounts(texts=len(encoded), tokens=num_tokens)
 
     def compute_window(self, encoded: Sequence[ScorableText]) -> list[float]:
         """Compute the log probability of each query of all texts."""

@@ -36,12 +36,12 @@ def parse_body(kind: type[AnyKind], content: bytes) -> AnyKind:
     """Return a body of a kind; half a character becomes U+FFFD, as in files."""
     try:
         try:
-            return kind.model_validate_json(content)
+            return kind.model_validate_json(content, strict=True)
         except ValidationError as error:
             is_json = error.errors()[0]["type"] != "json_invalid"
             if is_json or content.count(b"\\") > MAX_ESCAPES:
                 raise
-            return kind.model_validate_json(HALVES.sub(replace_halves, content))
+            return kind.model_validate_json(HALVES.sub(replace_halves, content), strict=True)
     except ValidationError as error:
         problems = describe_validation(error, kind, shows_input=False)
         raise Reason.UNREADABLE.error(problems) from None

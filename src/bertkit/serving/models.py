@@ -1,20 +1,20 @@
 """Served models: what is loaded of each, options of requests, replacing."""
 
-import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
 from typing import Any
 
 from bertkit.base.errors import SettingsError, storage_errors
-from bertkit.base.settings import select
+from bertkit.base.settings import Settings, select
 from bertkit.checkpoints.checkpoint import copied_files
 from bertkit.inference.embeddings.embedder import Embedder, find_prompt
 from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.engines.engine import Engine
 from bertkit.inference.loading import find_max_length
 from bertkit.inference.opening import Pipelines, load_pipelines
+from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.settings import Precision
 from bertkit.models.open_model import OpenModel
 from bertkit.retrieval.settings import SearchSettings
@@ -82,22 +82,17 @@ class ReadyModel:
         """The task that it is for, and the pipeline."""
         return next(iter(self.pipelines.items()))
 
-    def choose(self, task: str, options: Mapping[str, Any]) -> Any:
+    def choose(self, task: str, options: Settings | None = None) -> Pipeline[Any, Any]:
         """Return a pipeline with the options of a request; equal options give the same object."""
-        if not options:
-            return self.pipelines[task]
-        written = json.dumps(options, sort_keys=True)
-        if len(written) > MAX_OPTION_CHARS:
-            raise SettingsError(f"options take {MAX_OPTION_CHARS:,} characters; give fewer")
-        return self._change(task, written)
+        is_usual = options is None or not options.model_fields_set
+        return self.pipelines[task] if is_usual else self._change(task, options)
 
 
-def change_options(pipelines: Pipelines, task: str, options: str) -> Any:
-    """Return a pipeline with options that are written as JSON."""
-    pipeline, changes = pipelines[task], json.loads(options)
-    if isinstance(pipeline, Embedder):
-        return pipeline.change(**changes)
-    return pipeline.with_options(**changes)
+def change_options(pipelines: Pipelines, task: str, options: Settings) -> Pipeline[Any, Any]:
+    """Return a pipeline with options."""
+    if len(options.model_dump_json()) > MAX_OPTION_CHARS:
+        raise SettingsError(f"options take {MAX_OPTION_CHARS:,} characters; give fewer")
+    return pipelines[task].with_options(options)
 
 
 class ServedModel:

@@ -1,6 +1,5 @@
 """Search as a pipeline: queries in, the texts of a corpus out that are most similar to each."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -9,8 +8,8 @@ from pydantic import Field
 from bertkit.base.errors import InputError
 from bertkit.base.settings import Settings
 from bertkit.inference.embeddings.embedder import Embedder, find_prompt
-from bertkit.inference.pipeline import NamedInput, Pipeline, WindowSize
-from bertkit.inference.stream import EncodedTexts
+from bertkit.inference.pipeline import NamedInput, Pipeline
+from bertkit.inference.stream import EncodedTexts, TextCounts
 from bertkit.models.open_model import OpenModel
 from bertkit.retrieval.search_index import Hit, SearchIndex
 from bertkit.retrieval.settings import SearchSettings
@@ -51,15 +50,11 @@ class Searcher(Pipeline[str, list[Hit]]):
                 raise InputError(f"{named.name} is empty; a query needs a word")
         return self.index.embedder.encode_window(inputs)
 
-    def join_windows(self, windows: Sequence[EncodedTexts]) -> EncodedTexts:
-        """Join encoded queries."""
-        return self.index.embedder.join_windows(windows)
-
-    def size(self, encoded: EncodedTexts) -> WindowSize:
-        """Return the size of encoded queries."""
-        return self.index.embedder.size(encoded)
+    def count(self, encoded: EncodedTexts, computed: object = None) -> TextCounts:
+        """Return the statistics of encoded queries."""
+        return encoded.counts
 
     def compute_window(self, encoded: EncodedTexts) -> list[list[Hit]]:
         """Find the texts that are most similar to each query."""
-        vectors = self.index.embedder.compute_window(encoded)
+        vectors = self.index.embedder.compute_vectors(encoded)
         return self.index.find(vectors, self.options.top_k)

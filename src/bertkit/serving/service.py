@@ -3,11 +3,12 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from bertkit.base.settings import Settings
 from bertkit.inference.fill_mask import MASK, FillMask
 from bertkit.inference.pipeline import Pipeline
 from bertkit.serving.errors import Reason, ServingError
@@ -176,7 +177,7 @@ class RequestContext:
         self,
         task: str,
         inputs: Sequence[Any],
-        changes: Mapping[str, Any] | None = None,
+        options: Settings | None = None,
         *,
         truncate: bool | None = None,
     ) -> list[Any]:
@@ -185,15 +186,15 @@ class RequestContext:
         Args:
             task: the name of the pipeline.
             inputs: one or more.
-            changes: options that differ from the pipeline's own.
+            options: those that were set differ from the pipeline's own.
             truncate: whether inputs may be cut off; by default as the server's settings say.
         """
         loaded = self.find(task)
         most = MOST_TOKENS + 1 if task in WINDOWED else loaded.max_length
-        compute = loaded.choose(task, changes or {})
+        compute = loaded.choose(task, options)
         check_size(compute, inputs)
-        options = compute.options
-        written = options.written_tokens if isinstance(options, WritingOptions) else 0
+        chosen = compute.options
+        written = chosen.written_tokens if isinstance(chosen, WritingOptions) else 0
         return await self.run(
             compute, inputs, truncate=truncate, most_tokens=most, written_tokens=written
         )

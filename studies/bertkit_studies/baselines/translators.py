@@ -124,7 +124,7 @@ def open_job(files: PairFiles, settings: TranslateSettings) -> Seq2SeqJob:
 
 def write_translations(net: AttentionalTranslator, job: Seq2SeqJob) -> list[str]:
     """Translate the held-out texts."""
-    generator = RecurrentGenerator(net, job.tokenizer, job.saved)
+    generator = RecurrentGenerator(net, job.tokenizer, job.saved, job.saved.decoding)
     return [answer.text for answer in generator.stream(job.data.dev.sources)]
 
 

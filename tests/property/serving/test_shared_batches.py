@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 from tests.unit.inference.small import WORDS
 from tests.unit.serving.small_models import HAS_DECODERS, save_models
 
+from bertkit.base.settings import Settings
 from bertkit.checkpoints.bundled import find_bundled
+from bertkit.inference.embeddings.settings import EmbedOptions
+from bertkit.inference.settings import FillOptions
 from bertkit.serving.models import ServedModel
 from bertkit.serving.settings import ServeSettings
 from bertkit.serving.sharing.request import ModelRequest
@@ -21,31 +24,35 @@ from bertkit.serving.sharing.worker import Worker
 # Each word is a token, so that two texts fit into the 24 of the small models.
 TEXTS = st.lists(st.sampled_from(WORDS[:-1]), min_size=1, max_size=9).map(" ".join)
 PAIRS = st.tuples(TEXTS, TEXTS)
-SAMPLE = {"sample": True, "seed": 3, "max_tokens": 6}
+TWO = FillOptions(top_k=2)
 # The model, its task, options of requests, and what inputs are like.
-KINDS: dict[str, tuple[str, str, dict[str, Any], st.SearchStrategy[Any]]] = {
-    "embed": ("encoder", "embed", {}, TEXTS),
-    "embed, shorter": ("encoder", "embed", {"dimensions": 7, "normalize": True}, TEXTS),
-    "embed, not scaled": ("encoder", "embed", {"normalize": False}, TEXTS),
-    "embed, by token": ("encoder", "embed", {"by_token": True}, TEXTS),
-    "embed, the end": ("encoder", "embed", {"keeps_end": True}, TEXTS),
-    "fill-mask": ("words", "fill-mask", {}, TEXTS.map("{} [MASK]".format)),
-    "fill-mask, two": ("words", "fill-mask", {"top_k": 2}, TEXTS.map("[MASK] {} [MASK]".format)),
-    "next-sentence": ("words", "next-sentence", {}, PAIRS),
-    "score": ("words", "score", {}, TEXTS),
-    "classify": ("sentiment", "classify", {}, TEXTS | PAIRS),
-    "regress": ("reranker", "regress", {}, PAIRS),
-    "tag": ("entities", "tag", {}, TEXTS),
-    "answer": ("reader", "answer", {}, PAIRS),
-    "choose": ("chooser", "choose", {}, st.tuples(TEXTS, st.tuples(TEXTS, TEXTS))),
+KINDS: dict[str, tuple[str, str, Settings | None, st.SearchStrategy[Any]]] = {
+    "embed": ("encoder", "embed", None, TEXTS),
+    "embed, shorter": ("encoder", "embed", EmbedOptions(dimensions=7, normalize=True), TEXTS),
+    "embed, not scaled": ("encoder", "embed", EmbedOptions(normalize=False), TEXTS),
+    "embed, by token": ("encoder", "embed", EmbedOptions(by_token=True), TEXTS),
+    "embed, the end": ("encoder", "embed", EmbedOptions(keeps_end=True), TEXTS),
+    "fill-mask": ("words", "fill-mask", None, TEXTS.map("{} [MASK]".format)),
+    "fill-mask, two": ("words", "fill-mask", TWO, TEXTS.map("[MASK] {} [MASK]".format)),
+    "next-sentence": ("words", "next-sentence", None, PAIRS),
+    "score": ("words", "score", None, TEXTS),
+    "classify": ("sentiment", "classify", None, TEXTS | PAIRS),
+    "regress": ("reranker", "regress", None, PAIRS),
+    "tag": ("entities", "tag", None, TEXTS),
+    "answer": ("reader", "answer", None, PAIRS),
+    "choose": ("chooser", "choose", None, st.tuples(TEXTS, st.tuples(TEXTS, TEXTS))),
 }
 if HAS_DECODERS:
+    from bertkit.decoders.decoding.settings import DecodingOverrides
+    from bertkit.decoders.generation.settings import GeneratorSettings
+
+    SIX, DRAWN = GeneratorSettings(max_tokens=6), {"sample": True, "seed": 3, "max_tokens": 6}
     KINDS |= {
-        "score, left to right": ("writer", "score", {}, TEXTS),
-        "generate": ("writer", "generate", {"max_tokens": 6}, TEXTS),
-        "generate, drawn": ("writer", "generate", SAMPLE, TEXTS),
-        "translate": ("translator", "translate", {}, TEXTS),
-        "translate, drawn": ("translator", "translate", {"beams": 1, **SAMPLE}, TEXTS),
+        "score, left to right": ("writer", "score", None, TEXTS),
+        "generate": ("writer", "generate", SIX, TEXTS),
+        "generate, drawn": ("writer", "generate", GeneratorSettings(**DRAWN), TEXTS),
+        "translate": ("translator", "translate", None, TEXTS),
+        "translate, drawn": ("translator", "translate", DecodingOverrides(**DRAWN), TEXTS),
     }
 
 

@@ -33,7 +33,8 @@ def build_rewriter(**changes: object) -> Seq2SeqGenerator:
         config, start_id=tokenizer.cls_id, end_id=tokenizer.sep_id, shares_embeddings=True
     )
     model = EncoderDecoderModel(joined).eval()
-    return Seq2SeqGenerator(model, tokenizer, SAVED.model_copy(update=changes))
+    saved = SAVED.model_copy(update=changes)
+    return Seq2SeqGenerator(model, tokenizer, saved, saved.decoding)
 
 
 def save_rewriter(folder: Path, **changes: object) -> Path:

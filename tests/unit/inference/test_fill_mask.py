@@ -41,9 +41,8 @@ def small_windows(monkeypatch):
 )
 def test_blanks_are_read_as_the_tokenizer_reads_them(loaded, text):
     encoding = loaded.tokenizer.encode(text, read_mask=True)
-    assert start(FillMask, loaded).encode_window([NamedInput("one", text)]) == [
-        (text, encoding.ids)
-    ]
+    (encoded,) = start(FillMask, loaded).encode_window([NamedInput("one", text)])
+    assert (encoded.text, encoded.ids) == (text, encoding.ids)
 
 
 def test_candidates_are_those_of_the_padded_door(loaded):

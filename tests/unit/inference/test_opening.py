@@ -33,7 +33,6 @@ def test_a_model_does_what_its_files_and_heads_allow(folders):
     assert {name: list(pipelines) for name, pipelines in found.items()} == TASKS
     for pipelines in found.values():
         for pipeline in pipelines.values():
-            assert len(pipeline(list(pipeline.samples))) == 2
             pipeline.warm_up()
     assert list(load(find_bundled("vectors"))) == ["embed"]
 

@@ -17,6 +17,7 @@ from tests.unit.serving.running import running
 from bertkit.base.errors import BertkitError
 from bertkit.base.wings import has_wing
 from bertkit.inference.predictor import Predictor
+from bertkit.inference.settings import FillOptions
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.serving import service
 from bertkit.serving.models import MAX_OPTION_CHARS, MAX_VARIANTS, ServedModel
@@ -230,7 +231,7 @@ def test_options_are_bounded(client):
 
 def test_options_that_many_requests_have_stay_when_one_client_tries_all(client):
     loaded = client.server.service.models["words"].loaded
-    usual = loaded.choose("fill-mask", {"top_k": 2})
+    usual = loaded.choose("fill-mask", FillOptions(top_k=2))
     for number in range(3, 2 * MAX_VARIANTS):
-        loaded.choose("fill-mask", {"top_k": number})
-        assert loaded.choose("fill-mask", {"top_k": 2}) is usual
+        loaded.choose("fill-mask", FillOptions(top_k=number))
+        assert loaded.choose("fill-mask", FillOptions(top_k=2)) is usual

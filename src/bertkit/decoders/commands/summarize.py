@@ -27,8 +27,8 @@ SUMMARY_PROBLEMS = {
     "empty": "without a sentence",
     "whole": "with no more sentences than requested, left whole",
     "limited": "whose summary was limited to 1,000 sentences",
-    "truncated": "sentences truncated because they are too long for the model",
-    "cut": "truncated because they are too long for the model",
+    "truncated_sentences": "sentences truncated because they are too long for the model",
+    "truncated": "truncated because they are too long for the model",
     "unfinished": "whose summary reached the maximum length",
 }
 SIMILARITY_CHARS = 18

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 TRANSLATION_PROBLEMS = {
     "empty": "empty",
-    "cut": "truncated because they are too long",
+    "truncated": "truncated because they are too long",
     "unfinished": "whose translation reached the maximum length",
 }
 

@@ -1,9 +1,9 @@
 """Extractive summaries, their statistics, and the summarizer that needs no training."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import accumulate
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 
@@ -87,7 +87,7 @@ class SummaryCounts(InputCounts):
     empty: int = 0  # without a candidate sentence; their summaries are empty
     whole: int = 0  # of which every candidate was selected
     limited: int = 0  # cut at `MAX_SENTENCES`
-    truncated: int = 0  # sentences cut at the model's maximum length
+    truncated_sentences: int = 0  # cut at the model's maximum length
     text_tokens: int = 0
     unknown_tokens: int = 0  # of these, [UNK]
 
@@ -163,11 +163,11 @@ class CentralSummarizer(Pipeline[str, ExtractiveSummary]):
         """Load any encoder, as an embedder of sentences."""
         return cls(Embedder.build(opened, loading))
 
-    def change_options(self, changes: dict[str, Any]) -> SummarySettings:
-        """Return the options with some of them changed; a length replaces another."""
+    def change(self, changes: Mapping[str, Any]) -> Self:
+        """Change options; a length replaces another."""
         if any(changes.get(name) is not None for name in LENGTHS):
-            changes = dict.fromkeys(LENGTHS) | changes
-        return cast("SummarySettings", super().change_options(changes))
+            changes = {**dict.fromkeys(LENGTHS), **changes}
+        return super().change(changes)
 
     def encode_window(self, inputs: list[NamedInput]) -> list[Candidates]:
         """Split texts into sentences."""
@@ -196,16 +196,16 @@ class CentralSummarizer(Pipeline[str, ExtractiveSummary]):
         return computed[0]
 
     def count(
-        self, encoded: object, computed: tuple[list[ExtractiveSummary], TextCounts]
+        self, encoded: object, computed: tuple[list[ExtractiveSummary], TextCounts] | None = None
     ) -> SummaryCounts:
         """Return the statistics of some texts."""
-        summaries, read = computed
+        summaries, read = computed or ([], TextCounts())
         return SummaryCounts(
             texts=len(summaries),
             empty=sum(not summary.num_candidates for summary in summaries),
             whole=sum(summary.is_whole and summary.num_candidates > 0 for summary in summaries),
             limited=sum(summary.is_limited for summary in summaries),
-            truncated=read.truncated,
+            truncated_sentences=read.truncated,
             text_tokens=read.text_tokens,
             unknown_tokens=read.unknown_tokens,
         )

@@ -1,13 +1,12 @@
 """Continue texts with a left-to-right model."""
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, NamedTuple, Self
 
 from bertkit.base.errors import CheckpointError, InputError, pluralize
-from bertkit.base.settings import Settings
 from bertkit.decoders.decoding.search import decode, stream
 from bertkit.decoders.decoding.sequences import DecodingLimits, DecodingSource, Hypothesis
 from bertkit.decoders.decoding.settings import check_seed
@@ -16,8 +15,9 @@ from bertkit.decoders.generation.cached_sequences import PromptSequences, find_s
 from bertkit.decoders.generation.settings import GeneratorSettings
 from bertkit.inference.engines.choice import cast_whole, find_device
 from bertkit.inference.loading import LoadedModel
-from bertkit.inference.pipeline import NamedInput, Pipeline, WindowSize, compute_in_batches
+from bertkit.inference.pipeline import SAMPLES, NamedInput, Pipeline, compute_in_batches
 from bertkit.inference.settings import LoadingSettings
+from bertkit.inference.stream import TextCounts
 from bertkit.models.bert.heads import BertLMHeadModel
 from bertkit.models.open_model import OpenModel
 from bertkit.nn.packing import PackedBatch
@@ -137,11 +137,15 @@ class Generator(Pipeline[str, ContinuedText]):
                 num_shown = len(text)
         yield self._continuation_text(prompt, ids, written)[num_shown:]
 
-    def change_options(self, changes: dict[str, Any]) -> Settings:
-        """Return the options with some of them changed; a seed is for what is drawn."""
-        options = cast("GeneratorSettings", super().change_options(changes))
-        check_seed(options, changes.get("seed", 0))
-        return options
+    def warm_up(self) -> None:
+        """Continue two texts by a token or two."""
+        self(list(SAMPLES), max_tokens=2)
+
+    def change(self, changes: Mapping[str, Any]) -> Self:
+        """Change options; a seed is for what is drawn."""
+        changed = super().change(changes)
+        check_seed(changed.options, changes.get("seed", 0))
+        return changed
 
     def encode_window(self, inputs: list[NamedInput]) -> list[Prompt]:
         """Return each text with the ids of [CLS] and its pieces."""
@@ -157,9 +161,10 @@ class Generator(Pipeline[str, ContinuedText]):
             prompts.append(Prompt(named.value, ids, named.number))
         return prompts
 
-    def size(self, encoded: Sequence[Prompt]) -> WindowSize:
-        """Return the tokens of the prompts."""
-        return WindowSize(sum(len(prompt.ids) for prompt in encoded))
+    def count(self, encoded: Sequence[Prompt], computed: object = None) -> TextCounts:
+        """Count the prompts and their tokens."""
+        num_tokens = sum(len(prompt.ids) for prompt in encoded)
+        return TextCounts(texts=len(encoded), tokens=num_tokens)
 
     def compute_window(self, encoded: Sequence[Prompt]) -> list[list[Hypothesis]]:
         """Continue a window of texts, in batches of similar length."""
@@ -226,9 +231,9 @@ class WordStream(Generator):
         """What is written of the text; empty before it is begun."""
         return []
 
-    def size(self, encoded: Sequence[Prompt]) -> WindowSize:
-        """Return the tokens of the prompt, which is read once."""
-        return WindowSize(0) if self.words else super().size(encoded)
+    def count(self, encoded: Sequence[Prompt], computed: object = None) -> TextCounts:
+        """Count the tokens of the prompt, which is read once."""
+        return TextCounts() if self.words else super().count(encoded)
 
     def compute_window(self, encoded: Sequence[Prompt]) -> Any:
         """Write a word."""

@@ -1,8 +1,8 @@
 """Generate texts with an encoder-decoder: one output per input, in order and bounded memory."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -28,9 +28,9 @@ from bertkit.decoders.generation.settings import KindName, Seq2SeqSettingsFile, 
 from bertkit.decoders.key_value_cache import count_room
 from bertkit.decoders.model import EncoderDecoderModel
 from bertkit.inference.engines.choice import cast_whole
-from bertkit.inference.pipeline import NamedInput, Pipeline, WindowSize, compute_in_batches
+from bertkit.inference.pipeline import SAMPLES, NamedInput, Pipeline, compute_in_batches
 from bertkit.inference.settings import LoadingSettings, take_settings
-from bertkit.inference.stream import NUM_SPECIAL, InputCounts
+from bertkit.inference.stream import NUM_SPECIAL, WINDOW_CHARS, InputCounts
 from bertkit.models.open_model import OpenModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.reports.notebook import Row, Tabular, show_metrics
@@ -38,8 +38,6 @@ from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.device import choose_device
 
 TOKENS_PER_BATCH = {"cpu": 4096, "cuda": 65536}
-# Decoding takes far longer than encoding, so windows are this many times smaller to show progress.
-WINDOW_SHARE = 8
 # Tokens that a text's output adds to its cost in a batch, per `USUAL_ROWS` rows (beams or answers).
 WRITTEN_TOKENS, USUAL_ROWS = 32, 5
 # On a GPU, cached tokens per token of a batch: at most 131,072 in all, whose keys and values take
@@ -70,10 +68,10 @@ class GenerationCounts(InputCounts):
     """Statistics of inputs and outputs."""
 
     texts: int = 0
-    tokens_read: int = 0  # of the sources, [CLS] and [SEP] included
+    tokens: int = 0  # of the sources, [CLS] and [SEP] included
     tokens_written: int = 0  # of the best answers, without end tokens
     empty: int = 0  # inputs without a token; their answer is empty
-    cut: int = 0  # inputs that were truncated
+    truncated: int = 0  # inputs that were truncated
     unfinished: int = 0  # answers that reached the length limit
     text_tokens: int = 0  # of the sources, without special tokens
     unknown_tokens: int = 0  # of these, [UNK]
@@ -86,6 +84,11 @@ class SourceWindow(NamedTuple):
     ids: list[list[int]]
     is_cut: list[bool]
 
+    @classmethod
+    def join(cls, several: Sequence[Self]) -> Self:
+        """Join tokenized texts, each of which keeps its number."""
+        return cls(*(list(chain.from_iterable(part)) for part in zip(*several, strict=True)))
+
 
 @dataclass(frozen=True)
 class Seq2SeqGenerator(Pipeline[str, GeneratedText]):
@@ -94,17 +97,12 @@ class Seq2SeqGenerator(Pipeline[str, GeneratedText]):
     model: EncoderDecoderModel
     tokenizer: Tokenizer
     saved: Seq2SeqSettingsFile
+    options: DecodingSettings
     metrics: Mapping[str, float] = field(default_factory=dict)  # of held-out pairs, or none
-    options: Any = None  # `DecodingSettings`; by default those that are saved
-    spacing: Spacing = field(init=False)
 
     kind: ClassVar[KindName | None] = None  # any
     loading_kind = LoadingSettings
-
-    def __post_init__(self) -> None:
-        if self.options is None:
-            object.__setattr__(self, "options", self.saved.decoding)
-        object.__setattr__(self, "spacing", Spacing.from_dict(self.saved.spacing))
+    window_chars = WINDOW_CHARS // 8  # writing takes far longer than reading
 
     @classmethod
     def build(cls, opened: OpenModel, loading: LoadingSettings) -> Self:
@@ -127,20 +125,25 @@ class Seq2SeqGenerator(Pipeline[str, GeneratedText]):
                 f" {limits[1]:,}; its files don't belong together"
             )
         cast_whole(model, loading.precision, place)
-        return cls(model, opened.tokenizer, saved, read_metrics(folder))
+        return cls(model, opened.tokenizer, saved, saved.decoding, read_metrics(folder))
 
     def _repr_html_(self) -> str:
         """Show the metrics in a notebook."""
         return show_metrics(type(self).__name__, self.metrics)
 
-    def change_options(self, changes: dict[str, Any]) -> DecodingSettings:
-        """Return the options with some of them changed, as in `override_decoding`."""
-        given = take_settings(DecodingOverrides, changes, type(self).__name__)
-        return override_decoding(self.options, given)
+    @cached_property
+    def spacing(self) -> Spacing:
+        """Where spaces go in what is written."""
+        return Spacing.from_dict(self.saved.spacing)
 
-    def measure(self, named: NamedInput) -> int:
-        """Return the size of a text for cutting windows."""
-        return WINDOW_SHARE * len(named)
+    def warm_up(self) -> None:
+        """Write a token or two for two texts."""
+        self(list(SAMPLES), max_tokens=2)
+
+    def change(self, changes: Mapping[str, Any]) -> Self:
+        """Change options as `override_decoding` does."""
+        given = take_settings(DecodingOverrides, changes, type(self).__name__)
+        return replace(self, options=override_decoding(self.options, given))
 
     def encode_window(self, inputs: list[NamedInput]) -> SourceWindow:
         """Tokenize texts and truncate them to the length that the model was trained on."""
@@ -152,17 +155,6 @@ class Seq2SeqGenerator(Pipeline[str, GeneratedText]):
             ids=[[*start, *each[:room], *end] if each else [] for each in pieces],
             is_cut=[len(each) > room for each in pieces],
         )
-
-    def join_windows(self, windows: Sequence[SourceWindow]) -> SourceWindow:
-        """Join tokenized texts, each of which keeps its number."""
-        numbers, ids, is_cut = (
-            list(chain.from_iterable(part)) for part in zip(*windows, strict=True)
-        )
-        return SourceWindow(numbers, ids, is_cut)
-
-    def size(self, encoded: SourceWindow) -> WindowSize:
-        """Return the size of tokenized texts."""
-        return WindowSize(sum(map(len, encoded.ids)), sum(encoded.is_cut))
 
     def compute_window(self, encoded: SourceWindow) -> list[list[Hypothesis]]:
         """Return the hypotheses of each text of a window; none for an empty one."""
@@ -181,15 +173,17 @@ class Seq2SeqGenerator(Pipeline[str, GeneratedText]):
         for is_cut, hypotheses in zip(encoded.is_cut, computed, strict=True):
             yield self._make_answer(hypotheses, is_cut=is_cut)
 
-    def count(self, encoded: SourceWindow, computed: list[list[Hypothesis]]) -> GenerationCounts:
+    def count(
+        self, encoded: SourceWindow, computed: Sequence[Sequence[Hypothesis]] = ()
+    ) -> GenerationCounts:
         """Count the inputs and outputs of a window."""
         best = [hypotheses[0] for hypotheses in computed if hypotheses]
         return GenerationCounts(
             texts=len(encoded.ids),
-            tokens_read=sum(map(len, encoded.ids)),
+            tokens=sum(map(len, encoded.ids)),
             tokens_written=sum(len(one.tokens) for one in best),
             empty=sum(not ids for ids in encoded.ids),
-            cut=sum(encoded.is_cut),
+            truncated=sum(encoded.is_cut),
             unfinished=sum(not one.is_finished for one in best),
             text_tokens=sum(len(ids) - NUM_SPECIAL for ids in encoded.ids if ids),
             unknown_tokens=sum(ids.count(self.tokenizer.unk_id) for ids in encoded.ids),

@@ -208,7 +208,7 @@ class Seq2SeqJob(Job[PairBatch]):
 
     def build_generator(self, decoding: DecodingSettings) -> Seq2SeqGenerator:
         """Build what generates texts with the weights as they are."""
-        return Seq2SeqGenerator(self.model.eval(), self.tokenizer, self.saved, options=decoding)
+        return Seq2SeqGenerator(self.model.eval(), self.tokenizer, self.saved, decoding)
 
     def generate_held_out(
         self, decoding: DecodingSettings, num_pairs: int | None = None

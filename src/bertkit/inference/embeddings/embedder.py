@@ -22,7 +22,7 @@ from bertkit.base.settings import Settings
 from bertkit.checkpoints.sentence_transformers import SentenceModel
 from bertkit.inference.embeddings.features import as_array
 from bertkit.inference.embeddings.pooling import SentenceHead, Span
-from bertkit.inference.embeddings.settings import EmbedderSettings
+from bertkit.inference.embeddings.settings import EmbedderSettings, EmbedOptions
 from bertkit.inference.embeddings.transformer import TextTransformer, Vectors
 from bertkit.inference.engines.choice import find_device
 from bertkit.inference.engines.engine import Engine, check_finite
@@ -30,7 +30,6 @@ from bertkit.inference.loading import LoadedModel
 from bertkit.inference.pipeline import (
     NamedInput,
     Pipeline,
-    WindowSize,
     compute_in_batches,
     is_several,
     start_engine,
@@ -71,7 +70,7 @@ class Embedder(Pipeline[str, Vectors], TextTransformer):
     settings: EmbedderSettings
     similarity: str = "cosine"
     prompts: dict[str, str] = dataclasses.field(default_factory=dict)
-    options: Settings = dataclasses.field(default_factory=Settings)
+    options: EmbedOptions = dataclasses.field(default_factory=EmbedOptions)
     params: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False)
 
     bundled = "vectors"
@@ -146,7 +145,7 @@ class Embedder(Pipeline[str, Vectors], TextTransformer):
             inputs: one text; or a list, an array, or another iterable of several.
             progress: show a progress bar.
             counts: statistics of several texts, updated.
-            options: there are none; settings are given to `load`.
+            options: fields of `EmbedOptions`; other settings are given to `load`.
 
         Raises:
             InputError: an input isn't a text.
@@ -165,56 +164,41 @@ class Embedder(Pipeline[str, Vectors], TextTransformer):
                     bar.advance(len(rows))
         return vectors
 
-    def change(
-        self,
-        prompt_name: str | None = None,
-        *,
-        dimensions: int | None = None,
-        normalize: bool | None = None,
-        keeps_end: bool = False,
-        by_token: bool = False,
-    ) -> "Embedder":
-        """Return an embedder with other settings that shares the engine.
-
-        With `keeps_end` the start of a long text is cut off instead of its end. With `by_token` it
-        gives the last hidden states of each text's tokens, `[tokens, hidden]`.
-        """
-        encoder, head = self.text_encoder, self.head
-        if prompt_name is not None:
-            settings = EmbedderSettings(prompt_name=prompt_name)
+    def change(self, changes: Mapping[str, Any]) -> Self:
+        """Change options; the changed embedder shares the engine."""
+        changed = super().change(changes)
+        options, encoder, head = changed.options, self.text_encoder, self.head
+        if options.prompt_name is not None:
+            settings = EmbedderSettings(prompt_name=options.prompt_name)
             prompt = find_prompt(self.opened.sentences, settings)
             encoder = dataclasses.replace(encoder, prompt=prompt)
-        if dimensions is not None:
-            head = head.cut(dimensions)
-        if normalize is not None:
-            head = head.scaled(is_scaled=normalize)
-        encoder = dataclasses.replace(encoder, keeps_end=keeps_end)
-        changed = dataclasses.replace(self, text_encoder=encoder, head=head)
-        return TokenEmbedder(**vars(changed)) if by_token else changed
+        if options.dimensions is not None:
+            head = head.cut(options.dimensions)
+        if options.normalize is not None:
+            head = head.scaled(is_scaled=options.normalize)
+        encoder = dataclasses.replace(encoder, keeps_end=options.keeps_end)
+        return dataclasses.replace(changed, text_encoder=encoder, head=head)
 
-    def check(self, named: NamedInput) -> None:
-        """Raise InputError for an input that is neither a text nor the token ids of one."""
+    def accept(self, named: NamedInput) -> NamedInput:
+        """Return what is a text, or the token ids of one."""
         self.text_encoder.check(named.value)
+        return named
 
     def encode_window(self, inputs: list[NamedInput]) -> EncodedTexts:
         """Encode texts as token ids."""
         return self.text_encoder([named.value for named in inputs])
 
-    def join_windows(self, windows: Sequence[EncodedTexts]) -> EncodedTexts:
-        """Join encoded texts."""
-        return EncodedTexts.join(windows)
-
-    def size(self, encoded: EncodedTexts) -> WindowSize:
-        """Return the size of encoded texts."""
-        counts = encoded.counts
-        return WindowSize(counts.tokens, counts.truncated, counts.unknown_tokens)
-
-    def count(self, encoded: EncodedTexts, computed: Vectors) -> TextCounts:
+    def count(self, encoded: EncodedTexts, computed: object = None) -> TextCounts:
         """Return the statistics of a window's texts."""
         return encoded.counts
 
+    def compute_window(self, encoded: EncodedTexts) -> Vectors | list[Vectors]:
+        """Compute the vectors of a window of texts, or those of each text's tokens."""
+        compute = self.compute_tokens if self.options.by_token else self.compute_vectors
+        return compute(encoded)
+
     @torch.inference_mode()
-    def compute_window(self, encoded: EncodedTexts) -> Vectors:
+    def compute_vectors(self, encoded: EncodedTexts) -> Vectors:
         """Compute the vectors of a window of texts."""
         lengths = [len(ids) for ids in encoded.ids]
         budget = 1 if self.settings.deterministic else self.engine.tokens_per_batch
@@ -241,18 +225,13 @@ class Embedder(Pipeline[str, Vectors], TextTransformer):
         rows: Vectors = vectors.float().cpu().numpy()
         return rows
 
-
-class TokenEmbedder(Embedder):
-    """Gives the last hidden states of each text's tokens; no text is divided into parts."""
-
     @torch.inference_mode()
-    def compute_window(self, encoded: EncodedTexts) -> Any:
-        """Compute the states of a window of texts."""
+    def compute_tokens(self, encoded: EncodedTexts) -> list[Vectors]:
+        """Compute the last hidden states of the tokens of a window of texts."""
 
-        def compute(batch: Sequence[list[int]]) -> list[Any]:
+        def compute(batch: Sequence[list[int]]) -> list[Vectors]:
             packed = PackedBatch.from_single(batch)
-            states = as_array(self.engine(packed)[-1])
-            return np.split(states, packed.first_tokens[1:].tolist())
+            return np.split(as_array(self.engine(packed)[-1]), packed.first_tokens[1:].tolist())
 
         lengths = [len(ids) for ids in encoded.ids]
         return compute_in_batches(encoded.ids, lengths, self.engine.tokens_per_batch, compute)

@@ -1,10 +1,10 @@
 """Hidden states of chosen layers as features of texts and pairs, with offsets of their tokens."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any, Literal, Self, TypeAlias, cast
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -225,24 +225,21 @@ class FeatureExtractor(Pipeline[TextOrPair, TextFeatures]):
             self._engines[layers] = start_engine(self.loaded.model, self.loading, layers)
         return self._engines[layers]
 
-    def change_options(self, changes: dict[str, Any]) -> FeatureSettings:
-        """Return the options with some of them changed, if the model has their layers."""
-        options = cast("FeatureSettings", super().change_options(changes))
-        self._build_encoder(options)
-        return options
+    def change(self, changes: Mapping[str, Any]) -> Self:
+        """Change options, if the model has as many positions."""
+        changed = super().change(changes)
+        self._build_encoder(changed.options)
+        return changed
 
-    def check(self, named: NamedInput) -> None:
-        """Raise InputError for what is neither a text nor a pair of texts."""
+    def accept(self, named: NamedInput) -> NamedInput:
+        """Return what is a text or a pair of texts."""
         parts = named.value if isinstance(named.value, tuple) else (named.value,)
         check_texts(parts)
         if len(parts) not in {1, 2}:
             raise InputError(
                 f"expected a text or a pair of texts, got {pluralize(len(parts), 'text')}"
             )
-
-    def measure(self, named: NamedInput) -> int:
-        """Return the characters of a text or pair."""
-        return sum(map(len, named.value))
+        return named
 
     def encode_window(self, inputs: list[NamedInput]) -> list[EncodedFeatureText]:
         """Encode and truncate texts and pairs."""
@@ -259,7 +256,7 @@ class FeatureExtractor(Pipeline[TextOrPair, TextFeatures]):
         lengths = list(map(len, encoded))
         return compute_in_batches(encoded, lengths, self.engine.tokens_per_batch, self._extract)
 
-    def count(self, encoded: list[EncodedFeatureText], computed: object) -> TextCounts:
+    def count(self, encoded: list[EncodedFeatureText], computed: object = None) -> TextCounts:
         """Return the statistics of some texts."""
         counts = TextCounts()
         for one in encoded:

@@ -67,6 +67,26 @@ class EmbedderSettings(LongTextSettings, EngineSettings):
     )
 
 
+class EmbedOptions(Settings):
+    """What a call changes of a loaded embedder; None leaves it as it is."""
+
+    prompt_name: str | None = Field(default=None, description="Name of the model's prompt.")
+    dimensions: Annotated[int, Field(ge=1)] | None = Field(
+        default=None, description="Keep only this many leading features."
+    )
+    normalize: bool | None = Field(
+        default=None, description="Scale each vector to length 1 at the end, or never."
+    )
+    keeps_end: bool = Field(
+        default=False, description="Cut off the start of a long text instead of its end."
+    )
+    by_token: bool = Field(
+        default=False,
+        description="Return the last hidden states of each text's tokens, [tokens, hidden]; no text"
+        " is divided into parts.",
+    )
+
+
 class WordVectorSettings(EngineSettings):
     """Which vectors of a vocabulary are compared; an engine computes those of layers above 0."""
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from bertkit.base.settings import describe_validation
+from bertkit.base.settings import Settings, describe_validation
 from bertkit.base.wings import SERVER_HUB_FORMS, list_installed, load_object
 from bertkit.inference.fill_mask import MASK, FilledText
 from bertkit.serving.errors import Reason
@@ -23,7 +23,7 @@ from bertkit.serving.routes.requests import (
     Body,
     ClassifyRequest,
     EmbedBody,
-    OptionsRequest,
+    FillRequest,
     PredictBody,
     RerankBody,
     SimilarityBody,
@@ -102,7 +102,7 @@ class HubForm:
 
     body: type[Body]
     shape: Callable[[Any, Any], Any]
-    choose: Callable[[Any], dict[str, Any]] = lambda _: {}
+    choose: Callable[[Any], Settings | None] = lambda _: None
     is_listed: bool = False
 
     async def answer(self, call: RequestContext, task: str, given: Mapping[str, Any]) -> Any:
@@ -170,7 +170,7 @@ def shape_answer(answer: Answer, parameters: Any) -> Any:
 
 
 FORMS: dict[str, AnswerForm] = {
-    "fill-mask": HubForm(OptionsRequest, shape_blanks, lambda given: given).answer,
+    "fill-mask": HubForm(FillRequest, shape_blanks, lambda given: given).answer,
     "tag": HubForm(TagRequest, shape_tags).answer,
     "answer": HubForm(AnswerRequest, shape_answer).answer,
 }

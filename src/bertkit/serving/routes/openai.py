@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bertkit.inference.embeddings.settings import EmbedOptions
 from bertkit.serving.errors import Reason
 from bertkit.serving.routes.answers import Endpoint
 from bertkit.serving.routes.requests import EmbeddingsBody, EmbedParameters, RerankingBody
@@ -138,13 +139,13 @@ async def embed(
 
     `by_token` gives the vectors of each text's tokens instead.
     """
-    options = {
-        "prompt_name": parameters.prompt_name,
-        "dimensions": dimensions,
-        "normalize": normalize,
-        "keeps_end": parameters.truncation_direction.lower() == "left",
-        "by_token": by_token,
-    }
+    options = EmbedOptions(
+        prompt_name=parameters.prompt_name,
+        dimensions=dimensions,
+        normalize=normalize,
+        keeps_end=parameters.truncation_direction.lower() == "left",
+        by_token=by_token,
+    )
     return await call.compute("embed", inputs, options, truncate=parameters.truncate)
 
 

@@ -9,9 +9,15 @@ from pydantic import (
     GetJsonSchemaHandler,
     JsonValue,
     RootModel,
+    field_validator,
     model_validator,
 )
 from pydantic_core import CoreSchema
+
+from bertkit.base.settings import Settings
+from bertkit.inference.settings import FillOptions, check_names
+from bertkit.serving.searcher import SearchOptions
+from bertkit.tasks.classify import ClassifyAnswers
 
 MAX_TOKEN_ID = 2**31 - 1
 
@@ -254,37 +260,57 @@ def take_pair(text: str, pair: str | None = None) -> str | tuple[str, str]:
     return text if pair is None else (text, pair)
 
 
-OptionsRequest = HubRequest[Text, dict[str, JsonValue]]
+FillRequest = HubRequest[Text, FillOptions]
 TagRequest = HubRequest[Text, TagParameters]
 AnswerRequest = HubRequest[Question, AnswerParameters]
 
 
-class TaskBody(InputsBody[One], Generic[One], extra="forbid"):
+class TaskBody(InputsBody[One], Generic[One, Parameters], extra="forbid"):
     """A request of bertkit's own routes: one input or several, and options of the pipeline."""
 
     truncate: bool | None = None
-    options: dict[str, JsonValue] = {}
+    options: Parameters = Field(default_factory=dict, validate_default=True)
+
+    @field_validator("options", mode="before")
+    @classmethod
+    def _has_such_options(cls, options: object) -> object:
+        kind = cls.model_fields["options"].annotation
+        if isinstance(options, dict) and isinstance(kind, type) and issubclass(kind, Settings):
+            check_names(kind, options, "the task")
+        return options
 
 
-class TextsBody(TaskBody[Text]):
+class FillMaskBody(TaskBody[Text, FillOptions]):
+    """A request with texts that have a [MASK]."""
+
+
+class SearchBody(TaskBody[Text, SearchOptions]):
+    """A request with queries."""
+
+
+class TextsBody(TaskBody[Text, Settings]):
     """A request with texts."""
 
 
-class PairsBody(TaskBody[Pair]):
+class PairsBody(TaskBody[Pair, Settings]):
     """A request with pairs of texts."""
 
 
-class TextsOrPairsBody(TaskBody[Text | Pair]):
+class ClassifyBody(TaskBody[Text | Pair, ClassifyAnswers]):
+    """A request with texts, or pairs of texts, that have labels."""
+
+
+class TextsOrPairsBody(TaskBody[Text | Pair, Settings]):
     """A request with texts, or pairs of texts."""
 
 
-class WordsBody(TaskBody[Text | Texts]):
+class WordsBody(TaskBody[Text | Texts, Settings]):
     """A request with texts, or lists of words."""
 
 
-class QuestionsBody(TaskBody[Question | Pair]):
+class QuestionsBody(TaskBody[Question | Pair, Settings]):
     """A request with questions, each with its context."""
 
 
-class ChoicesBody(TaskBody[Choices]):
+class ChoicesBody(TaskBody[Choices, Settings]):
     """A request with beginnings, each with its endings."""

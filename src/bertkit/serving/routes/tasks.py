@@ -11,15 +11,17 @@ from typing import Any
 from starlette.responses import HTMLResponse, Response
 
 from bertkit.base.wings import SERVER_PAGE_PARTS, list_installed, load_object
-from bertkit.inference.opening import PRETRAINED
 from bertkit.reports.interactive import InteractivePage, page_modules, read_files
 from bertkit.serving.errors import Reason
 from bertkit.serving.routes.answers import Endpoint, TaskResults
 from bertkit.serving.routes.requests import (
     ChoicesBody,
+    ClassifyBody,
+    FillMaskBody,
     InputsBody,
     PairsBody,
     QuestionsBody,
+    SearchBody,
     TaskBody,
     TextsBody,
     TextsOrPairsBody,
@@ -29,11 +31,12 @@ from bertkit.serving.service import RequestContext
 
 RELOAD_SECONDS = 5  # that loading a model takes, about
 
-BODIES: Mapping[str, type[TaskBody[Any]]] = {"text": TextsBody, "pair": PairsBody}
-TASKS: Mapping[str, tuple[type[TaskBody[Any]], str]] = {
-    **{task: (BODIES[kind], meaning) for task, (kind, meaning) in PRETRAINED.items()},
-    "search": (TextsBody, "Find the texts of a corpus that are nearest in meaning."),
-    "classify": (TextsOrPairsBody, "Classify texts, or pairs of texts."),
+TASKS: Mapping[str, tuple[type[TaskBody[Any, Any]], str]] = {
+    "fill-mask": (FillMaskBody, "Predict the words for each [MASK]."),
+    "next-sentence": (PairsBody, "Predict whether a text follows another."),
+    "score": (TextsBody, "Score how likely texts are."),
+    "search": (SearchBody, "Find the texts of a corpus that are nearest in meaning."),
+    "classify": (ClassifyBody, "Classify texts, or pairs of texts."),
     "regress": (TextsOrPairsBody, "Predict numbers."),
     "tag": (WordsBody, "Find entities, or other tags of words."),
     "answer": (QuestionsBody, "Answer questions with a part of a text."),
@@ -41,7 +44,7 @@ TASKS: Mapping[str, tuple[type[TaskBody[Any]], str]] = {
 }
 
 
-async def compute_task(call: RequestContext, body: TaskBody[Any]) -> TaskResults:
+async def compute_task(call: RequestContext, body: TaskBody[Any, Any]) -> TaskResults:
     """Return the results of a model's pipeline."""
     task, inputs = call.route.rpartition("/")[2], body.list_inputs()
     found = await call.compute(task, inputs, body.options, truncate=body.truncate)

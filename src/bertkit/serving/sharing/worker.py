@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from bertkit.base.errors import InputError, SettingsError, locate_failure
-from bertkit.inference.pipeline import Pipeline
+from bertkit.inference.pipeline import Pipeline, join_windows
 from bertkit.serving.errors import Reason, ServingError, describe_refusal
 from bertkit.serving.settings import LimitSettings
 from bertkit.serving.sharing.fair_queue import FairClock, FairQueue
@@ -269,7 +269,7 @@ def compute_pieces(pieces: Sequence[RequestPiece]) -> None:
         return
     results = (
         one
-        for part in compute.divide(compute.join_windows(list(encoded.values())))
+        for part in compute.divide(join_windows(list(encoded.values())))
         for one in compute.decode_window(part, compute.compute_window(part))
     )
     for piece in encoded:
@@ -279,16 +279,16 @@ def compute_pieces(pieces: Sequence[RequestPiece]) -> None:
 def encode(pipeline: Pipeline[Any, Any], piece: RequestPiece) -> Any:
     """Return a piece's encoded window, and count its tokens; InputError if they are too many."""
     encoded = pipeline.encode_window(piece.request.named_inputs[piece.places])
-    size = pipeline.size(encoded)
-    if size.num_cut and not piece.request.truncates:
+    size = pipeline.count(encoded)
+    if size.truncated and not piece.request.truncates:
         raise InputError(
             "a text has more tokens than the model takes; shorten it, or say truncate: true"
         )
-    if size.num_tokens > MOST_TOKENS_READ:
+    if size.tokens > MOST_TOKENS_READ:
         raise InputError(
-            f"the model would read {size.num_tokens:,} tokens, and the server takes"
+            f"the model would read {size.tokens:,} tokens, and the server takes"
             f" {MOST_TOKENS_READ:,}; shorten the text"
         )
-    piece.num_tokens, piece.num_unknown = size.num_tokens, size.num_unknown
-    piece.cost = min(piece.cost, size.num_tokens + len(piece.inputs) * piece.request.written_tokens)
+    piece.num_tokens, piece.num_unknown = size.tokens, size.unknown_tokens
+    piece.cost = min(piece.cost, size.tokens + len(piece.inputs) * piece.request.written_tokens)
     return encoded

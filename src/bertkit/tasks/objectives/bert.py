@@ -50,7 +50,10 @@ class BertObjective(MaskedPairs[PreTrainingBatch]):
         masked = self.corrupt(examples)
         is_random = np.array([example.row[IS_RANDOM] for example in examples])
         return PreTrainingBatch(
-            **vars(masked),
+            packed=masked.packed,
+            positions=masked.positions,
+            labels=masked.labels,
+            keys=masked.keys,
             next_sentence_labels=torch.from_numpy(np.where(is_random == 1, NOT_NEXT, IS_NEXT)),
         )
 

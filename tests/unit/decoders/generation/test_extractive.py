@@ -102,9 +102,9 @@ def test_each_text_gets_its_own_sentences_wherever_windows_end(rows_at_once):
     alone = [build(100, sentences=2)(text) for text in texts]
     assert found == alone
     assert (counts.texts, counts.empty, counts.whole, counts.limited) == (7, 3, 2, 0)
-    assert counts.truncated == 1
+    assert counts.truncated_sentences == 1
     list(build(rows_at_once).stream([TEXT], counts=counts))
-    assert (counts.texts, counts.truncated) == (8, 2)
+    assert (counts.texts, counts.truncated_sentences) == (8, 2)
 
 
 def test_odd_texts_have_one_outcome_each():

@@ -60,9 +60,9 @@ def test_what_is_odd_has_an_outcome_and_is_counted(rewriter):
     answers = list(rewriter.stream(TEXTS, counts=counts))
     assert answers[2] == GeneratedText("", 0.0, is_finished=True, is_cut=False)
     assert [answer.is_cut for answer in answers] == [False] * 4 + [True, False]
-    assert (counts.texts, counts.empty, counts.cut) == (6, 1, 1)
+    assert (counts.texts, counts.empty, counts.truncated) == (6, 1, 1)
     assert counts.unfinished == sum(not answer.is_finished for answer in answers)
-    assert counts.tokens_read == sum(
+    assert counts.tokens == sum(
         min(10, len(ids) + 2) for ids in rewriter.tokenizer.piece_ids(TEXTS) if ids
     )
     assert 0 < counts.tokens_written <= 5 * 6

@@ -172,17 +172,17 @@ def test_what_the_model_has_not_is_refused(sentence_folder, choices, message):
 )
 def test_a_changed_embedder_is_one_that_was_loaded_so(sentence_folder, choices):
     usual, expected = load(sentence_folder), load(sentence_folder, **choices)
-    changed = usual.change(**choices)
+    changed = usual.with_options(**choices)
     assert changed.engine is usual.engine
     assert changed.head.description == expected.head.description
     assert changed.identity == expected.identity
     np.testing.assert_array_equal(changed(TEXTS), expected(TEXTS))
     with pytest.raises(SettingsError, match="dimensions is 6, and a vector has only 5 features"):
-        usual.change(dimensions=6)
+        usual.with_options(dimensions=6)
 
 
 def test_vectors_of_tokens_are_the_last_states(small_folder):
-    embed = load(small_folder).change(by_token=True)
+    embed = load(small_folder).with_options(by_token=True)
     encoded = embed.encode_window(list(embed.read(TEXTS)))
     for text, vectors in zip(TEXTS, embed.compute_window(encoded), strict=True):
         assert_close(vectors, states_of(small_folder, text)[-1])

@@ -11,7 +11,8 @@ import pytest
 
 from bertkit.base.errors import InputError
 from bertkit.base.settings import Settings
-from bertkit.inference.pipeline import NamedInput, Pipeline, WindowSize
+from bertkit.inference.pipeline import NamedInput, Pipeline
+from bertkit.inference.stream import TextCounts
 from bertkit.serving.errors import ServingError
 from bertkit.serving.settings import LimitSettings
 from bertkit.serving.sharing.fair_queue import FairQueue
@@ -51,8 +52,9 @@ class Upper(Pipeline[str, str]):
                 raise InputError(f"{named.name} is bad")
         return [named.value for named in inputs]
 
-    def size(self, encoded):
-        return WindowSize(sum(map(len, encoded)), sum(len(one) > 5000 for one in encoded))
+    def count(self, encoded, computed=None):
+        num_cut = sum(len(one) > 5000 for one in encoded)
+        return TextCounts(tokens=sum(map(len, encoded)), truncated=num_cut)
 
     def compute_window(self, encoded):
         self.batches.append(list(encoded))

@@ -78,9 +78,8 @@ REFUSED = {
     ],
     "generate causal": [
         ("the --beams 0", "beams: Input should be greater than or equal to 1"),
-        ("the --beams 2 --sample", "sample and beams are two ways to search"),
-        ("the --top-p 0.5", "they need sample"),
-        ("the --seed 7", "it needs sample"),
+        ("the --beams 2 --top-p 0.5", "choose one of them"),
+        ("the --seed 7", "it needs temperature, top_k or top_p"),
         ("the --num-answers 2", "num_answers (2) must be at most beams (1)"),
         ("the --stream --json", "--stream is for one text and one answer"),
         (f"'{LONG}'", "text 1 ('the cat the cat"),
@@ -99,10 +98,10 @@ REFUSED = {
         (f"{NANO} --minutes 3", "one budget"),
         (f"{NANO} --device cuda:77", "cuda:77"),
     ],
-    "summarize model": [
-        ("texts.txt --sentence 3", "there is no option --sentence"),
+    "summarize --model model": [
+        ("texts.txt --lenght 3", "did you mean --length?"),
         ("texts.txt --beams 4", "extracts sentences, so it takes no beams"),
-        ("texts.txt --sentences 0", "sentences"),
+        ("texts.txt --length 0", "is no length"),
         ("texts.txt --diversity 2", "diversity"),
     ],
     "train-tokenizer texts.txt --output tokenizer": [
@@ -115,7 +114,7 @@ REFUSED = {
         ("a --overwrite", "--overwrite needs --output"),
         ("a --references r --output o", "remove --output"),
         ("a --references r --num-answers 2", "remove --num-answers"),
-        ("a --reference-column de", "--reference-column needs --references"),
+        ("a --target-column de", "--target-column needs --references"),
     ],
     "view --model model": [
         ("''", "the text is empty; give at least one word"),

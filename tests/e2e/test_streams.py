@@ -38,7 +38,7 @@ PRINTING = {
     "embed": "embed --model . none.txt",
     "similarity": "similarity --model none a b",
     "search": "search --model none a --corpus none.txt",
-    "summarize": "summarize none none.txt",
+    "summarize": "summarize none.txt --model none",
     "features": "features none none.txt",
     "nearest": "nearest none a",
     "attention": "attention --model none a",
@@ -60,7 +60,7 @@ QUICK = [
     "features {model} {texts}",
     "fill-mask --model {model} --file {masked}",
     "search {model} cat --corpus {texts} --index-folder {new}/index",
-    "summarize {model} {texts} --json",
+    "summarize {texts} --model {model} --json",
     "similarity {model} cat dog --json",
     "inspect {model} --json",
 ]

@@ -171,7 +171,7 @@ def summarize(
 
     Examples:
         >>> text = "Cats sleep all day. My cat sleeps in the sun all day. Rain fell on Monday."
-        >>> bertkit.summarize(text, sentences=1).text
+        >>> bertkit.summarize(text, length=1).text
         'My cat sleeps in the sun all day.'
     """
     embedding = select(EmbedderSettings, call)

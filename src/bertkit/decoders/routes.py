@@ -14,8 +14,8 @@ from starlette.responses import Response, StreamingResponse
 
 from bertkit.base.errors import BertkitError
 from bertkit.base.settings import Settings
-from bertkit.decoders.decoding.option_names import DRAWING, translate_names
-from bertkit.decoders.decoding.settings import DecodingOverrides
+from bertkit.decoders.decoding.option_names import translate_names
+from bertkit.decoders.decoding.settings import SAMPLING, DecodingOverrides
 from bertkit.decoders.generation.generator import ContinuedText, Generator, WordStream
 from bertkit.decoders.generation.settings import GeneratorSettings
 from bertkit.decoders.generation.stopped_text import StoppedText
@@ -224,7 +224,7 @@ async def complete(call: RequestContext, body: CompletionsBody) -> Completions |
         call.named = body.model  # the address of the server
     given = translate_names(body.model_extra or {})
     if given.get("temperature") == 0:
-        given = {key: given[key] for key in given.keys() - DRAWING - {"sample", "seed"}}
+        given = {key: given[key] for key in given if key not in (*SAMPLING, "seed")}
     options = take_settings(GeneratorSettings, given, "Generator")
     created = call.find("generate").changed
     if (body.stream_options or {}).get("include_usage"):

@@ -18,13 +18,13 @@ def run(words: str) -> None:
 
 
 def test_sentences_are_chosen(model, workshop):
-    run(f"summarize {model} {workshop}/corpus.txt --sentences 1")
+    run(f"summarize {workshop}/corpus.txt --model {model} --length 1")
 
 
 def test_a_left_to_right_model_is_trained_and_writes(workshop, tmp_path):
     words = pretrain_words(workshop, tmp_path / "run", "--objective", "causal", steps=4)
     run(" ".join(words).replace(" --device cpu", ""))
-    run(f"generate {tmp_path}/run the --max-tokens 4 --sample")
+    run(f"generate {tmp_path}/run the --max-tokens 4 --temperature 1")
     run(f"score --model {tmp_path}/run the")
 
 

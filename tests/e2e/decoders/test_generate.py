@@ -43,7 +43,7 @@ def test_a_terminal_shows_the_text_while_it_is_written(causal, capsys, monkeypat
 
 
 def test_several_answers_are_listed(causal, capsys):
-    words = ["generate", causal, "the cat", "--sample", "--num-answers", 3, "--seed", 5]
+    words = ["generate", causal, "the cat", "--num-answers", 3, "--seed", 5]
     out, _ = run(capsys, *words, "--top-k", 8, "--top-p", 0.95, "--temperature", 1.2)
     first, *answers = out.splitlines()
     assert first == "the cat"

@@ -28,55 +28,49 @@ def run(capsys: pytest.CaptureFixture[str], *words: object, code: int = 0) -> tu
 
 
 def test_sentences_of_a_file_in_its_order(model, article, capsys):
-    out, err = run(capsys, model, article, "--sentences", 2, "--engine", "torch")
+    out, err = run(capsys, "--model", model, article, "--length", 2, "--engine", "torch")
     lines = out.splitlines()
     assert len(lines) == 2
     assert TEXT.index(lines[0]) < TEXT.index(lines[1])
     assert err == ""
-    told, _ = run(capsys, model, article, "--sentences", 2, "--engine", "torch", "--json")
+    told, _ = run(capsys, "--model", model, article, "--length", 2, "--engine", "torch", "--json")
     found = json.loads(told)
     assert found["summary"] == " ".join(lines)
     assert (found["file"], found["row"]) == (str(article), None)
     assert (found["num_sentences"], found["num_candidates"]) == (5, 4)
     for sentence, line in zip(found["sentences"], lines, strict=True):
         assert TEXT[sentence["start"] : sentence["stop"]] == sentence["text"] == line
-    why, _ = run(capsys, model, article, "--sentences", 2, "--engine", "torch", "--why")
-    shown = why.splitlines()
-    assert [line.split("  ")[-1].strip() for line in shown] == lines
-    assert [int(line.split()[1].rstrip(".")) for line in shown] == [
-        sentence["rank"] for sentence in found["sentences"]
-    ]
 
 
 def test_length_may_be_words_or_a_share(model, article, capsys):
-    out, _ = run(capsys, model, article, "--words", 5)
+    out, _ = run(capsys, "--model", model, article, "--length", "5 words")
     assert 0 < len(out.split()) <= 5
-    out, _ = run(capsys, model, article, "--share", "0.5", "--language", "en")
+    out, _ = run(capsys, "--model", model, article, "--length", "50%", "--language", "en")
     assert len(out.splitlines()) == 2
-    _, err = run(capsys, model, article, "--share", "0.5", "--words", 5, code=2)
-    assert "share and words exclude each other" in err
+    _, err = run(capsys, "--model", model, article, "--length", "much", code=2)
+    assert "'much' is no length; give a number of sentences up to 1,000 (3)" in err
 
 
 def test_rows_and_several_files_say_which_they_are(model, article, tmp_path, capsys):
     rows = tmp_path / "rows.jsonl"
     rows.write_text("".join(f"{json.dumps({'body': text})}\n" for text in (TEXT, "", "a cat.")))
-    out, err = run(capsys, model, rows, "--text-column", "body", "--sentences", 1)
+    out, err = run(capsys, "--model", model, rows, "--text-column", "body", "--length", 1)
     lines = out.splitlines()
     assert lines[0] == f"{rows}, row 1"
     assert lines[2:] == [f"{rows}, row 2", f"{rows}, row 3", "a cat."]
     assert err == (
         "3 summarized; 1 without a sentence; 1 with no more sentences than requested, left whole\n"
     )
-    out, err = run(capsys, model, article, article, "--sentences", 1)
+    out, err = run(capsys, "--model", model, article, article, "--length", 1)
     assert out.splitlines()[0] == out.splitlines()[2] == str(article)
     assert err == "2 summarized\n"
-    told, _ = run(capsys, model, rows, "--text-column", "body", "--json")
+    told, _ = run(capsys, "--model", model, rows, "--text-column", "body", "--json")
     assert [json.loads(line)["row"] for line in told.splitlines()] == [0, 1, 2]
 
 
 def test_standard_input(model, capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TEXT.encode() * 9 + b"\xff")))
-    out, err = run(capsys, model, "-", "--sentences", 1)
+    out, err = run(capsys, "--model", model, "-", "--length", 1)
     assert len(out.splitlines()) == 1
     assert err == "1 summarized; 1 with bytes that aren't UTF-8, read as \ufffd\n"
 
@@ -84,24 +78,21 @@ def test_standard_input(model, capsys, monkeypatch):
 def test_what_would_steer_the_terminal_is_not_printed(model, tmp_path, capsys):
     path = tmp_path / "a.txt"
     path.write_text("the cat \x1b[2J saw. a dog.")
-    out, _ = run(capsys, model, path, "--sentences", 2)
+    out, _ = run(capsys, "--model", model, path, "--length", 2)
     assert "\x1b" not in out
 
 
-def test_one_argument_is_a_file(model, capsys):
-    out, err = run(capsys, model, code=2)
-    told, error = err.splitlines()
-    assert (out, told) == ("", f"with {BUNDLED}")
-    assert error.startswith("bertkit: ")
-    assert "is a folder; name one file of texts" in error
+def test_a_first_argument_that_is_a_model_is_refused(model, article, capsys):
+    out, err = run(capsys, model, article, code=2)
+    assert (out, err) == ("", f"bertkit: {model} is a model; name it with --model {model}\n")
 
 
 def test_without_a_model_the_bundled_one_extracts(article, capsys):
-    out, err = run(capsys, article, "--sentences", 1, "--engine", "torch")
+    out, err = run(capsys, article, "--length", 1, "--engine", "torch")
     assert f"with {BUNDLED}" in err
     assert out.strip() in TEXT
 
 
 def test_a_missing_file_is_told_before_anything_is_read(tmp_path, article, capsys):
-    out, err = run(capsys, tmp_path, article, "none.txt", code=2)
+    out, err = run(capsys, "--model", tmp_path, article, "none.txt", code=2)
     assert (out, err) == ("", "bertkit: none.txt doesn't exist\n")

@@ -28,7 +28,7 @@ SEARCHES = [
     {"beams": 4, "length_penalty": 0.0, "num_answers": 4},
     {"beams": 4, "length_penalty": 2.0, "num_answers": 2},
     {"beams": 4, "length_penalty": -1.0},
-    {"beams": 3, "early_stop": True, "num_answers": 3},
+    {"beams": 3, "num_answers": 3},
     {"beams": 4, "no_repeat_ngram": 3, "min_tokens": 6},
     {"beams": 2, "max_tokens": 5},
 ]
@@ -85,7 +85,7 @@ def write_theirs(model, rows, settings, *, is_prompt):
         num_beams=settings.beams,
         num_return_sequences=settings.num_answers,
         length_penalty=settings.length_penalty,
-        early_stopping=settings.early_stop,
+        early_stopping=False,
         no_repeat_ngram_size=settings.no_repeat_ngram,
         min_new_tokens=settings.min_tokens or None,
         max_new_tokens=settings.max_tokens or 25,
@@ -149,7 +149,7 @@ def test_what_may_be_drawn_is_the_same(temperature, top_k, top_p):
     from transformers import TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
     scores = 3 * torch.randn(20, 40, generator=torch.Generator().manual_seed(3))
-    settings = DecodingSettings(sample=True, temperature=temperature, top_k=top_k, top_p=top_p)
+    settings = DecodingSettings(temperature=temperature, top_k=top_k, top_p=top_p)
     expected = TemperatureLogitsWarper(temperature)(None, scores)
     if top_k is not None:
         expected = TopKLogitsWarper(top_k)(None, expected)

@@ -46,7 +46,7 @@ if HAS_DECODERS:
     from bertkit.decoders.decoding.settings import DecodingOverrides
     from bertkit.decoders.generation.settings import GeneratorSettings
 
-    SIX, DRAWN = GeneratorSettings(max_tokens=6), {"sample": True, "seed": 3, "max_tokens": 6}
+    SIX, DRAWN = GeneratorSettings(max_tokens=6), {"temperature": 1.0, "seed": 3, "max_tokens": 6}
     KINDS |= {
         "score, left to right": ("writer", "score", None, TEXTS),
         "generate": ("writer", "generate", SIX, TEXTS),

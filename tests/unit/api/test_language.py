@@ -26,8 +26,7 @@ NOT_IN_PYTHON = {
     "score": {"file"},
     "search": {"file"},
     "similarity": {"file"},
-    "summarize": {"why"},
-    "translate": {"file", "output", "overwrite", "references", "reference_column"},
+    "translate": {"file", "output", "overwrite", "references", "target_column"},
     "view": {"open", "output", "overwrite"},
 }
 

@@ -30,7 +30,7 @@ RIGHT = {
     'bertkit.search(["q"], Path("f"))': "list[list[bertkit.retrieval.search_index.Hit]]",
     'bertkit.fill_mask("a", targets=["b"])': "bertkit.inference.fill_mask.FilledText",
     'bertkit.score(["a"])': "list[bertkit.inference.text_scorer.TextScore]",
-    'bertkit.summarize("a", sentences=2, beams=3)': "ExtractiveSummary",
+    'bertkit.summarize("a", length=2, beams=3)': "ExtractiveSummary",
     'bertkit.finetune("tag", train=rows, scheme="plain")': "bertkit.inference.predictor.Tagger",
     'bertkit.finetune("translate", train=[Path("f")])': "Any",
     "bertkit.finetune(task, train=rows)": "Predictor[Any, Any, Any]",

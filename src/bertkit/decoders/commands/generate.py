@@ -30,14 +30,14 @@ def generate(
 ) -> None:
     """Continue a text with a left-to-right model.
 
-    Uses greedy search by default, beam search with --beams, and sampling with --sample. Generation
-    ends at the end token, or after --max-tokens.
+    Takes the likeliest token each time; --beams searches, and --temperature, --top-k or --top-p
+    sample. Generation ends at the end token, or after --max-tokens.
 
     **Examples**
 
         bertkit generate gpt/ "The cats are very active and fast, they have strong" --max-tokens 20
 
-        bertkit generate gpt/ "She opened the door" --sample --top-p 0.9 --num-answers 3 --seed 7
+        bertkit generate gpt/ "She opened the door" --top-p 0.9 --num-answers 3 --seed 7
 
         bertkit generate gpt/ "It was" --beams 4 --no-repeat-ngram 3
 

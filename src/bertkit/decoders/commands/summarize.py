@@ -2,7 +2,7 @@
 
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -10,13 +10,12 @@ from bertkit.base.errors import SettingsError
 from bertkit.base.output import check_standard_output
 from bertkit.base.progress import announce, show_progress
 from bertkit.cli.output import format_json
-from bertkit.cli.texts import NamedModel, Words, legible, list_problems, take_model_and_files
+from bertkit.cli.texts import Words, choose_model, legible, list_problems
 from bertkit.data.problems import append_problems, check_unknown
 from bertkit.data.tables.settings import TableSettings
 from bertkit.decoders.decoding.settings import DecodingOverrides
 from bertkit.decoders.generation.settings import SummarySettings
 from bertkit.inference.embeddings.settings import EmbedderSettings
-from bertkit.reports.text import format_number
 
 if TYPE_CHECKING:
     from bertkit.decoders.generation.extractive import ExtractiveSummary, SummaryCounts
@@ -31,17 +30,15 @@ SUMMARY_PROBLEMS = {
     "truncated": "truncated because they are too long for the model",
     "unfinished": "whose summary reached the maximum length",
 }
-SIMILARITY_CHARS = 18
 
 
 def summarize(
-    *inputs: Words,
-    model: NamedModel = None,
+    *files: Words,
+    model: str | None = None,
     settings: SummarySettings = SummarySettings(),
     table: TableSettings = TableSettings(),
     embedding: EmbedderSettings = EmbedderSettings(),
     decoding: DecodingOverrides = DecodingOverrides(),
-    why: bool = False,
     json: bool = False,
 ) -> None:
     """Summarize texts: extract their most central sentences, or generate new ones.
@@ -55,28 +52,29 @@ def summarize(
 
     **Examples**
 
-        bertkit summarize article.txt --sentences 3
+        bertkit summarize article.txt --length 3
 
-        bertkit summarize all-MiniLM-L6-v2/ report.txt --words 100 --diversity 0.5 --why
+        bertkit summarize report.txt --model all-MiniLM-L6-v2/ --length "100 words"
 
-        bertkit summarize news/ articles.jsonl --text-column body --json
+        bertkit summarize articles.jsonl --text-column body --model news/ --json
 
-        zcat speech.txt.gz | bertkit summarize run/ - --share 0.05
+        zcat speech.txt.gz | bertkit summarize - --length 5%
 
     Args:
-        inputs: Files of texts, or - for standard input; of several arguments, the first is the
-            model, unless --model names it.
-        why: Show before each sentence its number in the text, its rank, its score, and its
-            similarity to the most similar sentence chosen before it.
-        json: Print one JSON object per text, with the same details and character positions.
+        files: Files of texts, or - for standard input.
+        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub; by
+            default the model that comes with bertkit.
+        json: Print one JSON object per text, with the sentences' scores and character positions.
     """
     check_standard_output()
-    model, files = take_model_and_files(inputs, model)
+    if not files:
+        raise SettingsError("give a file of texts, or - for standard input")
+    model = choose_model(model, "vectors", files)
     texts = SummarizedTexts(files, table)
     from bertkit.decoders.generation.summarizer import load_summarizer
 
     summarizer = load_summarizer(model, embedding, settings, decoding)
-    summaries, counts = stream_summaries(summarizer, texts, why=why)
+    summaries, counts = stream_summaries(summarizer, texts)
     with show_progress("Summarizing", None, is_hidden=sys.stdout.isatty()) as bar:
         for summary in summaries:
             file, row = texts.places.popleft()
@@ -87,7 +85,7 @@ def summarize(
             else:
                 place = file if row is None else f"{file}, row {row + 1}"
                 heading = "" if len(files) == 1 and row is None else f"{place}\n"
-                sys.stdout.write(legible(heading + describe_summary(summary, why=why)))
+                sys.stdout.write(legible(heading + describe_summary(summary)))
             bar.advance(1)
     check_unknown("the input", counts.unknown_tokens, counts.text_tokens)
     problems = list_problems(counts, SUMMARY_PROBLEMS, num_undecodable=texts.num_undecodable)
@@ -98,7 +96,7 @@ def summarize(
 class SummarizedTexts:
     """The texts of some files, and where they came from until their summaries are there."""
 
-    def __init__(self, files: list[str], table: TableSettings) -> None:
+    def __init__(self, files: Sequence[str], table: TableSettings) -> None:
         from bertkit.data.tables.texts import open_texts
 
         self._files, self._table = files, table
@@ -120,7 +118,7 @@ class SummarizedTexts:
 
 
 def stream_summaries(
-    summarizer: "Summarizer", texts: SummarizedTexts, *, why: bool
+    summarizer: "Summarizer", texts: SummarizedTexts
 ) -> "tuple[Iterator[ExtractiveSummary | GeneratedText], SummaryCounts | GenerationCounts]":
     """Return a stream of summaries, and the counts that it updates."""
     from bertkit.decoders.generation.extractive import SummaryCounts
@@ -128,25 +126,15 @@ def stream_summaries(
     from bertkit.decoders.generation.summarizer import AbstractiveSummarizer
 
     if isinstance(summarizer, AbstractiveSummarizer):
-        if why:
-            raise SettingsError("--why is for extracted sentences; this model generates its own")
         return summarizer.stream(texts, counts=(written := GenerationCounts())), written
     counts = SummaryCounts()
     return summarizer.stream(texts, counts=counts), counts
 
 
-def describe_summary(summary: "ExtractiveSummary | GeneratedText", *, why: bool) -> str:
+def describe_summary(summary: "ExtractiveSummary | GeneratedText") -> str:
     """Show a summary: a sentence a line, or the generated summaries, best first."""
     from bertkit.decoders.generation.extractive import ExtractiveSummary
 
-    if not isinstance(summary, ExtractiveSummary):
-        return "".join(f"{one.text}\n" for one in (summary, *summary.others))
-    lines = []
-    for sentence in summary.sentences:
-        reasons = f"{sentence.number:6,} {sentence.rank:4,}. {format_number(sentence.score):>8}"
-        if sentence.similar_to is None:
-            reasons += " " * SIMILARITY_CHARS
-        else:
-            reasons += f"{format_number(sentence.similarity):>8} to {sentence.similar_to:<6,}"
-        lines.append(f"{reasons}  {sentence.text}" if why else sentence.text)
-    return "".join(f"{line}\n" for line in lines)
+    if isinstance(summary, ExtractiveSummary):
+        return "".join(f"{sentence.text}\n" for sentence in summary.sentences)
+    return "".join(f"{one.text}\n" for one in (summary, *summary.others))

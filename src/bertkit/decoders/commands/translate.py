@@ -34,7 +34,7 @@ def translate(
     *texts: Words,
     file: TextFile = None,
     references: Path | None = None,
-    reference_column: str | None = None,
+    target_column: str | None = None,
     output: Path | None = None,
     overwrite: bool = False,
     table: TableSettings = TableSettings(),
@@ -46,7 +46,8 @@ def translate(
 
     Line n of the output belongs to text n, or to row n of the file; with --num-answers, each text
     has that many lines. Decoding settings that aren't given come from the model's folder; after
-    training that is a beam search with 5 beams.
+    training that is a beam search with 5 beams. --max-tokens is by default three times the tokens
+    of the text and 20 more.
 
     **Examples**
 
@@ -65,15 +66,14 @@ def translate(
         texts: Texts; - alone reads standard input, one text per line.
         references: File of reference translations, row n for row n; prints BLEU and chrF with their
             signatures instead of the translations.
-        reference_column: Column, or field of JSONL, of the references; by default that of the
-            texts.
+        target_column: Column of the references; by default that of the texts.
         output: File for the translations, one line each, or with --json one object each; written
             atomically.
         overwrite: Replace an existing output.
         json: Print one JSON object per text, or one with the metrics.
     """
     given = open_input(texts, file, table)
-    check_scoring(output, references, reference_column, decoding)
+    check_scoring(output, references, target_column, decoding)
     place_holder = open_result(
         output, "writing translations into", file, check_new_file, overwrite=overwrite
     )
@@ -87,7 +87,7 @@ def translate(
 
     right = None
     if references is not None:
-        own = {} if reference_column is None else {"text_column": reference_column}
+        own = {} if target_column is None else {"text_column": target_column}
         right = read_references("translate", references, table.model_copy(update=own), given)
     with place_holder as place:
         if place is not None:
@@ -116,13 +116,13 @@ def describe_scores(scoring: "Scoring") -> str:
 def check_scoring(
     output: Path | None,
     references: Path | None,
-    reference_column: str | None,
+    target_column: str | None,
     decoding: DecodingOverrides,
 ) -> None:
     """Check that the flags of scoring fit each other."""
     if references is None:
-        if reference_column is not None:
-            raise SettingsError("--reference-column needs --references")
+        if target_column is not None:
+            raise SettingsError("--target-column needs --references")
         return
     if output is not None:
         raise SettingsError("--references prints metrics instead of translations; remove --output")

@@ -161,7 +161,7 @@ class SourceBeams:
         if len(self.finished) < self._settings.beams:
             return False
         score = best.score(self._settings.length_penalty)
-        return self._settings.early_stop or score <= self.finished[-1].score
+        return score <= self.finished[-1].score
 
     def _fill(self, followed: list[BeamCandidate]) -> list[BeamCandidate]:
         """Pad to one row per beam with rows of probability 0, if fewer hypotheses continue."""

@@ -1,7 +1,10 @@
 """Options of decoding under the names that other tools have for them."""
 
 from collections.abc import Mapping
-from typing import Any
+
+from pydantic import JsonValue
+
+from bertkit.decoders.decoding.settings import SAMPLING
 
 # Names that transformers and OpenAI have for options of decoding, and ours.
 NAMES = {
@@ -11,7 +14,6 @@ NAMES = {
     "num_return_sequences": "num_answers",
     "n": "num_answers",
     "no_repeat_ngram_size": "no_repeat_ngram",
-    "do_sample": "sample",
 }
 # Values of options that aren't there, at which they change nothing; clients send them unasked.
 NEUTRAL = {
@@ -21,18 +23,16 @@ NEUTRAL = {
     "presence_penalty": 0,
     "repetition_penalty": 1,
 }
-DRAWING = {"temperature", "top_k", "top_p"}
 
 
-def translate_names(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options of decoding under our names; whoever says how to draw wants to draw."""
+def translate_names(given: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return options of decoding under our names; `do_sample` sets or drops those of sampling."""
     found = {
         NAMES.get(key, key): value
         for key, value in given.items()
         if value is not None and not (key in NEUTRAL and value == NEUTRAL[key])
     }
-    if not DRAWING.isdisjoint(found):
-        found.setdefault("sample", True)
-    if not found.get("sample"):
-        found.pop("seed", None)  # nothing is drawn
-    return found
+    is_sampling = found.pop("do_sample", not found.keys().isdisjoint(SAMPLING))
+    if not is_sampling:
+        return {key: value for key, value in found.items() if key not in (*SAMPLING, "seed")}
+    return {"temperature": 1.0, **found}

@@ -45,7 +45,7 @@ def sharpen(
     scores: Float[Tensor, "rows vocabulary"], settings: DecodingSettings
 ) -> Float[Tensor, "rows vocabulary"]:
     """Apply temperature, top-k and top-p; excluded tokens get minus infinity."""
-    if settings.temperature != 1.0:
+    if settings.temperature is not None:
         scores = scores / settings.temperature
     if settings.top_k is not None and settings.top_k < scores.shape[1]:
         least = scores.topk(settings.top_k).values[:, -1:]
@@ -114,7 +114,7 @@ class SamplingSearch:
     ) -> Int[Tensor, "_"]:
         """Choose the next token of each row and record it in the row."""
         sums = rules.suppress(scores, [row.trail for row in self._left])
-        if self._settings.sample:
+        if self._settings.is_sampling:
             generators = [row.generator for row in self._left]
             tokens = draw_tokens(scores, self._settings, generators)
         else:

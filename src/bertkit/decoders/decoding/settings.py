@@ -2,13 +2,14 @@
 
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from cyclopts import Parameter
 from pydantic import Field, create_model, model_validator
 
 from bertkit.base.errors import SettingsError
 from bertkit.base.settings import Settings, validate
 
 USUAL_TOKENS = 64  # that are written for a text where nothing limits them
+SAMPLING = ("temperature", "top_k", "top_p")  # any of them samples
+LISTED = "temperature, top_k or top_p"
 
 
 class DecodingSettings(Settings):
@@ -28,11 +29,6 @@ class DecodingSettings(Settings):
         " gives longer answers: 0 compares the probabilities themselves, which favors short ones, 1"
         " the means over the tokens.",
     )
-    early_stop: Annotated[bool, Parameter(negative="")] = Field(
-        default=False,
-        description="End a beam search once as many hypotheses as beams are complete, even if a"
-        " better one may follow.",
-    )
     no_repeat_ngram: int = Field(
         default=0,
         ge=0,
@@ -43,18 +39,13 @@ class DecodingSettings(Settings):
     )
     max_tokens: Annotated[int, Field(ge=1)] | None = Field(
         default=None,
-        description="Maximum number of tokens to generate, the end token included; by default three"
-        " times as many as are read and 20 more, with room for min_tokens, and never more than the"
-        " model takes.",
+        description="Maximum number of tokens to generate, the end token included.",
     )
-    sample: Annotated[bool, Parameter(negative="")] = Field(
-        default=False, description="Sample each token by its probability."
-    )
-    temperature: float = Field(
-        default=1.0,
-        ge=0.001,  # a smaller value makes the logits infinite
-        le=1000,
-        description="Divides the scores before sampling: below 1 prefers likely tokens.",
+    # a smaller temperature makes the logits infinite
+    temperature: Annotated[float, Field(ge=0.001, le=1000)] | None = Field(
+        default=None,
+        description="Sample each token, with scores divided by this: 1 takes the model's"
+        " probabilities, less prefers likely tokens.",
     )
     top_k: Annotated[int, Field(ge=1)] | None = Field(
         default=None, description="Sample among this many likeliest tokens."
@@ -69,6 +60,11 @@ class DecodingSettings(Settings):
     seed: int = Field(default=0, ge=0, description="Random seed for sampling.")
 
     @property
+    def is_sampling(self) -> bool:
+        """Whether tokens are sampled: `temperature`, `top_k` or `top_p` is set."""
+        return any(getattr(self, name) is not None for name in SAMPLING)
+
+    @property
     def num_rows(self) -> int:
         """The number of sequences that are decoded in parallel for each text."""
         return max(self.beams, self.num_answers)
@@ -80,14 +76,12 @@ class DecodingSettings(Settings):
 
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
-        if self.sample and self.beams > 1:
-            raise ValueError("sample and beams are two ways to search; choose one of them")
-        if not self.sample and (self.temperature != 1.0 or self.top_k or self.top_p):
-            raise ValueError("temperature, top_k and top_p say how to draw; they need sample")
-        if not self.sample and self.num_answers > self.beams:
+        if self.is_sampling and self.beams > 1:
+            raise ValueError(f"beams search, and {LISTED} sample; choose one of them")
+        if not self.is_sampling and self.num_answers > self.beams:
             raise ValueError(
-                f"num_answers ({self.num_answers}) must be at most beams ({self.beams}), or sample"
-                " be given"
+                f"num_answers ({self.num_answers}) must be at most beams ({self.beams}), or"
+                f" {LISTED} be given"
             )
         if self.max_tokens is not None and self.min_tokens >= self.max_tokens:
             raise ValueError(
@@ -101,15 +95,10 @@ def _without_defaults() -> type[Settings]:
     """Create a copy of `DecodingSettings` in which all fields are optional; bounds stay."""
     fields: dict[str, Any] = {}
     for name, info in DecodingSettings.model_fields.items():
-        flags = [each for each in info.metadata if isinstance(each, Parameter)]
         kind: Any = info.annotation
         for bound in info.metadata:
-            if bound not in flags:
-                kind = Annotated[kind, bound]
-        kind = kind | None
-        for flag in flags:
-            kind = Annotated[kind, flag]
-        fields[name] = (kind, Field(default=None, description=info.description))
+            kind = Annotated[kind, bound]
+        fields[name] = (kind | None, Field(default=None, description=info.description))
     return create_model("DecodingOverrides", __base__=Settings, **fields)
 
 
@@ -122,7 +111,7 @@ else:
 def override_decoding(settings: DecodingSettings, changes: Settings) -> DecodingSettings:
     """Apply the changes that were set; sampling without `beams` sets beams to 1."""
     given = changes.model_dump(include=changes.model_fields_set, exclude_none=True)
-    if given.get("sample"):
+    if not given.keys().isdisjoint(SAMPLING):
         given = {"beams": 1, **given}
     values = {**settings.model_dump(), **given}
     changed = validate(DecodingSettings, values, "how it is written")
@@ -132,5 +121,5 @@ def override_decoding(settings: DecodingSettings, changes: Settings) -> Decoding
 
 def check_seed(settings: DecodingSettings, seed: int) -> None:
     """Reject a seed that has no effect because nothing is sampled."""
-    if seed and not settings.sample:
-        raise SettingsError("seed is for what is drawn; it needs sample")
+    if seed and not settings.is_sampling:
+        raise SettingsError(f"seed is for sampling; it needs {LISTED}")

@@ -1,6 +1,6 @@
 """Extractive summaries, their statistics, and the summarizer that needs no training."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import accumulate
 from typing import Any, Self
@@ -15,12 +15,7 @@ from bertkit.decoders.generation.sentence_selection import (
     select_sentences,
 )
 from bertkit.decoders.generation.sentences import Candidates
-from bertkit.decoders.generation.settings import (
-    DEFAULT_SENTENCES,
-    LENGTHS,
-    MAX_SENTENCES,
-    SummarySettings,
-)
+from bertkit.decoders.generation.settings import MAX_SENTENCES, SummarySettings
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.embeddings.similarity import LEAST_NORM
@@ -92,15 +87,6 @@ class SummaryCounts(InputCounts):
     unknown_tokens: int = 0  # of these, [UNK]
 
 
-def count_wanted(settings: SummarySettings, num_candidates: int) -> int:
-    """Return the requested number of sentences before limits; all of them if words are limited."""
-    if settings.words is not None:
-        return num_candidates
-    if settings.share is not None:
-        return max(1, round(settings.share * num_candidates))
-    return settings.sentences or DEFAULT_SENTENCES
-
-
 def compose(
     candidates: Candidates,
     relevance: Numbers,
@@ -110,8 +96,11 @@ def compose(
 ) -> ExtractiveSummary:
     """Select sentences and build the summary; `scores` are before redundancy is subtracted."""
     word_counts = [len(split_words(sentence)) for sentence in candidates.sentences]
-    wanted = count_wanted(settings, len(candidates))
-    limits = SummaryLimits(min(wanted, MAX_SENTENCES), settings.words)
+    length = settings.parse_length()
+    wanted = length.sentences or len(candidates)  # before limits
+    if length.share is not None:
+        wanted = max(1, round(length.share * len(candidates)))
+    limits = SummaryLimits(min(wanted, MAX_SENTENCES), length.words)
     taken = select_sentences(scores, redundancy, word_counts, limits)
     sentences = [
         SummarySentence(
@@ -144,7 +133,7 @@ class CentralSummarizer(Pipeline[str, ExtractiveSummary]):
 
     Examples:
         >>> summarize = CentralSummarizer.load("all-MiniLM-L6-v2/")  # doctest: +SKIP
-        >>> summarize(open("article.txt").read(), sentences=2).text  # doctest: +SKIP
+        >>> summarize(open("article.txt").read(), length=2).text  # doctest: +SKIP
         'A storm closed the harbour on Monday. Two ships are still missing.'
 
     Attributes:
@@ -162,12 +151,6 @@ class CentralSummarizer(Pipeline[str, ExtractiveSummary]):
     def build(cls, opened: OpenModel, loading: EmbedderSettings) -> Self:
         """Load any encoder, as an embedder of sentences."""
         return cls(Embedder.build(opened, loading))
-
-    def change(self, changes: Mapping[str, Any]) -> Self:
-        """Change options; a length replaces another."""
-        if any(changes.get(name) is not None for name in LENGTHS):
-            changes = {**dict.fromkeys(LENGTHS), **changes}
-        return super().change(changes)
 
     def encode_window(self, inputs: list[NamedInput]) -> list[Candidates]:
         """Split texts into sentences."""
@@ -217,12 +200,10 @@ def summarize_vectors(
     """Summarize a text, given the vectors of its sentences."""
     directions = normalize(vectors)
     relevance = find_centrality(directions)
-    positions = np.linspace(1.0, 0.0, len(relevance))  # from the first sentence to the last
-    blended = (1.0 - settings.position) * relevance + settings.position * positions
     return compose(
         candidates,
         relevance,
-        (1.0 - settings.diversity) * blended,
+        (1.0 - settings.diversity) * relevance,
         CosineRedundancy(directions, settings.diversity),
         settings,
     )

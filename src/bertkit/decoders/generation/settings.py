@@ -1,9 +1,10 @@
 """Settings for continuing and summarizing texts; the file that marks an encoder-decoder folder."""
 
+import re
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from bertkit.base.checksummed_json import ChecksummedModel
 from bertkit.base.checksums import FileRecord
@@ -18,49 +19,62 @@ class GeneratorSettings(DecodingSettings):
 
     max_tokens: Annotated[int, Field(ge=1)] | None = Field(
         default=64,
-        description="Maximum number of tokens to generate, the end token included; never more"
-        " than the model's maximum length.",
+        description="Maximum number of tokens to generate, the end token included.",
     )
 
 
-DEFAULT_SENTENCES = 3
-LENGTHS = ("sentences", "share", "words")
+LENGTH = re.compile(
+    r"(?P<sentences>\d{1,9})|(?P<percent>\d{1,3}(\.\d+)?) ?%|(?P<words>\d{1,9}) words?", re.ASCII
+)
 MAX_SENTENCES = 1000  # per summary; each one is compared with all sentences of the text
 
 
-class SummarySettings(Settings):
-    """How long a summary is, and how its sentences are chosen."""
+class SummaryLength(NamedTuple):
+    """The length of an extractive summary: one of these."""
 
-    sentences: Annotated[int, Field(ge=1, le=MAX_SENTENCES)] | None = Field(
-        default=None,
-        description="Sentences of a summary, if neither share nor words are given; by default 3.",
-    )
-    share: Annotated[float, Field(gt=0, le=1)] | None = Field(
-        default=None,
-        description="Share of the sentences to extract, such as 0.2; at least one sentence, and at"
-        f" most {MAX_SENTENCES:,}.",
-    )
-    words: Annotated[int, Field(ge=1)] | None = Field(
-        default=None,
-        description="Maximum words of a summary. If no sentence is short enough, the shortest is"
-        " taken. In scripts without spaces between words, characters are counted.",
+    sentences: int | None = None
+    share: float | None = None  # of the sentences, and at least one
+    words: int | None = None  # at most; characters in scripts without spaces between words
+
+
+class SummarySettings(Settings):
+    """How long an extractive summary is, and how its sentences are chosen."""
+
+    length: Annotated[str | int, BeforeValidator(str)] = Field(
+        default="3",
+        description="Length of an extracted summary: a number of sentences (3), a share of them"
+        " (20%), or the most words ('100 words').",
     )
     diversity: Annotated[float, Field(ge=0, le=1)] = Field(
         default=0.3,
         description="Penalty for sentences similar to ones already taken, from 0 to 1.",
     )
-    position: Annotated[float, Field(ge=0, le=1)] = Field(
-        default=0.0,
-        description="Weight of a sentence's position, from 0 to 1: useful for news, whose first"
-        " sentences matter most.",
+    language: str = Field(
+        default="en", description="Language of the text, for splitting it into sentences."
     )
-    language: str = Field(default="en", description="ISO 639-1 code, for sentence splitting.")
+
+    def parse_length(self) -> SummaryLength:
+        """Return what `length` says.
+
+        Raises:
+            ValueError: it says none, or one that is too small or large.
+        """
+        if found := LENGTH.fullmatch(str(self.length)):
+            sentences, percent, words = found["sentences"], found["percent"], found["words"]
+            if sentences and 1 <= int(sentences) <= MAX_SENTENCES:
+                return SummaryLength(sentences=int(sentences))
+            if percent and 0 < float(percent) <= 100:
+                return SummaryLength(share=float(percent) / 100)
+            if words and int(words):
+                return SummaryLength(words=int(words))
+        raise ValueError(
+            f"{self.length!r:.40} is no length; give a number of sentences up to {MAX_SENTENCES:,}"
+            " (3), a share of them (20%), or the most words ('100 words')"
+        )
 
     @model_validator(mode="after")
-    def _has_one_length(self) -> Self:
-        given = [name for name in LENGTHS if getattr(self, name) is not None]
-        if len(given) > 1:
-            raise ValueError(f"{' and '.join(given)} exclude each other; give one of them")
+    def _has_a_length(self) -> Self:
+        self.parse_length()
         return self
 
 
@@ -81,6 +95,15 @@ class Seq2SeqSettingsFile(ChecksummedModel):
     spacing: dict[str, Any]  # how pieces are joined into text, by `Spacing.to_dict`
     max_source_length: int = Field(ge=3)  # in tokens, [CLS] and [SEP] included
     max_target_length: int = Field(ge=1)  # in tokens, the end token included
+
+    @field_validator("decoding", mode="before")
+    @classmethod
+    def _read_earlier(cls, decoding: Any) -> Any:
+        """Read the decoding of earlier versions, which had `sample` and `early_stop`."""
+        if isinstance(decoding, dict) and "sample" in decoding:
+            dropped = {"sample", "early_stop"} | (set() if decoding["sample"] else {"temperature"})
+            return {name: value for name, value in decoding.items() if name not in dropped}
+        return decoding
 
 
 def is_seq2seq_model(folder: Path) -> bool:

@@ -158,8 +158,7 @@ def build_card(facts: Seq2SeqFacts) -> str:
 def describe_use(facts: Seq2SeqFacts) -> str:
     """Build the section with the command that uses the model."""
     name = json.dumps(make_legible(facts.name), ensure_ascii=False)
-    command = f"bertkit {facts.saved.kind} {name} {facts.kind.file_arguments}"
-    return f"## How to use it\n\n```\n{command}\n```"
+    return f"## How to use it\n\n```\nbertkit {facts.kind.usage.format(name)}\n```"
 
 
 def describe_result(facts: Seq2SeqFacts) -> str:

@@ -79,7 +79,7 @@ def check_apart(texts: TextTable, right: TextTable) -> None:
     if texts.format == "text" or None in columns or len(columns) == 1:
         raise InputError(
             f"{right.name} can't hold texts and references in the same column; name another file"
-            f" with --references, or both columns with --text-column and --reference-column"
+            f" with --references, or both columns with --text-column and --target-column"
         )
 
 

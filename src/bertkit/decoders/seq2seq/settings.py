@@ -244,7 +244,7 @@ class Kind:
     summary: str
     decoding: DecodingSettings
     pipeline_tag: str  # the task's name on the Hub
-    file_arguments: str  # command-line arguments that read a file
+    usage: str  # the command that reads a file, with the model's name in place of {}
 
 
 KINDS = {
@@ -253,13 +253,13 @@ KINDS = {
         summary="Translate a text.",
         decoding=DecodingSettings(beams=5),
         pipeline_tag="translation",
-        file_arguments="--file texts.txt",
+        usage="translate {} --file texts.txt",
     ),
     "summarize": Kind(
         settings=SummarizeSettings,
         summary="Summarize a text.",
         decoding=DecodingSettings(beams=4, no_repeat_ngram=3),
         pipeline_tag="summarization",
-        file_arguments="article.txt",
+        usage="summarize article.txt --model {}",
     ),
 }

@@ -19,7 +19,7 @@ SHARES = [0.4, 0.3, 0.2, 0.1]
 def draw(num_rows, **settings):
     scores = torch.tensor(SHARES).log().expand(num_rows, -1)
     generators = [np.random.default_rng((7, row)) for row in range(num_rows)]
-    return draw_tokens(scores, DecodingSettings(sample=True, **settings), generators)
+    return draw_tokens(scores, DecodingSettings(**settings), generators)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_enough_beams_find_what_looking_through_everything_finds(penalty):
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"beams": 3}, {"beams": 3, "early_stop": True}, {"sample": True, "num_answers": 2}],
+    [{}, {"beams": 3}, {"temperature": 1.0, "num_answers": 2}],
     ids=str,
 )
 @pytest.mark.parametrize("bonus", [0.0, 2.0])
@@ -92,17 +92,7 @@ def test_sources_that_are_done_are_not_computed():
     assert not any(one.is_finished for (one,) in found)
 
 
-def test_early_stop_ends_as_soon_as_enough_is_finished():
-    passes = []
-    for early in (False, True):
-        tables = TableSequences(range(8), 12, bonus=1.0)
-        settings = DecodingSettings(beams=4, early_stop=early, length_penalty=2.0)
-        decode(tables, settings, DecodingLimits(END, 60))
-        passes.append(tables.num_passes)
-    assert passes[1] < passes[0]
-
-
-@pytest.mark.parametrize("settings", [{}, {"beams": 4}, {"sample": True}], ids=str)
+@pytest.mark.parametrize("settings", [{}, {"beams": 4}, {"temperature": 1.0}], ids=str)
 def test_where_there_is_little_room_its_last_token_may_be_an_end(settings):
     limits = DecodingLimits(END, (1, 2, 3, 9))
     found = search(bonus=40.0, limits=limits, min_tokens=5, **settings)
@@ -114,13 +104,13 @@ def test_where_there_is_little_room_its_last_token_may_be_an_end(settings):
 def test_a_row_that_is_stuck_keeps_no_other_from_its_end(seed):
     """No two of two words twice: a row goes on to its fourth token, another to its fifth."""
     limits = DecodingLimits(END, 20)
-    settings = {"sample": True, "num_answers": 8, "min_tokens": 5, "no_repeat_ngram": 2}
+    settings = {"temperature": 1.0, "num_answers": 8, "min_tokens": 5, "no_repeat_ngram": 2}
     found = search(range(12), 3, limits=limits, bonus=30.0, seed=seed, **settings)
     lengths = {(len(one.tokens), one.is_finished) for answers in found for one in answers}
     assert lengths == {(4, False), (5, True)}
 
 
-@pytest.mark.parametrize("settings", [{}, {"beams": 3}, {"sample": True}], ids=str)
+@pytest.mark.parametrize("settings", [{}, {"beams": 3}, {"temperature": 1.0}], ids=str)
 def test_where_nothing_is_possible_an_answer_is_cut(settings):
     """Every word once, and no end before the tenth."""
     found = search(num_words=4, no_repeat_ngram=1, min_tokens=10, max_tokens=20, **settings)
@@ -149,7 +139,7 @@ def test_a_stream_knows_each_token_before_the_next_is_computed():
     assert next(tokens, None) is None
 
 
-@pytest.mark.parametrize("settings", [{"beams": 2}, {"sample": True, "num_answers": 2}])
+@pytest.mark.parametrize("settings", [{"beams": 2}, {"temperature": 1.0, "num_answers": 2}])
 def test_what_cannot_be_shown_while_it_is_written(settings):
     tables = TableSequences(SOURCES[:1], 9)
     with pytest.raises(SettingsError, match="one answer"):

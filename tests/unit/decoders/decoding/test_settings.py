@@ -14,18 +14,15 @@ from bertkit.decoders.decoding.settings import (
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"sample": True, "beams": 2}, "two ways"),
-        ({"temperature": 0.5}, "need sample"),
-        ({"top_k": 3}, "need sample"),
-        ({"top_p": 0.9, "beams": 2}, "need sample"),
+        ({"temperature": 1.0, "beams": 2}, "choose one of them"),
         ({"num_answers": 3, "beams": 2}, "at most beams"),
         ({"min_tokens": 8, "max_tokens": 8}, "less than max_tokens"),
         ({"beams": 0}, "beams"),
         ({"beams": 100_000}, "beams"),
         ({"num_answers": 1025, "beams": 1024}, "num_answers"),
-        ({"sample": True, "temperature": 0.0}, "temperature"),
-        ({"sample": True, "temperature": 1e-300}, "temperature"),
-        ({"sample": True, "top_p": 1.5}, "top_p"),
+        ({"temperature": 0.0}, "temperature"),
+        ({"temperature": 1e-300}, "temperature"),
+        ({"top_p": 1.5}, "top_p"),
         ({"max_tokens": 0}, "max_tokens"),
         ({"length_penalty": float("nan")}, "length_penalty"),
         ({"beam": 3}, "beam"),
@@ -38,9 +35,9 @@ def test_what_cannot_be_meant_is_refused(values, message):
 
 def test_a_seed_is_for_what_is_drawn():
     seeded = DecodingOverrides(seed=7)
-    with pytest.raises(SettingsError, match="seed is for what is drawn; it needs sample"):
+    with pytest.raises(SettingsError, match="seed is for sampling; it needs temperature, top_k"):
         override_decoding(DecodingSettings(beams=2), seeded)
-    drawn = DecodingSettings(sample=True, seed=3)
+    drawn = DecodingSettings(temperature=1.0, seed=3)
     assert override_decoding(drawn, seeded).seed == 7
     assert override_decoding(drawn, DecodingOverrides(seed=0)).seed == 0
     folder = DecodingSettings(seed=3)  # that was saved, and draws nothing

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 from tests.closeness import assert_close, close
 
 from bertkit.base.errors import NonFiniteError
@@ -49,7 +50,7 @@ def build(rows_at_once: int = 2, **choices: object) -> CentralSummarizer:
 
 
 def test_sentences_are_central_ones_in_the_order_of_the_text():
-    summary = build(sentences=2, diversity=0.0)(TEXT)
+    summary = build(length=2, diversity=0.0)(TEXT)
     assert summary.text == "The storm reached the port. A storm hit the port."
     assert (summary.num_sentences, summary.num_candidates, summary.is_whole) == (6, 5, False)
     spans = [TEXT[sentence.start : sentence.stop] for sentence in summary.sentences]
@@ -59,7 +60,7 @@ def test_sentences_are_central_ones_in_the_order_of_the_text():
 
 
 def test_what_repeats_comes_later():
-    summary = build(sentences=2, diversity=0.4)(TEXT)
+    summary = build(length=2, diversity=0.4)(TEXT)
     first, second = summary.sentences
     assert first.text == "The storm reached the port."
     assert second.number in {5, 6}  # as good as each other
@@ -69,9 +70,7 @@ def test_what_repeats_comes_later():
 
 
 def test_a_sentence_is_taken_once_however_often_it_is_said():
-    summary = build(sentences=3, diversity=0.0)(
-        "The storm. A cat sat. The  Storm! A port. the storm."
-    )
+    summary = build(length=3, diversity=0.0)("The storm. A cat sat. The  Storm! A port. the storm.")
     assert summary.text == "The storm. A cat sat. A port."
     assert (summary.num_sentences, summary.num_candidates, summary.is_whole) == (5, 3, True)
 
@@ -98,8 +97,8 @@ def test_vectors_without_a_length_are_alike_to_none():
 def test_each_text_gets_its_own_sentences_wherever_windows_end(rows_at_once):
     texts = ["", TEXT, "* * *", "One storm.", TEXT[::-1], "", TEXT]
     counts = SummaryCounts()
-    found = list(build(rows_at_once, sentences=2).stream(texts, counts=counts))
-    alone = [build(100, sentences=2)(text) for text in texts]
+    found = list(build(rows_at_once, length=2).stream(texts, counts=counts))
+    alone = [build(100, length=2)(text) for text in texts]
     assert found == alone
     assert (counts.texts, counts.empty, counts.whole, counts.limited) == (7, 3, 2, 0)
     assert counts.truncated_sentences == 1
@@ -121,25 +120,26 @@ def test_odd_texts_have_one_outcome_each():
 
 def test_length_is_of_sentences_or_shares_or_words():
     assert len(build()(TEXT).sentences) == 3
-    assert len(build(share=0.4)(TEXT).sentences) == 2
-    assert len(build(share=0.01)(TEXT).sentences) == 1
-    assert len(build(share=1.0)(TEXT).sentences) == 5
-    assert len(build(words=10, diversity=0)(TEXT).text.split()) == 10
-    assert build(words=1)(TEXT).text == "A cat sat."
-    assert build(words=5)("今天天气很好。我们去公园。").text == "我们去公园。"
-    assert len(build(sentences=99)(TEXT).sentences) == 5
+    assert len(build(length="40%")(TEXT).sentences) == 2
+    assert len(build(length="1%")(TEXT).sentences) == 1
+    assert len(build(length="100 %")(TEXT).sentences) == 5
+    assert len(build(length="10 words", diversity=0)(TEXT).text.split()) == 10
+    assert build(length="1 word")(TEXT).text == "A cat sat."
+    assert build(length="5 words")("今天天气很好。我们去公园。").text == "我们去公园。"
+    assert len(build(length=99)(TEXT).sentences) == 5
 
 
-def test_what_stands_early_may_count_more():
-    assert build(sentences=1, position=1.0)(TEXT).text == "A cat sat."
-    assert build(sentences=1, position=0.1)(TEXT).text == "The storm reached the port."
+@pytest.mark.parametrize("length", ["", "0", "1001", "0%", "101%", "0 words", "3 pages", "-1"])
+def test_what_is_no_length_is_refused(length):
+    with pytest.raises(ValidationError, match="is no length; give a number of sentences up to"):
+        build(length=length)
 
 
 def test_no_summary_is_longer_than_the_limit(monkeypatch):
     monkeypatch.setattr("bertkit.decoders.generation.extractive.MAX_SENTENCES", 2)
     counts = SummaryCounts()
-    (summary,) = build(share=0.9).stream([TEXT], counts=counts)
+    (summary,) = build(length="90%").stream([TEXT], counts=counts)
     assert (len(summary.sentences), summary.is_limited, counts.limited) == (2, True, 1)
-    assert build(words=99)(TEXT).is_limited
-    assert not build(share=0.4)(TEXT).is_limited
-    assert not build(sentences=2)(TEXT).is_limited
+    assert build(length="99 words")(TEXT).is_limited
+    assert not build(length="40%")(TEXT).is_limited
+    assert not build(length=2)(TEXT).is_limited

@@ -56,9 +56,9 @@ LIMITS = DecodingLimits(end_id=3, max_tokens=24, suppressed_ids=(0, 1, 2, 4))
 SEARCHES = [
     {},
     {"beams": 4, "num_answers": 3},
-    {"beams": 3, "early_stop": True, "length_penalty": 0.3},
+    {"beams": 3, "length_penalty": 0.3},
     {"beams": 2, "no_repeat_ngram": 2, "min_tokens": 5},
-    {"sample": True, "num_answers": 3, "top_k": 12},
+    {"num_answers": 3, "top_k": 12},
 ]
 
 
@@ -143,7 +143,7 @@ LONG = "the cat saw a dog . " * 4  # 24 pieces, and the model has 24 positions
 SETTINGS = [
     GeneratorSettings(),
     GeneratorSettings(beams=3, num_answers=2),
-    GeneratorSettings(sample=True, num_answers=3, seed=4),
+    GeneratorSettings(temperature=1.0, num_answers=3, seed=4),
     GeneratorSettings(max_tokens=None, no_repeat_ngram=3),
 ]
 
@@ -157,7 +157,7 @@ def generate(causal_folder):
 def test_a_text_among_others_goes_on_as_alone(generate, settings):
     together = generate.with_options(settings)(PROMPTS)
     assert [one.prompt for one in together] == PROMPTS
-    if settings.sample:  # what is drawn follows from the place among all
+    if settings.is_sampling:  # what is drawn follows from the place among all
         together = together[:1]
     for prompt, found in zip(PROMPTS, together, strict=False):
         alone = generate.with_options(settings)(prompt)
@@ -188,7 +188,7 @@ def test_more_texts_than_are_taken_at_a_time(generate, monkeypatch):
 
 
 @pytest.mark.parametrize("prompt", PROMPTS)
-@pytest.mark.parametrize("settings", [SETTINGS[0], GeneratorSettings(sample=True, seed=2)])
+@pytest.mark.parametrize("settings", [SETTINGS[0], GeneratorSettings(temperature=1.0, seed=2)])
 def test_what_is_shown_while_it_is_written_is_what_is_written(generate, prompt, settings):
     pieces = list(generate.with_options(settings).stream_words(prompt))
     assert "".join(pieces) == generate.with_options(settings)(prompt).answers[0].text
@@ -225,7 +225,7 @@ def test_letters_that_are_taken_apart_are_none_of_what_follows(
 
 
 def test_only_words_are_written(generate):
-    found = generate(["the"] * 40, sample=True, temperature=9.0)
+    found = generate(["the"] * 40, temperature=9.0)
     assert not any("[" in one.text or "##" in one.text for one in found)
     assert len({one.text for one in found}) > 30
 

@@ -93,7 +93,7 @@ def test_an_answer_may_be_longer_where_that_is_asked_for(monkeypatch):
         ({}, 117),
         ({"beams": 5}, 117),
         ({"beams": 50}, 12),
-        ({"sample": True, "num_answers": 50}, 12),
+        ({"temperature": 1.0, "num_answers": 50}, 12),
     ],
 )
 def test_a_batch_has_fewer_texts_where_each_has_many_rows(rewriter, monkeypatch, settings, size):
@@ -113,12 +113,9 @@ def test_what_is_chosen_takes_the_place_of_what_the_folder_says(rewriter):
     assert rewriter.with_options(DecodingSettings()).options == rewriter.saved.decoding
     assert rewriter.with_options(DecodingOverrides(num_answers=2)).options.beams == 2
     assert rewriter.with_options(DecodingOverrides(beams=3)).options.beams == 3
-    drawn = rewriter.with_options(DecodingOverrides(sample=True, seed=4)).options
+    drawn = rewriter.with_options(DecodingOverrides(temperature=1.0, seed=4)).options
     assert (drawn.beams, drawn.seed) == (1, 4)
-    for wrong, message in (
-        ({"num_answers": 3}, r"num_answers \(3\) must be at most beams \(2\)"),
-        ({"temperature": 2.0}, "they need sample"),
-    ):
+    for wrong, message in (({"num_answers": 3}, r"num_answers \(3\) must be at most beams \(2\)"),):
         with pytest.raises(SettingsError, match=message):
             rewriter.with_options(DecodingOverrides(**wrong))
 
@@ -131,13 +128,13 @@ def test_each_setting_can_be_changed_and_none_has_to_be():
 
 
 def test_what_is_drawn_follows_from_seed_and_place(rewriter):
-    settings = DecodingSettings(sample=True, seed=1)
+    settings = DecodingSettings(temperature=1.0, seed=1)
     first, second = (
         replace(rewriter, options=settings)(TEXTS),
         replace(rewriter, options=settings)(TEXTS),
     )
     assert [one.text for one in first] == [one.text for one in second]
-    other = replace(rewriter, options=DecodingSettings(sample=True, seed=2))(TEXTS)
+    other = replace(rewriter, options=DecodingSettings(temperature=1.0, seed=2))(TEXTS)
     assert [one.text for one in first] != [one.text for one in other]
 
 

@@ -44,7 +44,8 @@ def test_a_text_that_may_begin_a_stop_sequence_is_held_back():
 
 def test_options_have_our_names_and_what_changes_nothing_is_left_out():
     given_options = {"max_new_tokens": 3, "temperature": 0.5, "best_of": 1, "top_p": None}
-    assert translate_names(given_options) == {"max_tokens": 3, "temperature": 0.5, "sample": True}
-    assert translate_names({"seed": 3, "do_sample": False}) == {"sample": False}
+    assert translate_names(given_options) == {"max_tokens": 3, "temperature": 0.5}
+    assert translate_names({"seed": 3, "do_sample": False}) == {}
+    assert translate_names({"seed": 3, "do_sample": True}) == {"temperature": 1.0, "seed": 3}
     assert translate_names({"repetition_penalty": 1.0}) == {}
     assert translate_names({"repetition_penalty": 1.2}) == {"repetition_penalty": 1.2}

@@ -37,8 +37,8 @@ def test_the_folder_tells_the_way(tmp_path, writing):
 
 
 def test_what_a_model_does_not_do_is_refused(writing):
-    with pytest.raises(SettingsError, match=r"generates summaries.*sentences; leave"):
-        load_summarizer(writing, None, SummarySettings(sentences=2))
+    with pytest.raises(SettingsError, match=r"generates summaries.*length; leave"):
+        load_summarizer(writing, None, SummarySettings(length=2))
     with pytest.raises(SettingsError, match="doesn't compute sentence embeddings"):
         load_summarizer(writing, EmbedderSettings(engine="torch"))
 
@@ -46,7 +46,8 @@ def test_what_a_model_does_not_do_is_refused(writing):
 def test_a_model_that_writes(writing, tmp_path, capsys):
     path = tmp_path / "a.txt"
     path.write_text(TEXT)
-    assert main(["summarize", str(writing), str(path), "--max-tokens", "3", "--json"]) == 0
+    named = ["--model", str(writing)]
+    assert main(["summarize", str(path), *named, "--max-tokens", "3", "--json"]) == 0
     captured = capsys.readouterr()
     found = json.loads(captured.out)
     model = AbstractiveSummarizer.load(writing, device="cpu")
@@ -54,11 +55,9 @@ def test_a_model_that_writes(writing, tmp_path, capsys):
     assert found["summary"] == expected.text
     assert found["is_cut"] is True
     assert "1 summarized; 1 truncated because" in captured.err
-    assert main(["summarize", str(writing), str(path), "--max-tokens", "3"]) == 0
+    assert main(["summarize", str(path), *named, "--max-tokens", "3"]) == 0
     assert capsys.readouterr().out == f"{expected.text}\n"
-    command = ["summarize", str(writing), str(path), "--max-tokens", "3", "--num-answers", "2"]
+    command = ["summarize", str(path), *named, "--max-tokens", "3", "--num-answers", "2"]
     assert main(command) == 0
     assert capsys.readouterr().out == f"{expected.text}\n{expected.others[0].text}\n"
-    assert main(["summarize", str(writing), str(path), "--share", "0.5"]) == 2
-    assert main(["summarize", str(writing), str(path), "--why"]) == 2
-    assert "--why is for extracted sentences" in capsys.readouterr().err
+    assert main(["summarize", str(path), *named, "--length", "50%"]) == 2

@@ -36,9 +36,9 @@ def test_texts_are_not_held_against_themselves(tmp_path, monkeypatch):
     other = tmp_path / "other.tsv"
     other.hardlink_to(pairs)
 
-    def read(field: str | None, reference_column: str | None, **given: str) -> list[str]:
+    def read(field: str | None, target_column: str | None, **given: str) -> list[str]:
         texts = open_texts(pairs, TableSettings(text_column=field, **given))
-        settings = TableSettings(text_column=reference_column, **given)
+        settings = TableSettings(text_column=target_column, **given)
         return read_references("translate", other, settings, texts)
 
     assert read("de", "en") == ["one"]

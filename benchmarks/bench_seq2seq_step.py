@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from bertkit.decoders.seq2seq.examples import encode_training, read_data
+from bertkit.decoders.seq2seq.examples import PairData, PairFiles
 from bertkit.decoders.seq2seq.run import begin
 from bertkit.decoders.seq2seq.settings import TranslateSettings
 from devices import Place
@@ -67,9 +67,9 @@ def prepare(arguments: argparse.Namespace, folder: Path) -> None:
         attention_dropout=arguments.attention_dropout,
     )
     files = tuple(arguments.data / f"train.{language}.gz" for language in arguments.languages)
-    data = read_data(files, None, settings)
+    data = PairData(PairFiles(files), settings)
     beginning = begin(data, settings)
-    pairs, _ = encode_training(data.train, beginning.tokenizer, settings)
+    pairs = data.train.encode(beginning.tokenizer, settings, leaves_out=True)
     (folder / "model").mkdir()
     beginning.model.save_pretrained(folder / "model")
     sides = {"s": pairs.sources, "t": pairs.targets}

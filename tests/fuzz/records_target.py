@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bertkit.data.tables.records import Record, RowReport, open_records, read_examples
+from bertkit.data.tables.records import Record, open_records
 from bertkit.data.tables.settings import RecordSettings
 
 NUM_INPUTS = 6_000
@@ -55,6 +55,6 @@ def read(data: bytes, folder: Path) -> None:
     settings = RecordSettings(
         format=FORMATS[first % len(FORMATS)], header=first < NO_HEADER, max_broken=1
     )
-    report = RowReport(path.name)
-    examples = read_examples(open_records(path, settings), dict_of, report)
-    assert len(examples) + report.num_broken == report.num_rows
+    table = open_records(path, settings)
+    examples = table.read(dict_of)
+    assert len(examples) + table.report.num_broken == table.report.num_rows

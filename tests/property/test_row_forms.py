@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bertkit.data.problems import RowReport
-from bertkit.data.tables.records import open_records, read_examples
+from bertkit.data.tables.records import open_records
+from bertkit.data.tables.settings import RecordSettings
 from bertkit.tasks.classify import ClassifySettings
 from bertkit.tasks.classify.examples import ClassifyExample
 from bertkit.tasks.columns import LIST_BEGINS
@@ -107,11 +107,11 @@ def test_every_form_of_rows_gives_the_same_examples(tmp_path_factory, kind, data
     examples: dict[str, list[Any]] = {}
     records: dict[str, list[Any]] = {}
     for name, form in list_forms(rows, tmp_path_factory.mktemp("forms")):
-        table = open_records(form)
+        table = open_records(form, RecordSettings(max_broken=0.0))
         parse = ClassifyExample.build_parser(chosen, table, needs_answer=True)
-        found = read_examples(table, parse, RowReport(name), max_broken=0.0)
+        found = table.read(parse)
         examples[name] = [(example.texts, example.labels) for example in found]
-        records[name] = [dict(record.values) for record in table.records(RowReport(name))]
+        records[name] = [dict(record.values) for record in table.records()]
 
     texts = [Texts(row["text"], row.get("pair")) for row in rows]
     assert [text for text, _ in examples["mappings"]] == texts

@@ -8,7 +8,6 @@ from typing import Any, cast
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.progress import announce
 from bertkit.data.input_files import exists, name_input
-from bertkit.data.problems import RowReport
 from bertkit.data.sources import CorpusInput, memory_source
 from bertkit.data.tables.decoder import DEFAULT_FIELD
 from bertkit.data.tables.records import open_records
@@ -44,8 +43,7 @@ def list_rows(
             f"the texts have no column {wanted}; name one with text_column:"
             f" {', '.join(table.columns)}"
         )
-    report = RowReport(table.name)
-    for record in table.records(report):
+    for record in table.records():
         text = record.values.get(wanted)
         if not isinstance(text, str):
             raise InputError(f"{record.place} has no text in {wanted}")
@@ -53,8 +51,8 @@ def list_rows(
             known = ", ".join(table.columns or ())
             raise InputError(f"{record.place} has no id in {id_column}; columns: {known}")
         yield text, None if id_column is None else str(record.values[id_column])
-    if report.num_broken:
-        raise InputError(report.first_broken[0])
+    if table.report.num_broken:
+        raise InputError(table.report.first_broken[0])
 
 
 def list_texts(rows: Table, column: str | None) -> list[str]:

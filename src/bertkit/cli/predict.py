@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +11,7 @@ from cyclopts import App, Group, Parameter
 from bertkit.base.errors import InputError, pluralize
 from bertkit.base.progress import ProgressBar, announce, show_progress
 from bertkit.base.signals import stop_at_once
-from bertkit.cli.next_step import read_arguments, suggest
+from bertkit.cli.next_step import choose_arguments, suggest
 from bertkit.cli.output import describe_files, print_result
 from bertkit.cli.texts import (
     NO_TEXT,
@@ -97,7 +96,6 @@ def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
         json: bool = False,
     ) -> None:
         with stop_at_once(lambda: "stopped while loading; run the same command again"):
-            from bertkit.recipes.finetune.examples import list_arguments
             from bertkit.recipes.finetune.run import Sources, finetune
             from bertkit.recipes.finetune.seeds import finetune_seeds
 
@@ -111,8 +109,7 @@ def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
             facts["seeds"] = result.comparison.to_json()
         print_result(result, describe, json=json, facts=facts)
         if not json:
-            read_rows = partial(list_arguments, train, name, task, settings)
-            given = read_arguments([train], read_rows)
+            given = choose_arguments(each.arguments for each in result.examples)
             suggest(name, output, *given, json=not given)
 
     finetune_task.__doc__ = FINETUNE_DOCSTRING.format(

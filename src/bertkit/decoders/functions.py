@@ -25,8 +25,8 @@ from bertkit.decoders.generation.seq2seq_generator import (
 )
 from bertkit.decoders.generation.settings import GeneratorSettings, SummarySettings
 from bertkit.decoders.generation.summarizer import AbstractiveSummarizer, load_summarizer
-from bertkit.decoders.seq2seq.examples import Pairs
-from bertkit.decoders.seq2seq.run import PairFiles, train_seq2seq
+from bertkit.decoders.seq2seq.examples import PairFiles, Pairs
+from bertkit.decoders.seq2seq.run import train_seq2seq
 from bertkit.decoders.seq2seq.settings import KINDS
 from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.kept import LAST_LOADED

@@ -18,9 +18,8 @@ import torch
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.progress import show_progress
 from bertkit.base.wings import TEXT_SCORERS, load_object
-from bertkit.data.problems import RowReport
 from bertkit.data.tables.record import BrokenRowError, Record
-from bertkit.data.tables.records import open_records, read_examples
+from bertkit.data.tables.records import open_records
 from bertkit.data.tables.settings import RecordSettings, TableSettings
 from bertkit.inference.engines.engine import check_finite
 from bertkit.inference.pipeline import EncoderPipeline, NamedInput
@@ -323,11 +322,10 @@ def read_pairs(source: str | Path, settings: TableSettings) -> tuple[list[Minima
             f"{table.name} has no column {' and no '.join(missing)}; minimal pairs need {GOOD} and"
             f" {BAD}"
         )
-    report = RowReport(table.name)
-    pairs = read_examples(table, parse_pair, report)
+    pairs = table.read(parse_pair)
     if not pairs:
         raise InputError(f"{table.name} has no pairs")
-    return pairs, report.first_broken
+    return pairs, table.report.first_broken
 
 
 def parse_pair(record: Record) -> MinimalPair:

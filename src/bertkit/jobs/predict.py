@@ -44,7 +44,7 @@ class ExampleFile:
         self._parse = task.example_kind.build_parser(
             with_columns(task.settings, columns), self._table, needs_answer=False
         )
-        self.report = RowReport(self._table.name)
+        self.report = self._table.report
         self.rows: deque[Mapping[str, Any]] = deque()  # whose predictions are still to come
         self.columns = names = self._table.columns or ()
         for name in [*(settings.keep_columns or ()), *filter(None, [settings.id_column])]:
@@ -55,7 +55,7 @@ class ExampleFile:
 
     def __iter__(self) -> Iterator[Any]:
         """Yield examples, in the order of the rows."""
-        for record in self._table.records(self.report):
+        for record in self._table.records():
             self._check()
             example = self._parse(record)
             self.rows.append(record.values)

@@ -9,13 +9,14 @@ from typing import Any
 import torch
 from torch import nn
 
+from bertkit.base.checksums import record_file
 from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.decoders.decoding.sequences import Sequences
 from bertkit.decoders.generation.seq2seq_generator import Seq2SeqGenerator
 from bertkit.decoders.model import EncoderDecoderModel
-from bertkit.decoders.seq2seq.examples import identify
+from bertkit.decoders.seq2seq.examples import PairFiles
 from bertkit.decoders.seq2seq.job import Seq2SeqJob
-from bertkit.decoders.seq2seq.run import PairFiles, Seq2SeqTraining, train_seq2seq
+from bertkit.decoders.seq2seq.run import Seq2SeqTraining, train_seq2seq
 from bertkit.decoders.seq2seq.settings import TranslateSettings
 from bertkit.models.bert.heads import BertForMaskedLM
 from bertkit.models.open_model import OpenModel
@@ -156,9 +157,12 @@ def draw_encoder(name: str, folder: Path, seed: int) -> Path:
 def identify_inputs(files: PairFiles, model: str | None) -> str:
     """Return checksums of the pairs, and of the encoder if there is one, as JSON."""
     files.check()
-    found: dict[str, Any] = {"train": identify(files.train)}
-    if files.dev is not None:
-        found["dev"] = identify(files.dev)
+    given = {"train": files.train, "dev": files.dev}
+    found: dict[str, Any] = {
+        name: [record_file(path).sha256 for path in paths]
+        for name, paths in given.items()
+        if isinstance(paths, tuple)
+    }
     if model is not None:
         found["model"] = OpenModel.open(model).identify()["sha256"]
     return json.dumps(found, sort_keys=True)

@@ -32,7 +32,8 @@ def score_vectors(task: LabeledTask, encode: Encode, settings: FineTuneSettings)
         encode: texts → one row each.
         settings: fine-tuning settings; they decide the held-out share if the task has no dev file.
     """
-    learned, data = task.read(settings)
+    data = task.open(settings)
+    learned = data.task
     train, held_out = standardize(
         *(
             describe_texts([example.texts for example in one.examples], encode)

@@ -9,8 +9,8 @@ from typing import Any, final
 from bertkit.base.progress import announce
 from bertkit.base.settings import validate
 from bertkit.decoders.metrics import translation_signatures
+from bertkit.decoders.seq2seq.examples import PairFiles
 from bertkit.decoders.seq2seq.pairs import PairSettings
-from bertkit.decoders.seq2seq.run import PairFiles
 from bertkit.decoders.seq2seq.settings import TranslateSettings
 from bertkit.models.open_model import OpenModel
 from bertkit_studies.baselines.settings import TranslatorSettings

@@ -7,12 +7,10 @@ from typing import Any
 
 from bertkit.base.settings import validate
 from bertkit.recipes.finetune.card import SavedFineTuning
-from bertkit.recipes.finetune.examples import FineTuningData, open_tables
-from bertkit.recipes.finetune.prepared import read_task
+from bertkit.recipes.finetune.data import FineTuningData
 from bertkit.recipes.finetune.run import Sources, finetune
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.table import TASKS
-from bertkit.tasks.task import Task
 
 MAX_LENGTH = 128  # maximum tokens of an example, for every model
 SPLIT_SEED = 0  # of the held-out split, the same in every run of a study
@@ -70,15 +68,15 @@ class LabeledTask:
     train: Path
     dev: Path | None = None
 
-    def read(self, settings: FineTuneSettings) -> tuple[Task[Any, Any], FineTuningData]:
-        """Return the task and its examples.
+    def open(self, settings: FineTuneSettings) -> FineTuningData:
+        """Return the examples, which are read when they are first asked for.
 
         Args:
             settings: they decide the held-out share if there is no `dev` file.
         """
         dev = None if self.dev is None else str(self.dev)
-        tables, entry = open_tables(str(self.train), dev, settings), TASKS[self.kind]
-        return read_task(entry.load(), tables, entry.settings(max_length=MAX_LENGTH), settings)
+        task_settings = TASKS[self.kind].settings(max_length=MAX_LENGTH)
+        return FineTuningData(self.kind, str(self.train), dev, task_settings, settings)
 
     def score(self, model: Path, output: Path, settings: FineTuneSettings) -> float:
         """Fine-tune a model, or load its result; return the task's held-out metric."""

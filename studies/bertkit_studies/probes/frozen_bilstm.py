@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from bertkit.models.bert.fine_tuning import FineTunedBert, classifier_dropout
 from bertkit.nn.packing import PackedBatch
 from bertkit.recipes.finetune.job import FineTuningJob, decide_steps
-from bertkit.recipes.finetune.prepared import load_pretrained, open_pretrained, prepare
+from bertkit.recipes.finetune.pretrained import load_pretrained, open_pretrained
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.training.job import Machine
 from bertkit.training.replica import Replica
@@ -94,17 +94,17 @@ def score_bilstm(
         bilstm: sizes and layers.
         settings: settings of training, as for fine-tuning.
     """
-    learned, data = task.read(settings)
-    pretrained = open_pretrained(checkpoint, learned, settings)
-    prepared = prepare(learned, data, pretrained.tokenizer)
+    data = task.open(settings)
+    pretrained = open_pretrained(checkpoint, data.task, settings)
+    data.encode(pretrained.tokenizer)
     machine = Machine.choose(settings, lambda: pretrained.config.hidden_size)
     torch.manual_seed(settings.seed)
-    model = FrozenBiLstm(load_pretrained(pretrained, learned.model_kind), bilstm)
-    job = FineTuningJob(prepared, model.to(machine.device), machine, settings)  # type: ignore[arg-type]
+    model = FrozenBiLstm(load_pretrained(pretrained, data.task.model_kind), bilstm)
+    job = FineTuningJob(data, model.to(machine.device), machine, settings)  # type: ignore[arg-type]
     replica, best = Replica.build(job), -math.inf
     num_steps = decide_steps(job.settings, job.num_epoch_steps)
     for step in range(num_steps):
         take_step(job, replica, step, job.settings.learning_rate_at(step, num_steps))
         if step + 1 == num_steps or (step + 1) % job.num_epoch_steps == 0:
-            best = max(best, job.evaluate().get(learned.metric, -math.inf))
+            best = max(best, job.evaluate().get(data.task.metric, -math.inf))
     return best

@@ -15,8 +15,7 @@ from bertkit.base.progress import announce
 from bertkit.base.settings import validate
 from bertkit.checkpoints.run_folder import checkpoint_path, list_checkpoints
 from bertkit.data.shards import ShardSet
-from bertkit.recipes.finetune.examples import open_tables
-from bertkit.recipes.finetune.settings import FineTuneSettings
+from bertkit.data.tables.records import open_records
 from bertkit.recipes.pretrain.run import DryRun, dry_run, pretrain
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit_studies.probes.downstream import LabeledTask
@@ -93,9 +92,8 @@ class PretrainingStudy(Study[PretrainingSettings]):
         found: dict[str, Any] = {"shards": ShardSet.open(self.settings.data).fingerprint}
         if (labeled := self.settings.labeled) is not None:
             dev = self.settings.labeled_dev
-            named = None if dev is None else str(dev)
-            tables = open_tables(str(labeled), named, FineTuneSettings())
-            found["labeled"] = [table.identity() for table in tables]
+            sources = [labeled, *([] if dev is None else [dev])]
+            found["labeled"] = [open_records(source).identity for source in sources]
         return json.dumps(found, sort_keys=True)
 
     def decide(self) -> Decision:
@@ -266,8 +264,7 @@ class PretrainingStudy(Study[PretrainingSettings]):
         found = find_tasks([probe.task for probe in self.probes], shards, self._counts)
         if self._labeled is not None:
             settings = self.scale.fine_tuning.choose(0, self.settings.device, {})
-            _, data = self._labeled.read(settings)
-            found[LABELED] = len(data.dev.examples)
+            found[LABELED] = len(self._labeled.open(settings).dev.examples)
         if not found and not self.measures_words:
             raise InputError(
                 f"the text gives no task to measure the arms of {self.name} by; prepare more"

@@ -12,7 +12,7 @@ from tests.unit.training.jobs import vary
 from bertkit.base.errors import SettingsError
 from bertkit.base.settings import validate
 from bertkit.decoders.generation import seq2seq_generator
-from bertkit.decoders.seq2seq.run import PairFiles
+from bertkit.decoders.seq2seq.examples import PairFiles
 from bertkit.training.budget import StepPace
 from bertkit_studies.baselines import translators
 from bertkit_studies.experiments import translation

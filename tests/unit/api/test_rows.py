@@ -14,7 +14,6 @@ from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 import bertkit
 from bertkit.api.inputs import list_rows, list_texts, name_files, read_texts
 from bertkit.base.errors import InputError, MissingFileError
-from bertkit.data.problems import RowReport
 from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import open_records
 from bertkit.data.tables.settings import TableSettings
@@ -27,7 +26,7 @@ LabelFirst = namedtuple("LabelFirst", "label text")
 
 def read(rows: object) -> list[dict[str, object]]:
     table = open_records(rows)
-    return [dict(record.values) for record in table.records(RowReport(table.name))]
+    return [dict(record.values) for record in table.records()]
 
 
 @pytest.mark.parametrize(
@@ -168,15 +167,16 @@ def test_odd_decimals_take_no_more_than_a_number():
 
 
 def test_the_identity_follows_from_the_rows():
-    first, same = open_records(ROWS).identity(), open_records(list(ROWS)).identity()
+    first, same = open_records(ROWS).identity, open_records(list(ROWS)).identity
     assert first == same
     assert first["name"] == "train"
-    assert open_records(ROWS[::-1]).identity() != first
+    assert open_records(ROWS[::-1]).identity != first
 
 
 def test_a_row_unlike_the_first_is_broken_and_named():
-    table, report = open_records([*ROWS, ("a", "b", "c"), 3]), RowReport("train")
-    assert len(list(table.records(report))) == 2
+    table = open_records([*ROWS, ("a", "b", "c"), 3])
+    assert len(list(table.records())) == 2
+    report = table.report
     assert report.num_broken == 2
     assert report.first_broken[0] == "train, row 3 isn't like the first row, which has text, label"
 

@@ -26,7 +26,7 @@ TOKENIZER = Tokenizer([*SPECIAL_TOKENS, *WORDS])
 
 def table_of(*columns: str, **roles: str) -> RecordTable:
     """A table that has columns, and nothing else that a parser asks for."""
-    return RecordTable("t.csv", "csv", columns or None, origin=None, roles=roles)  # type: ignore[arg-type]
+    return RecordTable("t.csv", "csv", None, columns=columns or None, roles=roles)  # type: ignore[arg-type]
 
 
 def record_of(**values: object) -> Record:

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from tests.unit.tasks.small import TOKENIZER, record_of, table_of
 
 from bertkit.base.errors import InputError
-from bertkit.data.tables.records import RowReport, open_records, read_examples
+from bertkit.data.tables.records import open_records
 from bertkit.tasks.settings import TextSettings
 from bertkit.tasks.texts import (
     MAX_WINDOWS,
@@ -60,10 +60,9 @@ def test_a_layout_says_which_is_which():
 def test_a_first_row_without_a_second_text_is_a_broken_row_of_pairs():
     rows = [{"question1": "a"}, *({"question1": "a", "question2": f"b{n}"} for n in range(99))]
     table = open_records(rows)
-    report = RowReport(table.name)
-    texts = read_examples(table, build_text_parser(TextSettings(), table), report)
+    texts = table.read(build_text_parser(TextSettings(), table))
     assert texts == [Texts("a", f"b{n}") for n in range(99)]
-    assert report.summary_lines()[1] == "  train, row 1 has no question2"
+    assert table.report.summary_lines()[1] == "  train, row 1 has no question2"
 
 
 def test_a_model_of_pairs_asks_for_both():

@@ -1,5 +1,6 @@
 """Decoding, numbering and counting rows, which all formats share."""
 
+import hashlib
 import io
 import re
 import sys
@@ -37,6 +38,34 @@ HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F]")
 DISK_BYTES_AT_ONCE = 1 << 14  # granularity of progress through a compressed file
 
 
+class HashedStream(io.RawIOBase):
+    """A file whose SHA-256 is computed while it is read."""
+
+    def __init__(self, file: BinaryIO | io.FileIO) -> None:
+        self._file, self._digest = file, hashlib.sha256()
+
+    def readable(self) -> bool:
+        """It can be read, and not seek."""
+        return True
+
+    def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]
+        """Read the next bytes."""
+        count = self._file.readinto(buffer)  # type: ignore[union-attr]
+        self._digest.update(buffer[:count])
+        return count
+
+    def finish(self) -> str:
+        """Read what a reader has left, such as what follows the end of an archive."""
+        while self.read(DISK_BYTES_AT_ONCE):
+            pass
+        return self._digest.hexdigest()
+
+    def close(self) -> None:
+        """Close the file, too."""
+        self._file.close()
+        super().close()
+
+
 @dataclass
 class RowDecoder:
     """Decodes the rows of one table, and counts them in its report.
@@ -49,6 +78,8 @@ class RowDecoder:
         column: of the texts, with `texts_only`; None: the only column, else `text`.
         where: the current row: its line, or an equivalent for the format.
         position: returns the number of bytes read of a compressed file; None for other files.
+        hashed: the file of a table of records, if it is read from its beginning to its end.
+        sha256: of that file, once it was read.
     """
 
     name: str
@@ -60,6 +91,8 @@ class RowDecoder:
     where: str = "line 1"
     num_lines: int = 0
     position: Callable[[], int] | None = None
+    hashed: HashedStream | None = None
+    sha256: str | None = None
     is_faulty: bool = False  # whether a fault was counted that ends the reading
     _last_undecodable: int = -1
 
@@ -201,6 +234,9 @@ class RowDecoder:
         if path is None:
             return sys.stdin.buffer
         with storage_errors(path, "read"):
+            if not self.texts_only:
+                self.hashed = HashedStream(path.open("rb", buffering=0))
+                return io.BufferedReader(self.hashed, DISK_BYTES_AT_ONCE)
             packed = path.open("rb", buffering=DISK_BYTES_AT_ONCE)
         if path.suffix.lower() in COMPRESSIONS and packed.seekable():
             self.position = packed.tell
@@ -277,16 +313,19 @@ def open_content(
             decoder.refuse_packed(suffix, other)
             packed, suffix = io.BytesIO(), ""
         stream = unpack(packed, suffix, decoder.refuse_rest)
-        if not is_text:
-            yield stream
-            return
-        text = open_text(stream, decoder.encoding, decoder.refuse_encoding)
-        if path and text is not stream and packed.seekable():  # recoded
-            decoder.position = packed.tell
-        if is_foreign(start := text.peek(SAMPLE_BYTES)[:SAMPLE_BYTES]) or find_content(start):
-            decoder.refuse_foreign(start)
-            text = io.BufferedReader(io.BytesIO())
-        yield text
+        if is_text:
+            text = open_text(stream, decoder.encoding, decoder.refuse_encoding)
+            if path and text is not stream and packed.seekable():  # recoded
+                decoder.position = packed.tell
+            start = text.peek(SAMPLE_BYTES)[:SAMPLE_BYTES]
+            if is_foreign(start) or find_content(start):
+                decoder.refuse_foreign(start)
+                text = io.BufferedReader(io.BytesIO())
+            stream = text
+        yield stream
+        if decoder.hashed is not None and path is not None:
+            with storage_errors(path, "read"):
+                decoder.sha256 = decoder.hashed.finish()
 
 
 def check_standard_input(kind: str) -> None:

@@ -4,11 +4,16 @@ Unusable rows are left out and counted, the first five with file and line; a fil
 `max_broken` of the rows are unusable is rejected.
 """
 
+import hashlib
+import json
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TypeVar, get_args
 
+from bertkit.base.checksums import record_file
 from bertkit.base.errors import InputError
 from bertkit.base.remote import RemoteFile, locate
 from bertkit.data.input_files import (
@@ -21,10 +26,9 @@ from bertkit.data.input_files import (
 )
 from bertkit.data.problems import RowReport
 from bertkit.data.tables.decoder import RowDecoder, check_standard_input
-from bertkit.data.tables.formats import find_format, glue, hub
-from bertkit.data.tables.origins import FileOrigin, InputOrigin, Origin
-from bertkit.data.tables.record import BrokenRowError, NoLabelError, Record
-from bertkit.data.tables.rows import TEXTS, ListOrigin, Table, find_origin
+from bertkit.data.tables.formats import find_format, glue, hub, open_rows
+from bertkit.data.tables.record import BrokenRowError, NoLabelError, Record, Rows
+from bertkit.data.tables.rows import LABELED_PAIRS, TEXTS, Table, find_reader
 from bertkit.data.tables.settings import RecordFormat, RecordSettings
 
 Example = TypeVar("Example")
@@ -34,42 +38,114 @@ ROWS_FORMAT = "rows"
 MAX_BYTES = 4 << 30
 RECORD_FORMATS = sorted({*get_args(RecordFormat)} - {"auto"})
 
+OpenRows = Callable[[RowDecoder], AbstractContextManager[Rows]]
+
 
 @dataclass
 class RecordTable:
-    """A file, standard input or a dataset, each row of which is a record.
+    """A file, standard input, a dataset or rows from Python, each row of which is a record.
+
+    It is opened once, to find its columns, and its rows are read on from there.
 
     Attributes:
         columns: column names; for JSONL, where each row has its own, those of the first thousands
             of rows; None if there are no rows.
+        report: counts of the rows read so far; a further pass begins with a new one.
     """
 
     name: str  # in messages
     format: str  # a key of `FORMATS`, hub, or rows for those from Python
-    columns: tuple[str, ...] | None
-    origin: Origin  # where its rows come from
+    open_rows: OpenRows
+    path: Path | RemoteFile | None = None  # None if it isn't a file
+    settings: RecordSettings = field(default_factory=RecordSettings)
+    columns: tuple[str, ...] | None = None
     # columns by `text`, `pair`, `label`, if the layout is a known one
     roles: dict[str, str] = field(default_factory=dict)
-    settings: RecordSettings = field(default_factory=RecordSettings)
+    report: RowReport = field(default_factory=lambda: RowReport(""))
+    _opened: tuple[ExitStack, RowDecoder, Rows] | None = None
+    _sha256: str | None = None
 
-    def records(self, report: RowReport) -> Iterator[Record]:
+    def open(self) -> None:
+        """Open the source at its first row."""
+        stack, decoder = ExitStack(), RowDecoder(self.name, RowReport(self.name), self.settings)
+        rows = stack.enter_context(self.open_rows(decoder))
+        self.columns, self.report = rows.columns or None, decoder.report
+        self._opened = stack, decoder, rows
+
+    @property
+    def is_standard_input(self) -> bool:
+        """Whether it can be read only once."""
+        return self.name == STANDARD_INPUT_NAME and self.path is None
+
+    def records(self) -> Iterator[Record]:
         """Yield all usable records, in memory that doesn't grow with the file.
 
-        Exceptions: a SQuAD file is held whole, and of Parquet one row group, of any size. The
+        Exceptions: a file of JSON is held whole, and of Parquet one row group, of any size. The
         report counts all rows.
         """
-        decoder = RowDecoder(self.name, report, self.settings)
-        with self.origin.open(decoder) as rows:
-            yield from rows.records
+        if self._opened is None:
+            if self.is_standard_input:
+                raise InputError(f"{self.name} can be read once; write it to a file and name that")
+            self.open()
+        assert self._opened is not None
+        (stack, decoder, rows), self._opened = self._opened, None
+        digest = None if self.path or self.is_standard_input else hashlib.sha256()
+        with stack:
+            for record in rows.records:
+                if digest is not None:
+                    digest.update(json.dumps(record.values, default=repr).encode())
+                yield record
+        self._sha256 = decoder.sha256 if digest is None else digest.hexdigest()
         decoder.check_decodable(is_whole=True)
 
-    def identity(self) -> dict[str, str] | None:
-        """Return name, format and SHA-256 of the data; None for standard input."""
-        sha256 = self.origin.sha256()
-        if sha256 is None:
-            return None
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of the content, which is known once all records have been read.
+
+        That of a file is that of its bytes. Parquet is read by position, so such a file is read
+        once more for it, and a table whose rows weren't read is read, too.
+        """
+        if self._sha256 is None:
+            if self.path is not None:
+                self._sha256 = record_file(self.path).sha256
+            else:
+                for _ in self.records():
+                    pass
+        assert self._sha256 is not None, "standard input has no identity"
+        return self._sha256
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """Name, format and SHA-256 of the data."""
         name = self.name if self.format == HUB_FORMAT else Path(self.name).name
-        return {"name": name, "format": self.format, "sha256": sha256}
+        return {"name": name, "format": self.format, "sha256": self.sha256}
+
+    def read(
+        self,
+        parse: Callable[[Record], Example],
+        settle: Callable[[list[Example], RowReport], list[Example]] | None = None,
+    ) -> list[Example]:
+        """Read all examples into memory.
+
+        To leave a record out, `parse` raises `BrokenRowError` or `NoLabelError`. `settle` decides
+        what depends on all examples together, and returns those to use.
+        """
+        examples = []
+        for record in self.records():
+            if self.report.num_bytes > MAX_BYTES:
+                raise InputError(
+                    f"{record.place} is beyond the {MAX_BYTES >> 30} GiB that are held in memory at"
+                    " once; split the file"
+                )
+            try:
+                examples.append(parse(record))
+            except NoLabelError as error:
+                self.report.add_unlabeled(str(error))
+            except BrokenRowError as error:
+                self.report.add_broken(str(error))
+        examples = examples if settle is None else settle(examples, self.report)
+        self.report.check_share(self.settings.max_broken)
+        return examples
 
 
 def open_records(
@@ -80,38 +156,51 @@ def open_records(
     Args:
         source: a file (may be .gz, .bz2 or .zst), the folder of a GLUE task, a dataset as
             hub:owner/name (optionally with /config and @split), - for standard input, or rows as in
-            `find_origin`, which messages call by their split.
+            `find_reader`, which messages call by their split.
         split: train, dev or test, if `source` has several.
     """
     settings = settings or RecordSettings()
     if not isinstance(source, str | Path):
-        origin, roles = find_origin(source)
-        is_texts = isinstance(origin, ListOrigin) and origin.columns_ == TEXTS
-        table = _open(split, "text" if is_texts else ROWS_FORMAT, origin, settings)
-        table.roles = roles
+        read, is_list = find_reader(source)
+        table = _open(split, ROWS_FORMAT, read, settings)
+        if is_list and table.columns == TEXTS:
+            table.format = "text"
+        if is_list and table.columns == LABELED_PAIRS:
+            table.roles = {name: name for name in LABELED_PAIRS}
         return table
     if str(source) == STANDARD_INPUT:
         check_standard_input("records")
         chosen = "text" if settings.format == "auto" else settings.format
-        return _open(STANDARD_INPUT_NAME, chosen, InputOrigin(chosen), settings)
+        return _open_file(None, chosen, settings)
     if str(source).startswith(HUB_SCHEME):
-        return _open(str(source), HUB_FORMAT, hub.find_dataset(str(source), split), settings)
+        read = partial(hub.read_dataset, hub.find_dataset(str(source), split))
+        return _open(str(source), HUB_FORMAT, read, settings)
     path = locate(source)
     state = look_at(path)
     if state.is_folder and isinstance(path, Path):
         return _open_glue(path, settings, split)
     if state.size_bytes is None and isinstance(path, Path):
-        raise InputError(f"{path} is read more than once and must be a file; - is standard input")
+        raise InputError(f"{path} must be a file; the records of a pipe are read with -")
     return _open_file(path, _find_format(path, settings), settings)
 
 
-def _open_file(path: Path | RemoteFile, chosen: str, settings: RecordSettings) -> RecordTable:
-    return _open(str(path), chosen, FileOrigin(path, chosen), settings)
+def _open(
+    name: str, chosen: str, read: Callable[[RowDecoder], Rows], settings: RecordSettings
+) -> RecordTable:
+    """Open rows in memory."""
+    table = RecordTable(name, chosen, lambda decoder: nullcontext(read(decoder)), settings=settings)
+    table.open()
+    return table
 
 
-def _open(name: str, chosen: str, origin: Origin, settings: RecordSettings) -> RecordTable:
-    columns = origin.columns(RowDecoder(name, layout=settings)) or None
-    return RecordTable(name, chosen, columns, origin, settings=settings)
+def _open_file(
+    path: Path | RemoteFile | None, chosen: str, settings: RecordSettings
+) -> RecordTable:
+    """Open a file, or standard input."""
+    name = STANDARD_INPUT_NAME if path is None else str(path)
+    table = RecordTable(name, chosen, partial(open_rows, path, chosen), path, settings)
+    table.open()
+    return table
 
 
 def _open_glue(folder: Path, settings: RecordSettings, split: str) -> RecordTable:
@@ -135,34 +224,3 @@ def _find_format(path: Path | RemoteFile, settings: RecordSettings) -> str:
         f"the name of {path} doesn't show its format; name it with --format:"
         f" {', '.join(RECORD_FORMATS)}"
     )
-
-
-def read_examples(
-    table: RecordTable,
-    parse: Callable[[Record], Example],
-    report: RowReport,
-    max_broken: float | None = None,
-    settle: Callable[[list[Example], RowReport], list[Example]] | None = None,
-) -> list[Example]:
-    """Read all examples of a table into memory.
-
-    To leave a record out, `parse` raises `BrokenRowError` or `NoLabelError`. `max_broken` is by
-    default that of the settings. `settle` decides what depends on all examples together, and
-    returns those to use.
-    """
-    examples = []
-    for record in table.records(report):
-        if report.num_bytes > MAX_BYTES:
-            raise InputError(
-                f"{record.place} is beyond the {MAX_BYTES >> 30} GiB that are held in memory at"
-                " once; split the file"
-            )
-        try:
-            examples.append(parse(record))
-        except NoLabelError as error:
-            report.add_unlabeled(str(error))
-        except BrokenRowError as error:
-            report.add_broken(str(error))
-    examples = examples if settle is None else settle(examples, report)
-    report.check_share(table.settings.max_broken if max_broken is None else max_broken)
-    return examples

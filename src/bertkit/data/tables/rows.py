@@ -1,16 +1,14 @@
-"""Rows from Python as the origin of a table: lists, data frames, Arrow tables, `datasets`."""
+"""Rows from Python: lists, data frames, Arrow tables, `datasets`."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from bertkit.base.errors import InputError
 from bertkit.data.tables.decoder import DEFAULT_FIELD, RowDecoder, show_names
-from bertkit.data.tables.formats.hub import HubOrigin
+from bertkit.data.tables.formats.hub import read_dataset
 from bertkit.data.tables.formats.parquet import ROWS_AT_ONCE, read_batches
-from bertkit.data.tables.origins import Origin
 from bertkit.data.tables.record import Record, Rows, list_columns, to_plain
 
 if TYPE_CHECKING:
@@ -35,81 +33,63 @@ class ArrowTable(Protocol):
 Table = str | Path | ArrowTable | Iterable[Mapping[str, Any] | tuple[Any, ...] | str]
 
 
-@dataclass(frozen=True)
-class ListOrigin(Origin):
-    """Rows as mappings, whose columns are those of all, or as tuples like the first."""
+def find_reader(given: object) -> tuple[Callable[[RowDecoder], Rows], bool]:
+    """Return what reads a record for each row from Python, and whether the rows are a list.
 
-    rows: Sequence[object]
-    columns_: tuple[str, ...]
+    Args:
+        given: a data frame of pandas or polars, a PyArrow table, a `datasets.Dataset`, or mappings,
+            tuples or texts (also a Series or another column). A tuple is a text and its label, a
+            text with a second text and their label, or the words of a text and their tags; a named
+            tuple is a mapping.
+    """
+    if type(given).__module__.partition(".")[0] == "datasets":
+        if isinstance(given, Mapping):
+            raise InputError(
+                f"a {type(given).__name__} has several datasets; give one of them, such as"
+                f" dataset[{next(iter(given), 'train')!r}]: {show_names(list(given))}"
+            )
+        if getattr(given, "column_names", None):
+            return partial(read_dataset, given), False
+    # A Series of pandas or polars, or a chunked array of PyArrow.
+    is_column = hasattr(given, "to_list") or (hasattr(given, "chunks") and hasattr(given, "type"))
+    if isinstance(given, ArrowTable) and not is_column:
+        return partial(_read_table, _take_table(given)), False
+    is_one = isinstance(given, Mapping | str | bytes | set | frozenset) or _has_no_dimension(given)
+    if is_one or not isinstance(given, Iterable):
+        raise InputError(
+            f"expected a file's name, a data frame, or a list of rows, got {name_value(given)}"
+        )
+    values = given.to_pylist() if hasattr(given, "to_pylist") else given  # an array of PyArrow
+    rows = [row._asdict() if hasattr(row, "_asdict") else row for row in values]  # named tuples
+    return partial(_read_list, rows, _name_columns(rows) if rows else ()), True
 
-    @contextmanager
-    def open(self, decoder: RowDecoder) -> Iterator[Rows]:
-        """Begin with the first row."""
-        yield Rows(self.columns_, self._read(decoder), len(self.rows))
 
-    def _read(self, decoder: RowDecoder) -> Iterator[Record]:
-        for number, row in enumerate(self.rows, start=1):
+def _read_table(table: "pa.Table", decoder: RowDecoder) -> Rows:
+    batches = table.to_batches(max_chunksize=ROWS_AT_ONCE)
+    return Rows(tuple(table.column_names), read_batches(batches, decoder), table.num_rows)
+
+
+def _read_list(rows: Sequence[object], columns: tuple[str, ...], decoder: RowDecoder) -> Rows:
+    """Read mappings, whose columns are those of all, and tuples or texts like the first row."""
+
+    def read_records() -> Iterator[Record]:
+        for number, row in enumerate(rows, start=1):
             decoder.where = f"row {number:,}"
             if isinstance(row, str):
                 row = (row,)
-            if isinstance(row, tuple) and len(row) == len(self.columns_):
-                row = dict(zip(self.columns_, row, strict=True))
+            if isinstance(row, tuple) and len(row) == len(columns):
+                row = dict(zip(columns, row, strict=True))
             if isinstance(row, Mapping):
                 values = {str(name): to_plain(value) for name, value in row.items()}
                 decoder.finish_row()
                 yield Record(values, decoder.place)
             else:
-                wrong = f"isn't like the first row, which has {', '.join(self.columns_)}"
-                if self.columns_ == TEXTS:
+                wrong = f"isn't like the first row, which has {', '.join(columns)}"
+                if columns == TEXTS:
                     wrong = f"must be a text, and is {name_value(row)}"
                 decoder.finish_row(f"{decoder.place} {wrong}")
 
-
-@dataclass(frozen=True)
-class ArrowOrigin(Origin):
-    """An Arrow table."""
-
-    table: "pa.Table"
-
-    @contextmanager
-    def open(self, decoder: RowDecoder) -> Iterator[Rows]:
-        """Begin with the first row."""
-        batches = self.table.to_batches(max_chunksize=ROWS_AT_ONCE)
-        columns = tuple(self.table.column_names)
-        yield Rows(columns, read_batches(batches, decoder), self.table.num_rows)
-
-
-def find_origin(rows: object) -> tuple[Origin, dict[str, str]]:
-    """Return rows as an origin, and the roles of its columns if rows are tuples of three.
-
-    Args:
-        rows: a data frame of pandas or polars, a PyArrow table, a `datasets.Dataset`, or mappings,
-            tuples or texts (also a Series or another column). A tuple is a text and its label, a
-            text with a second text and their label, or the words of a text and their tags; a named
-            tuple is a mapping.
-    """
-    if type(rows).__module__.partition(".")[0] == "datasets":
-        if isinstance(rows, Mapping):
-            raise InputError(
-                f"a {type(rows).__name__} has several datasets; give one of them, such as"
-                f" dataset[{next(iter(rows), 'train')!r}]: {show_names(list(rows))}"
-            )
-        if getattr(rows, "column_names", None):
-            return HubOrigin(rows), {}
-    # A Series of pandas or polars, or a chunked array of PyArrow.
-    is_column = hasattr(rows, "to_list") or (hasattr(rows, "chunks") and hasattr(rows, "type"))
-    if isinstance(rows, ArrowTable) and not is_column:
-        return ArrowOrigin(_read_arrow(rows)), {}
-    is_one = isinstance(rows, Mapping | str | bytes | set | frozenset) or _has_no_dimension(rows)
-    if is_one or not isinstance(rows, Iterable):
-        raise InputError(
-            f"expected a file's name, a data frame, or a list of rows, got {name_value(rows)}"
-        )
-    values = rows.to_pylist() if hasattr(rows, "to_pylist") else rows  # an array of PyArrow
-    listed = [row._asdict() if hasattr(row, "_asdict") else row for row in values]  # named tuples
-    columns = _name_columns(listed) if listed else ()
-    roles = {name: name for name in columns} if columns == LABELED_PAIRS else {}
-    return ListOrigin(listed, columns), roles
+    return Rows(columns, read_records(), len(rows))
 
 
 def _has_no_dimension(value: object) -> bool:
@@ -145,7 +125,7 @@ def _name_columns(rows: Sequence[object]) -> tuple[str, ...]:
     )
 
 
-def _read_arrow(rows: ArrowTable) -> "pa.Table":
+def _take_table(rows: ArrowTable) -> "pa.Table":
     """Return an Arrow table without the index of pandas."""
     import pyarrow as pa
 

@@ -9,16 +9,16 @@ from cyclopts import Parameter
 
 from bertkit.base.errors import pluralize
 from bertkit.base.signals import stop_at_once
-from bertkit.cli.next_step import read_arguments, repeat_flags, suggest
+from bertkit.cli.next_step import choose_arguments, repeat_flags, suggest
 from bertkit.cli.output import print_result
 from bertkit.cli.predict import TRAINING, list_facts
 from bertkit.cli.texts import legible
 from bertkit.data.tables.settings import TableSettings
-from bertkit.decoders.seq2seq.pairs import read_sources
 from bertkit.decoders.seq2seq.settings import Seq2SeqSettings, SummarizeSettings, TranslateSettings
 from bertkit.reports.text import format_metric
 
 if TYPE_CHECKING:
+    from bertkit.decoders.seq2seq.pairs import Pair
     from bertkit.decoders.seq2seq.run import Seq2SeqResult
 
 
@@ -99,12 +99,13 @@ def train_pairs(
 ) -> None:
     """Train a model on pairs of texts, and print its metrics and a command that tries it."""
     with stop_at_once(lambda: "stopped while loading; run the same command again"):
-        from bertkit.decoders.seq2seq.run import PairFiles, train_seq2seq
+        from bertkit.decoders.seq2seq.examples import PairFiles
+        from bertkit.decoders.seq2seq.run import train_seq2seq
 
     files = PairFiles(tuple(train), None if dev is None else tuple(dev))
     result = train_seq2seq(files, output, settings)
     print_result(result, describe_pairs, json=json, facts=list_facts(result, "signatures"))
-    given = [] if json else choose_source(train, settings)
+    given = [] if json else choose_source(train, settings, result.pairs)
     named = [output, *given] if settings.kind == "translate" else [*given, "--model", output]
     suggest(settings.kind, *named, json=not given)
 
@@ -124,13 +125,13 @@ def describe_pairs(result: "Seq2SeqResult") -> str:
     return legible("\n".join((line, *saved.warnings)))
 
 
-def choose_source(train: Sequence[Path], settings: Seq2SeqSettings) -> list[str]:
+def choose_source(
+    train: Sequence[Path], settings: Seq2SeqSettings, pairs: Sequence["Pair"]
+) -> list[str]:
     """Choose what a model that writes is tried with: a source text, or their file."""
     column = settings.source_column
     if settings.kind == "translate":
-        return read_arguments(
-            train, lambda: ([("", text)] for text in read_sources(train, settings))
-        )
+        return choose_arguments([("", pair.source)] for pair in pairs)
     if len(train) > 1:
         return [str(train[0])]
     if "." in column or not settings.header:  # `bertkit summarize` doesn't read such a table

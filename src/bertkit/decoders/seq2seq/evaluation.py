@@ -112,7 +112,7 @@ def evaluate_model(job: Seq2SeqJob) -> Seq2SeqEvaluation:
 
 def estimate_evaluation_seconds(job: Seq2SeqJob) -> float:
     """Estimate the seconds of `evaluate_model` from a sample, rather too many than too few."""
-    num_texts = len(job.data.dev.pairs)
+    num_texts = len(job.data.dev.examples)
     num_sampled = min(SAMPLED_TEXTS[job.machine.device.type], num_texts)
     started = time.monotonic()
     job.generate_held_out(job.saved.decoding, num_sampled)

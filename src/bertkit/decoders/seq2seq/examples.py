@@ -1,29 +1,29 @@
-"""Read pairs of texts, split and encode them, count data problems, and warn of odd metrics."""
+"""Pairs of texts, each source read once: split and encoded, with warnings of odd metrics."""
 
+import json
 import stat
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import cast
+from typing import Self, cast
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from bertkit.base.checksums import record_file
 from bertkit.base.errors import InputError, pluralize, storage_errors
-from bertkit.base.progress import announce
 from bertkit.data.input_files import HUB_SCHEME
 from bertkit.data.problems import check_unknown, describe_unknown, name_problem
 from bertkit.data.tables.rows import Table
 from bertkit.decoders.generation.seq2seq_generator import GenerationCounts
-from bertkit.decoders.seq2seq.pairs import Pair, PairReport, PairSettings, open_pairs, read_pairs
+from bertkit.decoders.seq2seq.pairs import Pair, PairReport, read_pairs
 from bertkit.decoders.seq2seq.settings import MOST_HELD_OUT, Seq2SeqSettings
 from bertkit.decoders.seq2seq.token_pairs import TokenPairs, TokenTexts
+from bertkit.recipes.labeled_set import LabeledData, LabeledSet
 from bertkit.recipes.model_card import DataCounts
-from bertkit.reports.text import format_metric, make_legible
+from bertkit.reports.text import format_metric
 from bertkit.tokenization.settings import TokenizerSettings
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -101,39 +101,10 @@ def warn_of_letters(settings: TokenizerSettings, texts: Sequence[str]) -> Iterab
 
 HOLDING_OUT = 6  # the purpose of the random generator; part of its seed
 MIN_PAIRS = 2
-HELD_OUT = ", held out"  # suffix of a file's name for its held-out part
 MAX_FILES = 2  # per set: sources and targets
 
 Files = tuple[Path, ...]
 Pairs = Files | Table  # files by name, or rows from Python, which are no tuple
-
-
-@dataclass(frozen=True)
-class PairSet:
-    """The pairs of one or two files, or of rows from Python, or a part of them."""
-
-    name: str  # to show in messages
-    sha256: tuple[str, ...]  # of each file, or of the rows
-    pairs: list[Pair]
-    report: PairReport
-
-    @property
-    def sources(self) -> list[str]:
-        """The source texts."""
-        return [pair.source for pair in self.pairs]
-
-    @property
-    def targets(self) -> list[str]:
-        """The target texts."""
-        return [pair.target for pair in self.pairs]
-
-
-@dataclass(frozen=True)
-class PairData:
-    """The training and the held-out pairs."""
-
-    train: PairSet
-    dev: PairSet
 
 
 class PairSetCounts(DataCounts):
@@ -158,6 +129,27 @@ class PairSetCounts(DataCounts):
     num_undecodable: int = Field(description="rows with bytes that aren't UTF-8")
     num_with_nul: int = Field(description="pairs with NUL characters, which were removed")
 
+    def describe(self) -> list[str]:
+        """Describe a set in one line, plus a line for each problem."""
+        name, counts = self.name, self
+        sizes = (
+            f"{pluralize(counts.num_source_tokens, 'token')} to read and"
+            f" {counts.num_target_tokens:,} to write"
+        )
+        lines = [f"{name}: {pluralize(counts.num_pairs, 'pair')}, {sizes}"]
+        if counts.num_too_long:
+            lines.append(f"{name}: {pluralize(counts.num_too_long, 'pair')} too long, left out")
+        if counts.num_cut:
+            lines.append(f"{name}: {pluralize(counts.num_cut, 'pair')} too long, cut")
+        if counts.num_cut_targets:
+            lines.append(
+                f"{name}: of {counts.num_cut_targets:,} of them the target was truncated, so its"
+                " end isn't learned; a larger --max-target-length keeps it"
+            )
+        num_tokens = counts.num_source_tokens + counts.num_target_tokens
+        unknown = describe_unknown(counts.num_unknown, num_tokens)
+        return lines + [name_problem(name, line) for line in unknown]
+
 
 def check_files(flag: str, files: Files) -> None:
     """Check that there are one or two regular files, because a resumed run reads them again."""
@@ -180,93 +172,116 @@ def check_files(flag: str, files: Files) -> None:
             )
 
 
-def identify(pairs: Pairs, settings: PairSettings | None = None) -> tuple[str, ...]:
-    """Return the SHA-256 of each file, or of the rows."""
-    if isinstance(pairs, tuple):
-        return tuple(record_file(path).sha256 for path in pairs)
-    identity = open_pairs(pairs, settings or PairSettings()).identity()
-    assert identity is not None  # only standard input has none
-    return (identity["sha256"],)
+@dataclass
+class PairSet(LabeledSet[Pair]):
+    """The pairs of one or two files, or of rows from Python, or a part of them.
 
+    Attributes:
+        tokens: the pairs as token ids, once `encode` was called; without those left out.
+    """
 
-def read_data(train: Pairs, dev: Pairs | None, settings: Seq2SeqSettings) -> PairData:
-    """Read all pairs; without `dev`, hold out a share of the training pairs."""
-    learned = read_set(train, settings)
-    if dev is None:
-        seed = settings.seed if settings.split_seed is None else settings.split_seed
-        return hold_out(learned, settings.held_out, seed)
-    held_out = read_set(dev, settings, split="dev")
-    if held_out.sha256 == learned.sha256:
-        announce("--dev is the training data: metrics on it say nothing about other texts")
-    return PairData(learned, held_out)
+    report: PairReport
+    tokens: TokenPairs | None = None
+    _counts: PairSetCounts | None = None
 
+    @classmethod
+    def read(cls, given: Pairs, settings: Seq2SeqSettings, *, split: str = "train") -> Self:
+        """Read all pairs of one or two files, or of rows; those that can't be used are counted."""
+        files = given if isinstance(given, tuple) else ()
+        source = files[0] if files else cast("Table", given)
+        pairs, report = read_pairs(source, files[1] if files[1:] else None, settings, split=split)
+        name = " and ".join(path.name for path in files) or split
+        return cls(name, report.tables, pairs, report)
 
-def read_set(given: Pairs, settings: Seq2SeqSettings, *, split: str = "train") -> PairSet:
-    """Read all pairs of one or two files, or of rows, and announce counts and problems."""
-    files = given if isinstance(given, tuple) else ()
-    source = files[0] if files else cast("Table", given)
-    pairs, report = read_pairs(source, files[1] if files[1:] else None, settings, split=split)
-    for line in report.summary_lines():
-        announce(make_legible(line))
-    name = " and ".join(path.name for path in files) or split
-    return PairSet(name, identify(given, settings), pairs, report)
+    @property
+    def problems(self) -> list[str]:
+        """Lines about pairs that were left out or changed."""
+        return self.report.summary_lines()
 
+    @property
+    def sources(self) -> list[str]:
+        """The source texts."""
+        return [pair.source for pair in self.examples]
 
-def hold_out(whole: PairSet, share: float, seed: int) -> PairData:
-    """Split off pairs by the seed; those with equal sources stay together."""
-    by_source: dict[str, list[Pair]] = {}
-    for pair in whole.pairs:
-        by_source.setdefault(pair.source, []).append(pair)
-    groups = list(by_source.values())
-    if len(groups) < MIN_PAIRS:
-        raise InputError(
-            f"{whole.name} has {len(groups)} distinct source; give held-out pairs with --dev"
-        )
-    order = np.random.default_rng((seed, HOLDING_OUT)).permutation(len(groups))
-    num_pairs = np.cumsum([len(groups[number]) for number in order])
-    num_fitting = int((num_pairs <= MOST_HELD_OUT).sum())
-    num_held_out = min(max(1, min(round(share * len(groups)), num_fitting)), len(groups) - 1)
-    chosen = set(order[:num_held_out].tolist())
-    taken = [pair for number in sorted(chosen) for pair in groups[number]]
-    kept = [pair for number, group in enumerate(groups) if number not in chosen for pair in group]
-    return PairData(
-        train=replace(whole, pairs=kept),
-        dev=replace(whole, pairs=taken, name=f"{whole.name}{HELD_OUT}"),
-    )
+    @property
+    def targets(self) -> list[str]:
+        """The target texts."""
+        return [pair.target for pair in self.examples]
 
+    @property
+    def counts(self) -> PairSetCounts:
+        """The counts of the set, once `encode` was called."""
+        assert self._counts is not None, "the set was encoded"
+        return self._counts
 
-def encode_training(
-    found: PairSet, tokenizer: Tokenizer, settings: Seq2SeqSettings
-) -> tuple[TokenPairs, PairSetCounts]:
-    """Encode training pairs as token ids; truncate or skip those that are too long."""
-    pairs = encode_pairs(found, tokenizer)
-    is_long = find_long(pairs, settings)
-    if not is_long.any():
-        return pairs, count_set(found, pairs, tokenizer)
-    if settings.long_texts == "leave_out":
-        if is_long.all():
+    def hold_out(self, share: float, seed: int) -> tuple[Self, Self]:
+        """Split off pairs by the seed; those with equal sources stay together."""
+        by_source: dict[str, list[int]] = {}
+        for number, pair in enumerate(self.examples):
+            by_source.setdefault(pair.source, []).append(number)
+        groups = list(by_source.values())
+        if len(groups) < MIN_PAIRS:
             raise InputError(
-                f"all {len(pairs):,} pairs of {found.name} are longer than max_source_length"
+                f"{self.name} has {len(groups)} distinct source; give held-out pairs with --dev"
+            )
+        order = np.random.default_rng((seed, HOLDING_OUT)).permutation(len(groups))
+        num_pairs = np.cumsum([len(groups[number]) for number in order])
+        num_fitting = int((num_pairs <= MOST_HELD_OUT).sum())
+        num_held_out = min(max(1, min(round(share * len(groups)), num_fitting)), len(groups) - 1)
+        chosen = set(order[:num_held_out].tolist())
+        kept = (group for number, group in enumerate(groups) if number not in chosen)
+        taken = (groups[number] for number in sorted(chosen))
+        return self.divide(chain.from_iterable(kept), chain.from_iterable(taken))
+
+    def encode(
+        self, tokenizer: Tokenizer, settings: Seq2SeqSettings, *, leaves_out: bool = False
+    ) -> TokenPairs:
+        """Encode the pairs as token ids, and count them; truncate or skip those that are too long.
+
+        It is an `InputError` if all pairs are skipped, or if no token is in the vocabulary.
+        """
+        pairs = TokenPairs(
+            TokenTexts.encode(self.sources, tokenizer), TokenTexts.encode(self.targets, tokenizer)
+        )
+        is_long = find_long(pairs, settings)
+        num_long, changes = int(is_long.sum()), dict[str, int]()
+        kept = pairs
+        if leaves_out and num_long == len(pairs):
+            raise InputError(
+                f"all {len(pairs):,} pairs of {self.name} are longer than max_source_length"
                 f" ({settings.max_source_length}) or max_target_length"
                 f" ({settings.max_target_length}); raise them, or give --long-texts truncate"
             )
-        kept = pairs.choose(np.flatnonzero(~is_long))
-        return kept, count_set(found, kept, tokenizer, int(is_long.sum()))
-    return cut_pairs(found, pairs, tokenizer, settings)
+        if leaves_out and num_long:
+            kept, changes["num_too_long"] = pairs.choose(np.flatnonzero(~is_long)), num_long
+        elif num_long:
+            kept = pairs.cut(settings.max_source_length, settings.max_target_length)
+            is_cut = kept.targets.lengths < pairs.targets.lengths
+            changes |= {"num_cut": num_long, "num_cut_targets": int(is_cut.sum())}
+        self.tokens = kept
+        self._counts = self._count(kept, tokenizer).model_copy(update=changes)
+        return kept
 
-
-def encode_held_out(
-    found: PairSet, tokenizer: Tokenizer, settings: Seq2SeqSettings
-) -> tuple[TokenPairs, PairSetCounts]:
-    """Encode held-out pairs as token ids; truncate those that are too long, skip none."""
-    return cut_pairs(found, encode_pairs(found, tokenizer), tokenizer, settings)
-
-
-def encode_pairs(found: PairSet, tokenizer: Tokenizer) -> TokenPairs:
-    """Encode pairs as token ids, without truncation."""
-    return TokenPairs(
-        TokenTexts.encode(found.sources, tokenizer), TokenTexts.encode(found.targets, tokenizer)
-    )
+    def _count(self, kept: TokenPairs, tokenizer: Tokenizer) -> PairSetCounts:
+        ids = np.concatenate([kept.sources.ids, kept.targets.ids])
+        num_unknown = int((ids == tokenizer.unk_id).sum())
+        num_special = int(np.isin(ids, (tokenizer.cls_id, tokenizer.sep_id)).sum())
+        check_unknown(self.name, num_unknown, len(ids) - num_special)
+        return PairSetCounts(
+            name=self.name,
+            sha256=self.sha256,
+            num_pairs=len(kept),
+            num_source_tokens=len(kept.sources.ids),
+            num_target_tokens=len(kept.targets.ids) - len(kept),
+            num_unknown=num_unknown,
+            num_cut=0,
+            num_too_long=0,
+            num_over_limit=self.report.num_too_long,
+            num_empty=self.report.num_empty,
+            num_broken=sum(file.num_broken for file in self.report.files),
+            num_undecodable=sum(file.num_undecodable for file in self.report.files),
+            num_with_nul=self.report.num_with_nul,
+        )
 
 
 def find_long(pairs: TokenPairs, settings: Seq2SeqSettings) -> npt.NDArray[np.bool_]:
@@ -276,60 +291,40 @@ def find_long(pairs: TokenPairs, settings: Seq2SeqSettings) -> npt.NDArray[np.bo
     )
 
 
-def cut_pairs(
-    found: PairSet, pairs: TokenPairs, tokenizer: Tokenizer, settings: Seq2SeqSettings
-) -> tuple[TokenPairs, PairSetCounts]:
-    """Truncate pairs that are too long; return all pairs and their counts."""
-    kept = pairs.cut(settings.max_source_length, settings.max_target_length)
-    numbers = {
-        "num_cut": int(find_long(pairs, settings).sum()),
-        "num_cut_targets": int((kept.targets.lengths < pairs.targets.lengths).sum()),
-    }
-    return kept, count_set(found, kept, tokenizer).model_copy(update=numbers)
+@dataclass(frozen=True)
+class PairFiles:
+    """The pairs of texts to train on: files, or rows from Python."""
+
+    train: Pairs  # one file of pairs, or one of sources and one of targets
+    dev: Pairs | None = None  # None holds out a share of the training pairs
+
+    @property
+    def paths(self) -> list[Path]:
+        """All files."""
+        given = (self.train, self.dev)
+        return [path for each in given if isinstance(each, tuple) for path in each]
+
+    def check(self) -> None:
+        """Check that all names are files, as in `check_files`."""
+        for flag, given in (("train", self.train), ("dev", self.dev)):
+            if isinstance(given, tuple):
+                check_files(flag, given)
 
 
-def count_set(
-    found: PairSet, kept: TokenPairs, tokenizer: Tokenizer, num_too_long: int = 0
-) -> PairSetCounts:
-    """Build the counts of a set; it is an `InputError` if no token is in the vocabulary."""
-    ids = np.concatenate([kept.sources.ids, kept.targets.ids])
-    num_unknown = int((ids == tokenizer.unk_id).sum())
-    num_special = int(np.isin(ids, (tokenizer.cls_id, tokenizer.sep_id)).sum())
-    check_unknown(found.name, num_unknown, len(ids) - num_special)
-    return PairSetCounts(
-        name=found.name,
-        sha256=found.sha256,
-        num_pairs=len(kept),
-        num_source_tokens=len(kept.sources.ids),
-        num_target_tokens=len(kept.targets.ids) - len(kept),
-        num_unknown=num_unknown,
-        num_cut=0,
-        num_too_long=num_too_long,
-        num_over_limit=found.report.num_too_long,
-        num_empty=found.report.num_empty,
-        num_broken=sum(file.num_broken for file in found.report.files),
-        num_undecodable=sum(file.num_undecodable for file in found.report.files),
-        num_with_nul=found.report.num_with_nul,
-    )
+class PairData(LabeledData[PairSet]):
+    """The pairs of texts of a run."""
 
+    def __init__(self, files: PairFiles, settings: Seq2SeqSettings) -> None:
+        super().__init__(settings)
+        self._files, self._settings = files, settings
 
-def describe_set(counts: PairSetCounts) -> Sequence[str]:
-    """Describe a set in one line, plus a line for each problem."""
-    name = counts.name
-    sizes = (
-        f"{pluralize(counts.num_source_tokens, 'token')} to read and"
-        f" {counts.num_target_tokens:,} to write"
-    )
-    lines = [f"{name}: {pluralize(counts.num_pairs, 'pair')}, {sizes}"]
-    if counts.num_too_long:
-        lines.append(f"{name}: {pluralize(counts.num_too_long, 'pair')} too long, left out")
-    if counts.num_cut:
-        lines.append(f"{name}: {pluralize(counts.num_cut, 'pair')} too long, cut")
-    if counts.num_cut_targets:
-        lines.append(
-            f"{name}: of {counts.num_cut_targets:,} of them the target was truncated, so its end"
-            f" isn't learned; a larger --max-target-length keeps it"
-        )
-    num_tokens = counts.num_source_tokens + counts.num_target_tokens
-    lines += [name_problem(name, line) for line in describe_unknown(counts.num_unknown, num_tokens)]
-    return lines
+    def read(self) -> list[PairSet]:
+        """Read the training pairs and, if given, the held-out ones."""
+        train, dev = PairSet.read(self._files.train, self._settings), self._files.dev
+        return [train, *([] if dev is None else [PairSet.read(dev, self._settings, split="dev")])]
+
+    @property
+    def fingerprint(self) -> str:
+        """What identifies the data in the record of a run."""
+        hashes = [each.sha256 for each in self.sets]
+        return json.dumps([*hashes, None] if len(hashes) == 1 else hashes)

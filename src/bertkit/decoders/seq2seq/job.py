@@ -15,7 +15,7 @@ from bertkit.decoders.generation.seq2seq_generator import Seq2SeqGenerator
 from bertkit.decoders.generation.settings import Seq2SeqSettingsFile, write_seq2seq_file
 from bertkit.decoders.metrics import WRITING_METRICS, WritingMetrics
 from bertkit.decoders.model import EncoderDecoderModel
-from bertkit.decoders.seq2seq.examples import PairData, encode_held_out, encode_training
+from bertkit.decoders.seq2seq.examples import PairData
 from bertkit.decoders.seq2seq.order import TokenBatchOrder
 from bertkit.decoders.seq2seq.settings import DEFAULT_MINUTES, MOST_EPOCHS, Seq2SeqSettings
 from bertkit.decoders.seq2seq.token_pairs import PairBatch
@@ -145,9 +145,9 @@ class Seq2SeqJob(Job[PairBatch]):
     ) -> None:
         self.settings, self.machine, self.data, self.saved = settings, machine, data, saved
         self.tokenizer, self.source = initial.tokenizer, initial.facts
-        self.train, train_counts = encode_training(data.train, self.tokenizer, settings)
-        self.dev, dev_counts = encode_held_out(data.dev, self.tokenizer, settings)
-        self.counts = {"train": train_counts, "dev": dev_counts}
+        leaves_out = settings.long_texts == "leave_out"
+        self.train = data.train.encode(self.tokenizer, settings, leaves_out=leaves_out)
+        self.dev = data.dev.encode(self.tokenizer, settings)
         self.model = initial.model.to(machine.device)
         self.order = TokenBatchOrder(self.train.lengths, settings.tokens_per_batch, settings.seed)
         self.num_micro_batches = settings.accumulate

@@ -6,7 +6,6 @@ alignment.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -20,13 +19,7 @@ from bertkit.data.problems import RowReport
 from bertkit.data.tables.decoder import DEFAULT_FIELD, show_names
 from bertkit.data.tables.formats import find_format
 from bertkit.data.tables.record import BrokenRowError, Record, has_column, look_up
-from bertkit.data.tables.records import (
-    MAX_BYTES,
-    RECORD_FORMATS,
-    RecordTable,
-    open_records,
-    read_examples,
-)
+from bertkit.data.tables.records import MAX_BYTES, RECORD_FORMATS, RecordTable, open_records
 from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import FileSettings, RecordSettings
 
@@ -75,15 +68,19 @@ class PairReport:
     """Counts of usable and unusable pairs.
 
     Attributes:
-        files: the row report of each file: two, or the one that has both sides.
+        tables: two files, or the one that has both sides.
     """
 
     name: str
-    files: list[RowReport]
-    num_pairs: int = 0  # usable
+    tables: Sequence[RecordTable]
     num_empty: int = 0  # left out because a side has no text
     num_too_long: int = 0  # left out because a side exceeds `MAX_CHARS`
     num_with_nul: int = 0  # with NULs, which were removed
+
+    @property
+    def files(self) -> list[RowReport]:
+        """The row report of each file."""
+        return [table.report for table in self.tables]
 
     def summary_lines(self) -> list[str]:
         """Return the problems as lines for users; empty if there are none."""
@@ -109,7 +106,6 @@ class PairReport:
             elif max(len(pair.source), len(pair.target)) > MAX_CHARS:
                 self.num_too_long += 1
             else:
-                self.num_pairs += 1
                 yield pair
 
 
@@ -137,24 +133,13 @@ def read_pairs(
     return kept, report
 
 
-def read_sources(files: Sequence[Path], settings: PairSettings) -> Iterator[str]:
-    """Yield the source texts of one file with both sides, or of two, but for unusable rows."""
-    has_both = len(files) == 1
-    table = open_pairs(files[0], settings) if has_both else _open_lines(files[0], settings)
-    column = settings.source_column if has_both else DEFAULT_FIELD
-    for record in table.records(RowReport(table.name)):
-        with suppress(BrokenRowError):
-            yield _clean(_take_text(record, column))
-
-
 def _read_files(
     source: Path, target: Path, settings: PairSettings
 ) -> tuple[list[Pair], PairReport]:
     """Pair each line of one file with the same line of the other."""
     tables = [_open_lines(path, settings) for path in (source, target)]
-    report = PairReport(f"{source} and {target}", [RowReport(table.name) for table in tables])
-    lines = [table.records(file) for table, file in zip(tables, report.files, strict=True)]
-    pairs = []
+    report = PairReport(f"{source} and {target}", tables)
+    lines, pairs = [table.records() for table in tables], []
     for left, right in zip_longest(*lines):
         if left is not None and right is not None:
             pairs.append(Pair(*(_take_text(line, DEFAULT_FIELD) for line in (left, right))))
@@ -217,8 +202,7 @@ def _read_columns(table: RecordTable, settings: PairSettings) -> tuple[list[Pair
     def parse(record: Record) -> Pair:
         return Pair(*(_take_text(record, column) for column in columns.values()))
 
-    report = PairReport(table.name, [RowReport(table.name)])
-    return read_examples(table, parse, report.files[0]), report
+    return table.read(parse), PairReport(table.name, [table])
 
 
 def _check_columns(table: RecordTable, columns: Mapping[str, str]) -> None:

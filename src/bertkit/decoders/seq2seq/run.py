@@ -1,8 +1,7 @@
 """Train an encoder-decoder on pairs of texts: read, train, keep the best, write its folder."""
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -27,15 +26,12 @@ from bertkit.decoders.seq2seq.evaluation import (
 )
 from bertkit.decoders.seq2seq.examples import (
     PairData,
-    Pairs,
-    check_files,
-    describe_set,
-    identify,
-    read_data,
+    PairFiles,
     warn_of_best_step,
     warn_of_letters,
 )
 from bertkit.decoders.seq2seq.job import InitialModel, Seq2SeqJob, count_epochs, decide_steps
+from bertkit.decoders.seq2seq.pairs import Pair
 from bertkit.decoders.seq2seq.settings import DEFAULT_MINUTES, KINDS, Seq2SeqSettings
 from bertkit.models.bert.config import PRESETS, BertConfig
 from bertkit.models.bert.heads import BertForMaskedLM
@@ -162,6 +158,7 @@ class Seq2SeqResult:
 
     output: Path
     saved: SavedSeq2Seq
+    pairs: Sequence[Pair] = ()  # of the training rows, in their order
 
 
 def describe_result(
@@ -186,29 +183,9 @@ def describe_result(
         best_step=choice.best_step,
         averaged_steps=choice.averaged_steps,
         has_ended_early=state.has_ended_early,
-        train=job.counts["train"],
-        dev=job.counts["dev"],
+        train=job.data.train.counts,
+        dev=job.data.dev.counts,
     )
-
-
-@dataclass(frozen=True)
-class PairFiles:
-    """The pairs of texts to train on: files, or rows from Python."""
-
-    train: Pairs  # one file of pairs, or one of sources and one of targets
-    dev: Pairs | None = None  # None holds out a share of the training pairs
-
-    @property
-    def paths(self) -> list[Path]:
-        """All files."""
-        given = (self.train, self.dev)
-        return [path for each in given if isinstance(each, tuple) for path in each]
-
-    def check(self) -> None:
-        """Check that all names are files, as in `check_files`."""
-        for flag, given in (("train", self.train), ("dev", self.dev)):
-            if isinstance(given, tuple):
-                check_files(flag, given)
 
 
 class Seq2SeqTraining(ModelRecipe[Seq2SeqJob, Seq2SeqResult]):
@@ -219,16 +196,15 @@ class Seq2SeqTraining(ModelRecipe[Seq2SeqJob, Seq2SeqResult]):
     settings: Seq2SeqSettings
 
     def __init__(self, files: PairFiles, settings: Seq2SeqSettings) -> None:
-        self.files, self.settings, self.inputs = files, settings, files.paths
+        self.settings, self.inputs = settings, files.paths
+        self.data = PairData(files, settings)
 
     def describe(self, run: Run) -> RunRecord:
         """Return settings, with the budget, and data."""
         WRITING_METRICS[self.settings.kind].measure([""], [""])  # before hours of training
-        sets = (self.files.train, self.files.dev)
-        hashes = [None if each is None else identify(each, self.settings) for each in sets]
         return RunRecord(
             settings={"kind": self.settings.kind, **self.settings.dump_with_fixed_budget()},
-            data_fingerprint=json.dumps(hashes),
+            data_fingerprint=self.data.fingerprint,
             model={},
         )
 
@@ -241,8 +217,7 @@ class Seq2SeqTraining(ModelRecipe[Seq2SeqJob, Seq2SeqResult]):
 
     def open(self, checkpoint: Path | None, machine: Machine) -> Seq2SeqJob:
         """Read data and model; announce the counts of the pairs and their problems."""
-        settings = self.settings
-        data = read_data(self.files.train, self.files.dev, settings)
+        settings, data = self.settings, self.data
         if checkpoint is None:
             initial = begin(data, settings)
             saved = Seq2SeqSettingsFile(
@@ -287,7 +262,7 @@ class Seq2SeqTraining(ModelRecipe[Seq2SeqJob, Seq2SeqResult]):
             update={"files": {name: each.sha256 for name, each in files.items()}}
         )
         facts = Seq2SeqFacts(output.resolve().name, record, saved, choice.job.model.config)
-        page = build_page(facts, history, job.data.dev.pairs, final.answers)
+        page = build_page(facts, history, job.data.dev.examples, final.answers)
         write_descriptions(output, page, build_card(facts))
         saved.write(output)
         return saved
@@ -296,13 +271,15 @@ class Seq2SeqTraining(ModelRecipe[Seq2SeqJob, Seq2SeqResult]):
 def train_seq2seq(files: PairFiles, output: Path, settings: Seq2SeqSettings) -> Seq2SeqResult:
     """Train a model, or resume the run in `output`, as `train`."""
     files.check()
-    return train(Seq2SeqTraining(files, settings), output)
+    recipe = Seq2SeqTraining(files, settings)
+    result = train(recipe, output)
+    return replace(result, pairs=recipe.data.sets[0].examples)
 
 
 def tell_data(job: Seq2SeqJob) -> None:
     """Announce the counts of the pairs and their problems, and the sizes of the model."""
-    for counts in job.counts.values():
-        for line in describe_set(counts):
+    for labeled in (job.data.train, job.data.dev):
+        for line in labeled.counts.describe():
             announce(make_legible(line))
     for line in warn_of_letters(job.tokenizer.settings, job.data.dev.targets):
         announce(line)

@@ -17,14 +17,7 @@ from bertkit.data.tables.records import open_records
 from bertkit.data.tables.rows import Table
 from bertkit.data.writers import write_jsonl
 from bertkit.inference.predictor import PredictionCounts, Predictor
-from bertkit.recipes.finetune.examples import (
-    ExampleSet,
-    SetCounts,
-    check_labels,
-    count_set,
-    describe_set,
-    read_set,
-)
+from bertkit.recipes.finetune.data import SetCounts, TaskSet
 from bertkit.recipes.model_card import REPORT_FILE
 from bertkit.recipes.settings import EvaluateSettings
 from bertkit.reports.figures.confusion_matrix import list_rows
@@ -44,8 +37,7 @@ class EvaluateResult:
 
     model: str  # as the user named it, or the task of a loaded one
     task: Task[Any, Any]
-    labeled: ExampleSet
-    counts: SetCounts
+    labeled: TaskSet
     predictions: list[Any]
     evaluation: Evaluation
 
@@ -61,8 +53,7 @@ class EvaluateResult:
     @property
     def data_problems(self) -> list[str]:
         """Lines that describe the data problems of the file."""
-        rows = self.labeled.report.summary_lines()
-        return rows + describe_set(self.task, self.labeled, self.counts)
+        return self.labeled.problems + self.labeled.describe(self.task)
 
 
 def evaluate(
@@ -79,16 +70,15 @@ def evaluate(
     missing, too many rows are broken, or most of the labels are unknown to the model.
     """
     table = open_records(source, settings, split=settings.split)
-    if table.identity() is None:
+    if table.is_standard_input:
         raise InputError("standard input can't be evaluated; write it to a file first")
     predictor = load()
     task = predictor.task
-    labeled = read_set(type(task), table, with_columns(task.settings, columns), task.labels)
+    labeled = TaskSet.read(type(task), table, with_columns(task.settings, columns), task.labels)
     counted, predictions = predict_all(predictor, labeled.examples)
-    counts = count_set(task, labeled, counted)
-    check_labels(task, labeled, counts)
+    labeled.count(task, counted)
     evaluation = task.score(labeled.examples, predictions).evaluate()
-    return EvaluateResult(name or task.name, task, labeled, counts, predictions, evaluation)
+    return EvaluateResult(name or task.name, task, labeled, predictions, evaluation)
 
 
 def predict_all(
@@ -138,9 +128,9 @@ def write_evaluation(output: Path, result: EvaluateResult) -> None:
     labeled, predictions = result.labeled, result.predictions
     for name, content in list_scorer_files(result.task, labeled.examples, predictions).items():
         write_json(output / name, content)
-    number, metric = result.counts.num_examples, result.task.metric
-    where = f"{pluralize(number, 'row')} of {result.counts.name}"
-    chance = measure_chance(result.counts, metric)
+    number, metric = result.labeled.counts.num_examples, result.task.metric
+    where = f"{pluralize(number, 'row')} of {result.labeled.counts.name}"
+    chance = measure_chance(result.labeled.counts, metric)
     report = Report(
         state_metric(metric, where, result.metrics, result.evaluation.intervals, chance),
         f"The model’s task is {result.task.name}. {CHANCE if chance else ''}".strip(),
@@ -163,7 +153,7 @@ def summarize(result: EvaluateResult) -> dict[str, Any]:
     evaluation = result.evaluation
     content = {
         "task": result.task.name,
-        "data": result.counts.model_dump(),
+        "data": result.labeled.counts.model_dump(),
         "metrics": evaluation.metrics,
         "intervals": evaluation.intervals,
         "confusion": describe_confusion(evaluation),

@@ -17,7 +17,7 @@ SHOWN_METRICS, SHOWN_MISTAKES, SHOWN_CONFUSIONS = 100, 5, 10
 def render(result: EvaluateResult) -> Iterator[str]:
     """Yield lines: metrics, confusion matrix, calibration, worst mistakes, warnings."""
     evaluation = result.evaluation
-    number = pluralize(result.counts.num_examples, "example")
+    number = pluralize(result.labeled.counts.num_examples, "example")
     yield f"{result.model} on {result.labeled.name}: {number}"
     shown = {name: show(name, TEXT_COLUMNS) for name in islice(evaluation.metrics, SHOWN_METRICS)}
     width = max(map(len, shown.values()), default=0)

@@ -14,8 +14,8 @@ from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
 from bertkit.models.bert.feature_based import has_modules
 from bertkit.recipes import model_card
 from bertkit.recipes.finetune.comparison import SeedComparison
+from bertkit.recipes.finetune.data import SetCounts
 from bertkit.recipes.finetune.evaluation import FinalEvaluation
-from bertkit.recipes.finetune.examples import SetCounts
 from bertkit.recipes.model_card import LibraryName, ModelFacts, plain
 from bertkit.reports.text import MetricCell, format_metric, make_legible
 from bertkit.tasks.metrics.calibration import CalibrationError

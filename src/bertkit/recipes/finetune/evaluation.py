@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bertkit.base.errors import pluralize
-from bertkit.recipes.finetune.examples import SetCounts
+from bertkit.recipes.finetune.data import SetCounts
 from bertkit.recipes.finetune.job import FineTuningJob, decode_all
 from bertkit.reports.text import format_metric, show
 from bertkit.tasks.evaluation import Evaluation
@@ -42,7 +42,7 @@ def evaluate_model(
     before = plain.score(examples, unscaled).evaluate() if unscaled else None
     baseline = measure_baseline(job)
     warnings = [
-        find_only_label(job.counts["dev"]),
+        find_only_label(job.data.dev.counts),
         warn_of_undefined(plain.metric, evaluation, len(examples)),
     ]
     if not evaluation.warnings:  # such as that all predictions are alike, which says more
@@ -77,9 +77,9 @@ def answer_held_out(
 def measure_baseline(job: FineTuningJob) -> Metrics:
     """Measure a baseline that ignores the input: it scores labels by their training frequency."""
     task = job.task
-    if not job.counts["train"].labels:
+    counts = job.data.train.counts
+    if not counts.labels:
         return {}
-    counts = job.counts["train"]
     number = max(counts.num_examples, *counts.labels.values())
     found = np.array([counts.labels.get(label, 0) for label in task.labels], dtype=np.float32)
     # Smoothed log odds: above 0 for labels of more than half the examples.

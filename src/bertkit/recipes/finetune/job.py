@@ -14,7 +14,7 @@ from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.progress import announce
 from bertkit.data.order import EpochOrder
 from bertkit.models.bert.fine_tuning import FineTunedBert
-from bertkit.recipes.finetune.prepared import Prepared
+from bertkit.recipes.finetune.data import FineTuningData
 from bertkit.recipes.finetune.settings import (
     DEFAULT_EPOCHS,
     ENOUGH_STEPS,
@@ -95,15 +95,16 @@ class FineTuningJob(Job[TaskBatch]):
 
     def __init__(
         self,
-        prepared: Prepared,
+        data: FineTuningData,
         model: FineTunedBert,
         machine: Machine,
         settings: FineTuneSettings,
         *,
         has_solved_head: bool = False,
     ) -> None:
-        self.task, self.tokenizer, self.data = prepared.task, prepared.tokenizer, prepared.data
-        self.train, self.dev, self.counts = prepared.train, prepared.dev, prepared.counts
+        assert data.tokenizer is not None, "the examples are encoded"
+        self.data, self.task, self.tokenizer = data, data.task, data.tokenizer
+        self.train, self.dev = data.train.encoded, data.dev.encoded
         self.model, self.machine, self.has_solved_head = model, machine, has_solved_head
         self.source = {}
         self.order = EpochOrder(len(self.train), settings.batch_size, settings.seed)

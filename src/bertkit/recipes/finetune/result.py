@@ -1,7 +1,9 @@
 """The end of a run: evaluate the best checkpoint, and write the model's folder with its report."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import pluralize
@@ -101,6 +103,7 @@ class FineTuneResult:
     output: Path
     saved: SavedFineTuning
     comparison: SeedComparison | None = None  # with the runs of other seeds
+    examples: Sequence[Any] = ()  # of the training rows, in their order
 
 
 def write_model(
@@ -166,6 +169,6 @@ def describe_result(job: FineTuningJob, final: FinalEvaluation, state: RunState)
         best_epoch=best_step / job.num_epoch_steps,
         steps_per_epoch=job.num_epoch_steps,
         has_ended_early=state.has_ended_early,
-        train=job.counts["train"],
-        dev=job.counts["dev"],
+        train=job.data.train.counts,
+        dev=job.data.dev.counts,
     )

@@ -1,7 +1,6 @@
 """Fine-tune a model: read, train, keep the best epoch, evaluate it, write its folder."""
 
-import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
@@ -11,30 +10,25 @@ import torch
 from bertkit.base.errors import ResumeError
 from bertkit.base.output import list_names
 from bertkit.checkpoints.run_folder import RUN_FOLDER
-from bertkit.data.tables.records import RecordTable
 from bertkit.data.tables.rows import Table
 from bertkit.models.bert.config import FEATURE_HEAD
 from bertkit.models.bert.feature_based import BertFeatureBased
 from bertkit.models.open_model import OpenModel
 from bertkit.recipes.finetune.card import SavedFineTuning
+from bertkit.recipes.finetune.data import FineTuningData
 from bertkit.recipes.finetune.evaluation import evaluate_model
-from bertkit.recipes.finetune.examples import open_tables
 from bertkit.recipes.finetune.frozen import solve_head
 from bertkit.recipes.finetune.job import FineTuningJob, decide_steps, freeze_parameters
-from bertkit.recipes.finetune.prepared import (
+from bertkit.recipes.finetune.pretrained import (
     SENTENCE_ENCODER,
-    Prepared,
     check_pairs,
     identify,
     load_pretrained,
     open_pretrained,
-    prepare,
-    read_task,
 )
 from bertkit.recipes.finetune.result import FineTuneResult, describe_result, write_model
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.settings import TaskSettings
-from bertkit.tasks.table import TASKS
 from bertkit.training.job import Machine
 from bertkit.training.lifecycle import ModelRecipe, load_checkpoint, train
 from bertkit.training.ranks import current_ranks
@@ -70,20 +64,15 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
         sources: Sources,
         task_settings: TaskSettings,
         settings: FineTuneSettings,
-        prepared: Prepared | None = None,  # the data, if it was read before
+        data: FineTuningData | None = None,  # that of other seeds, which is read once
     ) -> None:
         self.sources, self.task_settings, self.settings = sources, task_settings, settings
-        self.prepared = prepared
+        self.data = data or open_data(sources, task_settings, settings)
         self.inputs = list_paths(sources)
 
     def check_output(self, output: Path) -> None:
         """Refuse the folder of several seeds."""
         check_kind(output, RUN_FOLDER)
-
-    @cached_property
-    def tables(self) -> list[RecordTable]:
-        """The training examples and, if given, the held-out ones."""
-        return open_tables(self.sources.train, self.sources.dev, self.settings)
 
     @cached_property
     def parent(self) -> OpenModel:
@@ -104,7 +93,7 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
                 **self.settings.model_dump(mode="json"),
                 **self.settings.undecided,
             },
-            data_fingerprint=json.dumps([each.identity() for each in self.tables], sort_keys=True),
+            data_fingerprint=self.data.fingerprint,
             model={},
         )
 
@@ -114,24 +103,17 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
 
     def open(self, checkpoint: Path | None, machine: Machine) -> FineTuningJob:
         """Read data and model."""
-        settings, sources, prepared = self.settings, self.sources, self.prepared
-        if prepared is None:
-            kind = TASKS[sources.task].load()
-            task, data = read_task(kind, self.tables, self.task_settings, settings)
-        else:
-            task, data = prepared.task, prepared.data
+        settings, data = self.settings, self.data
+        pretrained = open_pretrained(checkpoint or self.parent, data.task, settings)
         if checkpoint is None:
-            pretrained = open_pretrained(self.parent, task, settings)
             source = identify(pretrained)
         else:
-            pretrained = open_pretrained(checkpoint, task, settings)
             record = Run.of(checkpoint).read_record()
             source = {} if record is None else record.source
-        if prepared is None:
-            prepared = prepare(task, data, pretrained.tokenizer)
+        data.encode(pretrained.tokenizer)
         is_sentence_encoder = bool(source.get(SENTENCE_ENCODER))
         job = build_job(
-            prepared,
+            data,
             pretrained,
             machine,
             settings,
@@ -165,10 +147,19 @@ def finetune(
     output: Path,
     task_settings: TaskSettings,
     settings: FineTuneSettings,
-    prepared: Prepared | None = None,
+    data: FineTuningData | None = None,
 ) -> FineTuneResult:
-    """Fine-tune, or resume the run in `output`, as `train`; `prepared` is data read before."""
-    return train(FineTuning(sources, task_settings, settings, prepared), output)
+    """Fine-tune, or resume the run in `output`, as `train`; `data` is that of other seeds."""
+    recipe = FineTuning(sources, task_settings, settings, data)
+    result = train(recipe, output)
+    return replace(result, examples=recipe.data.sets[0].examples)
+
+
+def open_data(
+    sources: Sources, task_settings: TaskSettings, settings: FineTuneSettings
+) -> FineTuningData:
+    """Return the data of sources, which is read when it is first asked for."""
+    return FineTuningData(sources.task, sources.train, sources.dev, task_settings, settings)
 
 
 def list_paths(sources: Sources) -> list[str | Path]:
@@ -190,7 +181,7 @@ def check_kind(output: Path, kind: str) -> None:
 
 
 def build_job(
-    prepared: Prepared,
+    data: FineTuningData,
     pretrained: OpenModel,
     machine: Machine,
     settings: FineTuneSettings,
@@ -199,21 +190,21 @@ def build_job(
     is_resumed: bool = False,
 ) -> FineTuningJob:
     """Load the model; that of a resumed run must have its head."""
-    examples = chain(prepared.train, prepared.dev)
+    examples = chain(data.train.encoded, data.dev.encoded)
     sequences = (sequence for one in examples for sequence in one.sequences)
     check_pairs(pretrained, any(sequence.segments[-1] for sequence in sequences))
     torch.manual_seed(settings.seed)
     is_own = FEATURE_HEAD in pretrained.changes
-    model_kind = BertFeatureBased if is_own else prepared.task.model_kind
+    model_kind = BertFeatureBased if is_own else data.task.model_kind
     load = model_kind.from_pretrained if is_resumed else partial(load_pretrained, kind=model_kind)
     model = load(pretrained)
     frozen = settings.freeze if settings.features is None else "encoder"
     freeze_parameters(model, frozen, model.config.num_hidden_layers)
     return FineTuningJob(
-        prepared,
+        data,
         model.to(machine.device),
         machine,
         settings,
         has_solved_head=settings.features is not None
-        or (is_sentence_encoder and prepared.task.reads_texts),
+        or (is_sentence_encoder and data.task.reads_texts),
     )

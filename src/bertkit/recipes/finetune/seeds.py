@@ -22,14 +22,9 @@ from bertkit.checkpoints.huggingface import WEIGHTS_FILE
 from bertkit.checkpoints.run_folder import METRICS_FILE, RUN_FOLDER, SavedNumber
 from bertkit.recipes.finetune.card import SavedFineTuning
 from bertkit.recipes.finetune.comparison import SeedComparison
+from bertkit.recipes.finetune.data import FineTuningData
 from bertkit.recipes.finetune.evaluation import evaluate_model
-from bertkit.recipes.finetune.prepared import (
-    Prepared,
-    identify,
-    open_pretrained,
-    prepare,
-    read_task,
-)
+from bertkit.recipes.finetune.pretrained import identify, open_pretrained
 from bertkit.recipes.finetune.result import FineTuneResult, write_model
 from bertkit.recipes.finetune.run import (
     SEEDS_FOLDER,
@@ -39,11 +34,11 @@ from bertkit.recipes.finetune.run import (
     check_kind,
     finetune,
     list_paths,
+    open_data,
 )
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.saved import SavedTask
 from bertkit.tasks.settings import TaskSettings
-from bertkit.tasks.table import TASKS
 from bertkit.training.job import Machine
 from bertkit.training.lifecycle import (
     drop_checkpoints,
@@ -79,6 +74,7 @@ class SeedRuns:
     task_settings: TaskSettings
     settings: FineTuneSettings
     num_seeds: int
+    data: FineTuningData  # of all runs
 
     @property
     def seeds(self) -> range:
@@ -106,12 +102,12 @@ class SeedRuns:
     @property
     def recipe(self) -> FineTuning:
         """All runs as one, without the number of seeds, which may grow."""
-        return FineTuning(self.sources, self.task_settings, self.settings)
+        return FineTuning(self.sources, self.task_settings, self.settings, self.data)
 
-    def run(self, seed: int, prepared: Prepared) -> None:
+    def run(self, seed: int) -> None:
         """Train with one seed; errors as in `finetune`."""
         output, chosen = self.find_output(seed), self.choose(seed)
-        finetune(self.sources, output, self.task_settings, chosen, prepared)
+        finetune(self.sources, output, self.task_settings, chosen, self.data)
 
 
 def finetune_seeds(
@@ -123,7 +119,8 @@ def finetune_seeds(
 ) -> FineTuneResult:
     """Fine-tune with several seeds, or resume; keep the best model. Errors are as in `finetune`."""
     refuse_ranks("--seeds")
-    plan = SeedRuns(sources, output, task_settings, settings, num_seeds)
+    data = open_data(sources, task_settings, settings)
+    plan = SeedRuns(sources, output, task_settings, settings, num_seeds, data)
     plan.choose(plan.seeds[-1])  # an invalid seed is an error now, not after hours of training
     record = Run(plan.folder)
     check = partial(check_kind, kind=SEEDS_FOLDER)
@@ -139,15 +136,16 @@ def finetune_seeds(
             wanted = plan.recipe.describe(record)
         elif (finished := read_finished(plan)) is not None:
             return finished
-        prepared, facts = prepare_data(plan)
-        wanted = wanted.model_copy(update={"source": facts})
+        parent = open_pretrained(plan.recipe.parent, data.task, plan.settings)
+        data.encode(parent.tokenizer)
+        wanted = wanted.model_copy(update={"source": identify(parent)})
         if old is not None:
             old.check_resume(wanted)
         if is_replaced:  # only now, as data and model can be read
             replace_run(record, output)
             remove_folder(output / SEEDS_FILE)
         record.write_record(wanted)
-        return _run_all(plan, prepared)
+        return replace(_run_all(plan), examples=data.sets[0].examples)
 
 
 def load_best(plan: SeedRuns) -> FineTuneResult:
@@ -157,18 +155,10 @@ def load_best(plan: SeedRuns) -> FineTuneResult:
     return FineTuneResult(plan.output, saved)
 
 
-def prepare_data(plan: SeedRuns) -> tuple[Prepared, dict[str, object]]:
-    """Read and encode the data once; return it with the parent checkpoint's facts."""
-    kind, recipe, settings = TASKS[plan.sources.task].load(), plan.recipe, plan.settings
-    task, data = read_task(kind, recipe.tables, plan.task_settings, settings)
-    parent = open_pretrained(recipe.parent, task, settings)
-    return prepare(task, data, parent.tokenizer), identify(parent)
-
-
-def _run_all(plan: SeedRuns, prepared: Prepared) -> FineTuneResult:
+def _run_all(plan: SeedRuns) -> FineTuneResult:
     """Run all unfinished seeds and write the best model into `output`."""
-    metric = prepared.task.metric
-    comparison = SeedComparison(metric, run_seeds(plan, prepared))
+    metric = plan.data.task.metric
+    comparison = SeedComparison(metric, run_seeds(plan))
     best = comparison.best_seed
     if not math.isfinite(comparison.values[best]):
         raise NonFiniteError(
@@ -176,7 +166,7 @@ def _run_all(plan: SeedRuns, prepared: Prepared) -> FineTuneResult:
             f" {plan.folder}"
         )
     remove_folder(plan.output / SEEDS_FILE)  # a file about fewer seeds is now out of date
-    write_best(plan, prepared, comparison)
+    write_best(plan, comparison)
     # Before writing the file that marks the runs as finished: nothing removes leftovers later.
     drop_weights(plan, comparison)
     saved = SavedSeeds(metric=metric, values=dict(comparison.values), best=best)
@@ -184,9 +174,9 @@ def _run_all(plan: SeedRuns, prepared: Prepared) -> FineTuneResult:
     return replace(load_best(plan), comparison=comparison)
 
 
-def run_seeds(plan: SeedRuns, prepared: Prepared) -> dict[int, float]:
+def run_seeds(plan: SeedRuns) -> dict[int, float]:
     """Run all seeds; return the metric of each, NaN for failed ones."""
-    metric, values = prepared.task.metric, dict[int, float]()
+    metric, values = plan.data.task.metric, dict[int, float]()
     seconds, num_trained = 0.0, 0  # of the runs in this process
     for number, seed in enumerate(plan.seeds):
         output = plan.find_output(seed)
@@ -202,24 +192,24 @@ def run_seeds(plan: SeedRuns, prepared: Prepared) -> dict[int, float]:
                 left = f"; about {math.ceil(rest / 60):,} min left in all"
             announce(f"run {number + 1:,} of {plan.num_seeds:,}: seed {seed}{left}")
             started = time.monotonic()
-            values[seed] = try_seed(plan, seed, prepared)
+            values[seed] = try_seed(plan, seed)
             seconds += time.monotonic() - started
             num_trained += 1
         drop_weights(plan, SeedComparison(metric, values))
     return values
 
 
-def try_seed(plan: SeedRuns, seed: int, prepared: Prepared) -> float:
+def try_seed(plan: SeedRuns, seed: int) -> float:
     """Train with one seed and return the metric; NaN if the run diverged."""
     output = plan.find_output(seed)
     try:
-        plan.run(seed, prepared)
+        plan.run(seed)
     except NonFiniteError as error:
         announce(f"{output.name} failed, and counts as the worst: {error}")
         if not plan.settings.keep_checkpoints:
             drop_checkpoints(Run(output / RUN_FOLDER))
         return math.nan
-    return read_value(output, prepared.task.metric)
+    return read_value(output, plan.data.task.metric)
 
 
 def read_value(output: Path, metric: str) -> float:
@@ -234,7 +224,7 @@ def drop_weights(plan: SeedRuns, comparison: SeedComparison) -> None:
             remove_folder(plan.find_output(seed) / WEIGHTS_FILE)
 
 
-def write_best(plan: SeedRuns, prepared: Prepared, comparison: SeedComparison) -> None:
+def write_best(plan: SeedRuns, comparison: SeedComparison) -> None:
     """Write the best run's model into `output`, with a card and a report that compare the runs."""
     seed = comparison.best_seed
     folder, settings = plan.find_output(seed), plan.choose(seed)
@@ -243,13 +233,13 @@ def write_best(plan: SeedRuns, prepared: Prepared, comparison: SeedComparison) -
             f"{folder.name} is now the best and is trained again, because its weights were removed"
         )
         remove_folder(folder)
-        plan.run(seed, prepared)
-    parent = open_pretrained(folder, prepared.task, settings)
+        plan.run(seed)
+    parent = open_pretrained(folder, plan.data.task, settings)
     run, saved = Run(folder / RUN_FOLDER), SavedFineTuning.read(folder)
     machine = Machine.choose(
         keep_precision(settings, run.read_record()), lambda: parent.config.hidden_size
     )
-    job = build_job(prepared, parent, machine, settings)
+    job = build_job(plan.data, parent, machine, settings)
     numbers = SavedTask.load(folder / TASK_FILE).numbers
     write_model(plan.output, run, job, evaluate_model(job, numbers), saved, comparison)
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from bertkit.base.errors import BertkitError, InputError
-from bertkit.data.tables.records import Record, RowReport, open_records
+from bertkit.data.problems import RowReport
+from bertkit.data.tables.records import Record, open_records
 from bertkit.data.tables.settings import RecordSettings
 
 
@@ -19,8 +20,8 @@ def read(
     source: Path | str, split: str = "train", **settings: object
 ) -> tuple[list[Record], RowReport]:
     table = open_records(source, RecordSettings(**settings), split=split)
-    report = RowReport(Path(table.name).name)
-    return list(table.records(report)), report
+    table.report.name = Path(table.name).name
+    return list(table.records()), table.report
 
 
 def read_values(source: Path | str, **settings: object) -> list[dict[str, object]]:

@@ -18,13 +18,7 @@ from bertkit.data.sources import CorpusFormat
 from bertkit.data.tables import formats, records
 from bertkit.data.tables.decoder import RowDecoder
 from bertkit.data.tables.formats import jsonl
-from bertkit.data.tables.records import (
-    BrokenRowError,
-    Record,
-    RowReport,
-    open_records,
-    read_examples,
-)
+from bertkit.data.tables.records import BrokenRowError, Record, open_records
 from bertkit.data.tables.settings import RecordFormat, RecordSettings, TableFormat
 
 ROWS = [("so, so", "bad"), ('ein "Wort"', "good"), ("", "bad"), (" ü\u2028\0 ", "good")]
@@ -202,7 +196,7 @@ def test_a_file_without_rows_is_told_when_it_is_gathered(tmp_path, name):
     for content in (b"", b"\xef\xbb\xbf", b"\n\n" if name != "a.txt" else b""):
         table = open_records(write(tmp_path, name, content))
         with pytest.raises(InputError, match=rf"{name} has no rows; is it the right file"):
-            read_examples(table, str, RowReport(name))
+            table.read(str)
 
 
 @pytest.mark.parametrize(
@@ -230,23 +224,24 @@ def test_what_is_no_table_is_refused(tmp_path, name, content, match):
 def test_what_is_no_file_is_refused(tmp_path):
     refuse(tmp_path / "no.csv", r"no\.csv doesn't exist", MissingFileError)
     os.mkfifo(tmp_path / "pipe.csv")
-    refuse(tmp_path / "pipe.csv", r"pipe\.csv is read more than once and must be a file")
+    refuse(
+        tmp_path / "pipe.csv", r"pipe\.csv must be a file; the records of a pipe are read with -"
+    )
     table = open_records(path := write(tmp_path, "a.csv", "a,b\n1,2\n"))
     path.unlink()
+    assert len(list(table.records())) == 1  # of the file that was opened
+    assert len(table.sha256) == 64
     with pytest.raises(MissingFileError, match=r"a\.csv doesn't exist"):
-        list(table.records(RowReport("")))
-    with pytest.raises(MissingFileError, match=r"a\.csv doesn't exist"):
-        table.identity()
+        list(table.records())
 
 
 def test_what_is_cut_short_is_an_error_after_the_rows_that_came(tmp_path):
     content = "text,label\n" + "".join(f"text {number**7},1\n" for number in range(20_000))
     path = write(tmp_path, "a.csv.gz", COMPRESS[".gz"](content.encode())[:-2000])
-    report = RowReport("a")
     table = open_records(path)
     with pytest.raises(InputError, match=r"cut short after row [\d,]+ \(it ends too early\)"):
-        list(table.records(report))
-    assert report.num_rows > 1000
+        list(table.records())
+    assert table.report.num_rows > 1000
     packed = COMPRESS[".gz"](FILES["a.parquet"])
     refuse(write(tmp_path, "a.parquet.gz", packed[:-9]), r"damaged or cut short after row 0 \(")
 
@@ -261,10 +256,10 @@ def test_standard_input_is_read_once(monkeypatch):
         give(content)
         table = open_records("-", RecordSettings(format=name[2:]))
         assert (table.name, table.columns) == ("standard input", COLUMNS)
-        assert table.identity() is None
-        assert [record.values for record in table.records(RowReport(""))] == DICTS
+        assert table.is_standard_input
+        assert [record.values for record in table.records()] == DICTS
         with pytest.raises(InputError, match="standard input can be read once; write it to a fi"):
-            list(table.records(RowReport("")))
+            list(table.records())
     give(b'x\n3\n{"a": "\xff"}\n[\n')
     found, report = read("-", format="jsonl")
     assert [record.values for record in found] == [{"a": "\ufffd"}]
@@ -277,11 +272,11 @@ def test_standard_input_is_read_once(monkeypatch):
 
 def test_data_are_known_again_by_their_content(tmp_path):
     path = write(tmp_path, "a.csv", "a,b\n1,2\n")
-    identity = open_records(path).identity()
+    identity = open_records(path).identity
     sha256 = hashlib.sha256(b"a,b\n1,2\n").hexdigest()
     assert identity == {"name": "a.csv", "format": "csv", "sha256": sha256}
     path.write_text("a,b\n1,3\n")
-    assert open_records(path).identity() != identity
+    assert open_records(path).identity != identity
 
 
 def parse(record: Record) -> int:
@@ -294,8 +289,9 @@ def parse(record: Record) -> int:
 def test_broken_rows_are_left_out_up_to_a_share(tmp_path):
     rows = "".join("x\n" if number % 100 == 99 else f"{number}\n" for number in range(1000))
     path = write(tmp_path, "a.csv", "n\n" + rows)
-    report = RowReport("a.csv")
-    examples = read_examples(open_records(path), parse, report)
+    table = open_records(path)
+    table.report.name = "a.csv"
+    examples, report = table.read(parse), table.report
     assert examples == [number for number in range(1000) if number % 100 != 99]
     assert (report.num_rows, report.num_broken) == (1000, 10)
     lines = report.summary_lines()
@@ -306,8 +302,9 @@ def test_broken_rows_are_left_out_up_to_a_share(tmp_path):
     ]
     path.write_text("n\nx\n" + rows)
     table = open_records(path)
+    table.report.name = "a.csv"
     with pytest.raises(InputError) as caught:
-        read_examples(table, parse, RowReport("a.csv"))
+        table.read(parse)
     message = str(caught.value)
     assert message.startswith(
         "a.csv: 11 of 1,001 rows (1.1 %) are broken, and at most 1.0 % may be ("
@@ -315,9 +312,8 @@ def test_broken_rows_are_left_out_up_to_a_share(tmp_path):
     assert f"{path}, line 2 is no number; {path}, line 102 is no number" in message
     assert message.endswith("line 402 is no number; …")
     assert "\n" not in message
-    assert len(read_examples(table, parse, RowReport(""), 0.02)) == 990
     table = open_records(path, RecordSettings(max_broken=0.02))
-    assert len(read_examples(table, parse, RowReport(""))) == 990
+    assert len(table.read(parse)) == 990
 
 
 def test_nothing_but_broken_rows_is_an_error_whatever_the_share(tmp_path):
@@ -325,7 +321,7 @@ def test_nothing_but_broken_rows_is_an_error_whatever_the_share(tmp_path):
     with pytest.raises(
         InputError, match=r"1 of 1 rows \(100\.0 %\) are broken, .*line 2 is no num"
     ):
-        read_examples(table, parse, RowReport("a.csv"))
+        table.read(parse)
 
 
 def test_more_rows_than_memory_may_hold_are_refused(tmp_path, monkeypatch):
@@ -340,7 +336,7 @@ def test_more_rows_than_memory_may_hold_are_refused(tmp_path, monkeypatch):
         with pytest.raises(
             InputError, match=rf"{name}, .* is beyond the 0 GiB that are held in mem"
         ):
-            read_examples(open_records(path), str, RowReport(""))
+            open_records(path).read(str)
 
 
 def test_blank_lines_are_counted_as_bytes(tmp_path):

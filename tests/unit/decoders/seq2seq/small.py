@@ -5,8 +5,9 @@ from pathlib import Path
 
 from tests.unit.inference.small import save_small
 
+from bertkit.decoders.seq2seq.examples import PairFiles
 from bertkit.decoders.seq2seq.job import Seq2SeqJob
-from bertkit.decoders.seq2seq.run import PairFiles, Seq2SeqTraining
+from bertkit.decoders.seq2seq.run import Seq2SeqTraining
 from bertkit.decoders.seq2seq.settings import Seq2SeqSettings, TranslateSettings
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer

@@ -1,7 +1,6 @@
 """What a model is held against: copied beginnings, and the right texts themselves."""
 
 import itertools
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -68,7 +67,7 @@ def test_the_signature_is_that_of_as_many_texts(files):
         assert way in found.signatures["bleu"]
     assert score_texts("summarize", [ANSWER], ["zwei Hunde"]).metrics["rougeL"] == 1.0
     job = open_job(files, SHORT)
-    job.data = replace(job.data, dev=replace(job.data.dev, pairs=job.data.dev.pairs[:1]))
+    del job.data.dev.examples[1:]
     assert "eff:yes" in evaluate_model(job).signatures["bleu"]
 
 

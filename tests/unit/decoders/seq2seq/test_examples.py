@@ -18,12 +18,13 @@ from bertkit.decoders.commands.finetune import describe_pairs
 from bertkit.decoders.generation.seq2seq_generator import GenerationCounts
 from bertkit.decoders.metrics import measure_translation
 from bertkit.decoders.seq2seq.examples import (
-    read_data,
+    PairData,
+    PairFiles,
     warn_of_best_step,
     warn_of_ends,
     warn_of_metric,
 )
-from bertkit.decoders.seq2seq.run import PairFiles, train_seq2seq
+from bertkit.decoders.seq2seq.run import train_seq2seq
 
 WARM = {"layers": None, "hidden_size": None, "heads": None, "vocab_size": 6000}
 
@@ -89,8 +90,8 @@ def test_short_texts_are_learned_by_their_loss(tmp_path):
 
 def test_another_seed_keeps_the_split_where_that_has_its_own(files):
     def part(**seeds):
-        return read_data(files.train, None, QUICK.model_copy(update=seeds))
+        return PairData(PairFiles(files.train), QUICK.model_copy(update=seeds)).dev.examples
 
     assert part(seed=1, split_seed=5) == part(seed=2, split_seed=5) == part(seed=5)
-    assert part(seed=1).dev.pairs != part(seed=1, split_seed=5).dev.pairs
+    assert part(seed=1) != part(seed=1, split_seed=5)
     assert part(seed=5, split_seed=0) == part(seed=0)

@@ -16,6 +16,7 @@ from tests.unit.decoders.seq2seq.small import (
     write_sides,
 )
 from tests.unit.inference.small import save_small
+from tests.unit.recipes.reading import Reading
 from tests.unit.recipes.stopping import interrupt, read_files, read_rows, stop_at
 from tests.unit.training.jobs import vary
 
@@ -33,9 +34,9 @@ from bertkit.decoders.model import EncoderDecoderModel
 from bertkit.decoders.seq2seq import evaluation as evaluation_module
 from bertkit.decoders.seq2seq import examples
 from bertkit.decoders.seq2seq import run as recipe
-from bertkit.decoders.seq2seq.examples import hold_out, read_set
+from bertkit.decoders.seq2seq.examples import PairFiles, PairSet
 from bertkit.decoders.seq2seq.job import Seq2SeqJob
-from bertkit.decoders.seq2seq.run import PairFiles, Seq2SeqTraining, train_seq2seq, train_tokenizer
+from bertkit.decoders.seq2seq.run import Seq2SeqTraining, train_seq2seq, train_tokenizer
 from bertkit.decoders.seq2seq.settings import SummarizeSettings, TranslateSettings
 from bertkit.models.bert.heads import BertForMaskedLM
 from bertkit.training import loop
@@ -156,10 +157,10 @@ def test_long_pairs_are_left_out_or_cut_and_counted(files, tmp_path, capsys):
     pairs = [*make_pairs(20, 5), (" ".join(["one"] * 30), "eins"), ("one", "eins " * 30)]
     long = PairFiles(write_sides(tmp_path, "long", pairs), files.dev)
     job = open_job(long, QUICK)
-    assert (len(job.train), job.counts["train"].num_too_long) == (20, 2)
+    assert (len(job.train), job.data.train.counts.num_too_long) == (20, 2)
     cutting = QUICK.model_copy(update={"long_texts": "truncate"})
     job = open_job(long, cutting)
-    counts = job.counts["train"]
+    counts = job.data.train.counts
     assert (len(job.train), counts.num_cut, counts.num_cut_targets) == (22, 2, 1)
     assert "long.en and long.de: of 1 of them the target was truncated" in (capsys.readouterr().err)
     assert job.train.sources.lengths.max() == 16
@@ -171,25 +172,25 @@ def test_long_pairs_are_left_out_or_cut_and_counted(files, tmp_path, capsys):
 
 def test_without_held_out_pairs_a_share_is_held_out_and_equal_texts_stay_together(tmp_path):
     pairs = [("one", "eins"), ("one", "ein"), ("two", "zwei"), ("three", "drei")] * 2
-    whole = read_set(write_sides(tmp_path, "all", pairs), QUICK)
-    data = hold_out(whole, 0.4, seed=0)
-    assert set(data.train.sources).isdisjoint(data.dev.sources)
-    assert len(data.train.pairs) + len(data.dev.pairs) == 8
-    assert hold_out(whole, 0.4, seed=0) == data
-    same = read_set(write_sides(tmp_path, "same", [("one", "eins")] * 4), QUICK)
+    whole = PairSet.read(write_sides(tmp_path, "all", pairs), QUICK)
+    train, dev = whole.hold_out(0.4, seed=0)
+    assert set(train.sources).isdisjoint(dev.sources)
+    assert len(train.examples) + len(dev.examples) == 8
+    assert whole.hold_out(0.4, seed=0) == (train, dev)
+    same = PairSet.read(write_sides(tmp_path, "same", [("one", "eins")] * 4), QUICK)
     with pytest.raises(InputError, match="--dev"):
-        hold_out(same, 0.4, seed=0)
+        same.hold_out(0.4, seed=0)
 
 
 def test_a_share_of_many_pairs_is_bounded_and_texts_stay_together(tmp_path, monkeypatch):
     monkeypatch.setattr(examples, "MOST_HELD_OUT", 10)
     pairs = [(f"one {number // 3}", f"eins {number}") for number in range(300)]
-    whole = read_set(write_sides(tmp_path, "all", pairs), QUICK)
-    data = hold_out(whole, 0.5, seed=0)
-    assert (len(data.dev.pairs), len(data.train.pairs)) == (9, 291)
-    assert len(hold_out(whole, 0.02, seed=0).dev.pairs) == 6
+    whole = PairSet.read(write_sides(tmp_path, "all", pairs), QUICK)
+    train, dev = whole.hold_out(0.5, seed=0)
+    assert (len(dev.examples), len(train.examples)) == (9, 291)
+    assert len(whole.hold_out(0.02, seed=0)[1].examples) == 6
     monkeypatch.setattr(examples, "MOST_HELD_OUT", 2)
-    assert len(hold_out(whole, 0.5, seed=0).dev.pairs) == 3  # one text at least
+    assert len(whole.hold_out(0.5, seed=0)[1].examples) == 3  # one text at least
 
 
 def test_both_halves_begin_with_an_encoder(files, tmp_path):
@@ -312,3 +313,13 @@ def test_the_hidden_size_is_that_of_the_encoder_or_of_the_new_model(tmp_path):
     asked = [{"model": str(tmp_path / "wide")}, {"size": "tiny"}, {"size": "mini"}]
     recipes = [Seq2SeqTraining(PairFiles(()), TranslateSettings(**given)) for given in asked]
     assert [recipe.find_hidden_size() for recipe in recipes] == [256, 128, 256]
+
+
+def test_files_of_pairs_are_read_once_where_a_run_is_resumed(files, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        stop_at(2, patch)
+        with pytest.raises(StoppedError):
+            train_seq2seq(files, tmp_path / "out", QUICK)
+    reading = Reading(monkeypatch)
+    train_seq2seq(files, tmp_path / "out", QUICK)
+    reading.check_once(*files.paths)

@@ -3,7 +3,7 @@ import pytest
 from tests.unit.inference.small import WORDS
 
 from bertkit.decoders.seq2seq import token_pairs
-from bertkit.decoders.seq2seq.examples import PairSet, describe_set, encode_training
+from bertkit.decoders.seq2seq.examples import PairSet
 from bertkit.decoders.seq2seq.pairs import Pair, PairReport
 from bertkit.decoders.seq2seq.settings import TranslateSettings
 from bertkit.decoders.seq2seq.token_pairs import PairBatch, TokenPairs, TokenTexts
@@ -61,9 +61,10 @@ def test_a_cut_target_has_no_end_that_nobody_wrote(pairs):
 def test_pairs_that_were_left_out_before_are_counted_and_not_told_again(tokenizer):
     report = PairReport("pairs", [], num_too_long=3)
     found = PairSet("pairs", (), [Pair("the cat", "a dog")], report)
-    _, counts = encode_training(found, tokenizer, TranslateSettings())
+    found.encode(tokenizer, TranslateSettings(), leaves_out=True)
+    counts = found.counts
     assert (counts.num_over_limit, counts.num_too_long) == (3, 0)
-    assert len(describe_set(counts)) == 1
+    assert len(counts.describe()) == 1
 
 
 def test_a_batch_asks_for_the_word_after_each(pairs):

@@ -208,8 +208,8 @@ def test_of_very_many_labels_only_what_came_is_told():
     metrics = {f"f1 {label}": 0.5 for label in labels}
     evaluation = Evaluation(metrics, labels=labels, confusion={(7, 9): 3, (9, 9): 1})
     assert describe_confusion(evaluation) == {"labels": labels, "pairs": [[7, 9, 3], [9, 9, 1]]}
-    counts = SimpleNamespace(num_examples=4, name="t.csv")
-    result = SimpleNamespace(model="m", labeled=counts, counts=counts, evaluation=evaluation)
+    labeled = SimpleNamespace(name="t.csv", counts=SimpleNamespace(num_examples=4))
+    result = SimpleNamespace(model="m", labeled=labeled, evaluation=evaluation)
     lines = list(render(result))
     assert len(lines) == 104
     assert "  … and 49,900 more; --json has all" in lines
@@ -227,10 +227,9 @@ def test_a_mistake_without_a_text_is_one_line():
 
 
 def test_a_label_of_two_lines_is_one():
-    counts = SimpleNamespace(num_examples=1)
+    labeled = SimpleNamespace(name="t.csv", counts=SimpleNamespace(num_examples=1))
     evaluation = Evaluation({"f1 a\nb": 0.5, "accuracy": 1.0}, {"accuracy": (0.0, 1.0)})
-    result = SimpleNamespace(model="m", labeled=counts, counts=counts, evaluation=evaluation)
-    counts.name = "t.csv"
+    result = SimpleNamespace(model="m", labeled=labeled, evaluation=evaluation)
     assert list(render(result)) == [
         "m on t.csv: 1 example",
         "  f1 a b    50.0 %",

@@ -7,9 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from bertkit.base.errors import InputError
-from bertkit.data.problems import RowReport
 from bertkit.data.tables.record import BrokenRowError, Record
-from bertkit.data.tables.records import RecordTable, open_records, read_examples
+from bertkit.data.tables.records import RecordTable, open_records
+from bertkit.data.tables.settings import RecordSettings
 from bertkit.tasks.answer import AnswerSettings
 from bertkit.tasks.answer.examples import AnswerExample, GoldAnswer, list_warnings, locate_answer
 
@@ -18,7 +18,7 @@ COLUMNS = ("id", "question", "context", "answers")
 
 
 def parse(values, columns=COLUMNS, *, needs_answer=True, **settings):
-    table = RecordTable("q.jsonl", "jsonl", columns, origin=None)
+    table = RecordTable("q.jsonl", "jsonl", None, columns=columns)
     parser = AnswerExample.build_parser(
         AnswerSettings(**settings), table, needs_answer=needs_answer
     )
@@ -26,10 +26,9 @@ def parse(values, columns=COLUMNS, *, needs_answer=True, **settings):
 
 
 def read_file(path):
-    table = open_records(path)
-    report = RowReport(table.name)
+    table = open_records(path, RecordSettings(max_broken=0.5))
     parser = AnswerExample.build_parser(AnswerSettings(), table, needs_answer=True)
-    return read_examples(table, parser, report, 0.5), report
+    return table.read(parser), table.report
 
 
 @pytest.mark.parametrize(
@@ -138,7 +137,7 @@ def test_a_record_that_cannot_be_used_is_broken(values, message):
 
 
 def test_an_id_that_was_there_before_is_broken_where_answers_are_learned():
-    table = RecordTable("q.csv", "csv", (*COLUMNS, "answer"), origin=None)
+    table = RecordTable("q.csv", "csv", None, columns=(*COLUMNS, "answer"))
     values = {"id": 0, "question": "Who?", "context": CONTEXT, "answer": "Ada", "answers": "Ada"}
     records = [Record(values | {"id": id_}, f"line {id_}") for id_ in (0, "", "", "0")]
     parser = AnswerExample.build_parser(AnswerSettings(), table, needs_answer=True)

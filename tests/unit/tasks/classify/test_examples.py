@@ -9,7 +9,7 @@ from tests.unit.tasks.small import record_of, table_of
 from bertkit.base.errors import InputError
 from bertkit.data.problems import RowReport
 from bertkit.data.tables.record import ClassName
-from bertkit.data.tables.records import open_records, read_examples
+from bertkit.data.tables.records import open_records
 from bertkit.tasks.classify import ClassifySettings
 from bertkit.tasks.classify.examples import (
     ClassifyExample,
@@ -81,9 +81,9 @@ def test_marks_of_no_label_are_left_out_and_counted(values, marks):
 def test_rows_whose_label_is_null_have_none(settings):
     chosen = ClassifySettings(**settings)
     table = open_records([{"text": "a", "label": label} for label in ("x", None, math.nan, "y")])
-    report = RowReport(table.name)
     parse = ClassifyExample.build_parser(chosen, table, needs_answer=True)
-    assert len(read_examples(table, parse, report)) == 2
+    assert len(table.read(parse)) == 2
+    report = table.report
     assert (report.num_unlabeled, report.num_broken) == (2, 0)
     assert report.summary_lines() == [
         "train: 2 of 4 rows (50.0 %) without a label and left out:",

@@ -8,7 +8,7 @@ import pytest
 from bertkit.base.errors import InputError
 from bertkit.data.problems import RowReport
 from bertkit.data.tables.record import BrokenRowError, ClassName, Record
-from bertkit.data.tables.records import open_records, read_examples
+from bertkit.data.tables.records import open_records
 from bertkit.tasks.tag import TagSettings
 from bertkit.tasks.tag.examples import TagExample, is_blank, list_warnings, read_tags, warn_of_plain
 from bertkit.tokenization.engine import SPECIAL_TOKENS
@@ -58,7 +58,7 @@ def test_a_sign_may_be_the_tag_outside_of_entities(mark):
 def read(path, *, needs_answer=True, **settings):
     table = open_records(path)
     parse = TagExample.build_parser(TagSettings(**settings), table, needs_answer=needs_answer)
-    return [parse(record) for record in table.records(RowReport(table.name))]
+    return [parse(record) for record in table.records()]
 
 
 def write(path, *rows):
@@ -180,7 +180,7 @@ def test_classes_have_their_names_unless_numbers_are_known():
     tags = (ClassName("O", 0), ClassName("B-town", 1))
     table = open_records([{"tokens": ["a", "b"], "tags": tags}])
     parse = TagExample.build_parser(TagSettings(), table, needs_answer=True)
-    (example,) = read_examples(table, parse, RowReport(table.name))
+    (example,) = table.read(parse)
     for known, expected in (((), ("O", "B-town")), (("0", "1"), ("0", "1"))):
         ((found,), _) = settle(example.tags, known=known)
         assert found.tags == expected

@@ -1,17 +1,14 @@
 """Datasets of the Hub, through the `datasets` library, which never runs their code."""
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from bertkit.base.errors import HubError, InputError, MissingExtraError
 from bertkit.base.extras import describe_install
 from bertkit.data.tables.decoder import RowDecoder, show_names
 from bertkit.data.tables.formats.parquet import ROWS_AT_ONCE, name_classes, read_batches
-from bertkit.data.tables.origins import Origin
-from bertkit.data.tables.record import Record, Rows
+from bertkit.data.tables.record import Rows
 
 ADDRESS = re.compile(
     r"hub:(?P<name>[\w.-]+(/[\w.-]+)?)(/(?P<config>[\w.-]+))?(@(?P<split>[\w.-]+))?"
@@ -23,30 +20,20 @@ SPLITS = {
 }
 
 
-@dataclass(frozen=True)
-class HubOrigin(Origin):
-    """One split of a dataset."""
-
-    dataset: Any  # a `datasets.Dataset`
-
-    @contextmanager
-    def open(self, decoder: RowDecoder) -> Iterator[Rows]:
-        """Begin with the first row; class labels are returned as names."""
-        yield Rows(tuple(self.dataset.column_names), self._read(decoder))
-
-    def _read(self, decoder: RowDecoder) -> Iterator[Record]:
-        names = {
-            column: names
-            for column, feature in self.dataset.features.items()
-            if (names := getattr(getattr(feature, "feature", feature), "names", None))
-        }
-        tables = self.dataset.with_format("arrow").iter(batch_size=ROWS_AT_ONCE)
-        batches = (batch for table in tables for batch in table.to_batches())
-        yield from name_classes(read_batches(batches, decoder), names)
+def read_dataset(dataset: Any, decoder: RowDecoder) -> Rows:
+    """Read a record for each row of a `datasets.Dataset`; class labels are returned as names."""
+    names = {
+        column: names
+        for column, feature in dataset.features.items()
+        if (names := getattr(getattr(feature, "feature", feature), "names", None))
+    }
+    tables = dataset.with_format("arrow").iter(batch_size=ROWS_AT_ONCE)
+    batches = (batch for table in tables for batch in table.to_batches())
+    return Rows(tuple(dataset.column_names), name_classes(read_batches(batches, decoder), names))
 
 
-def find_dataset(source: str, split: str) -> HubOrigin:
-    """Fetch a dataset, or load it from the cache.
+def find_dataset(source: str, split: str) -> Any:
+    """Fetch one split of a dataset, or load it from the cache.
 
     The source is `hub:owner/name`, optionally with `/config` and `@split`, which takes precedence
     over `split`.
@@ -58,7 +45,7 @@ def find_dataset(source: str, split: str) -> HubOrigin:
     wanted = (address["split"],) if address["split"] else SPLITS.get(split, (split,))
     for name in wanted:
         if name in splits:
-            return HubOrigin(splits[name])
+            return splits[name]
     raise InputError(
         f"{source} has no split {wanted[0]}; name one with @: {show_names(list(splits))}"
     )

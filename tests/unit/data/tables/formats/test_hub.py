@@ -11,7 +11,7 @@ from tests.unit.data.tables.labeled import read, read_values, refuse, write
 
 from bertkit.base.errors import HubError, InputError, MissingExtraError
 from bertkit.data.tables.formats import hub
-from bertkit.data.tables.records import RowReport, open_records
+from bertkit.data.tables.records import open_records
 
 datasets = pytest.importorskip("datasets")
 
@@ -89,10 +89,10 @@ def test_split_and_config_stand_in_the_address(monkeypatch):
 
 def test_rows_are_known_again(monkeypatch):
     make_splits(monkeypatch)
-    train, same = (open_records(f"hub:a/b{split}").identity() for split in ("", "@train"))
+    train, same = (open_records(f"hub:a/b{split}").identity for split in ("", "@train"))
     assert train["sha256"] == same["sha256"]
     assert (train["name"], train["format"]) == ("hub:a/b", "hub")
-    assert train["sha256"] != open_records("hub:a/b", split="dev").identity()["sha256"]
+    assert train["sha256"] != open_records("hub:a/b", split="dev").identity["sha256"]
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -103,7 +103,7 @@ def test_the_library_itself_reads_a_folder(tmp_path, monkeypatch):
     (tmp_path / "own" / "data").mkdir(parents=True)
     write(tmp_path / "own" / "data", "train.csv", "text,label\na,x\nb,y\n")
     table = open_records("hub:own/data")
-    assert [record.values for record in table.records(RowReport(""))] == [
+    assert [record.values for record in table.records()] == [
         {"text": "a", "label": "x"},
         {"text": "b", "label": "y"},
     ]

@@ -1,37 +1,18 @@
-"""Prepares labeled data: read, describe and encode it once, for one run or for many."""
+"""Opens the model that fine-tuning starts from, and loads its weights below a head for the task."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bertkit.base.errors import InputError
 from bertkit.base.progress import announce
 from bertkit.checkpoints.sentence_modules import Pooling
-from bertkit.data.tables.records import RecordTable
 from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
 from bertkit.models.bert.feature_based import FeatureHead
 from bertkit.models.bert.fine_tuning import FineTunedBert
-from bertkit.models.bert.labels import check_names
 from bertkit.models.open_model import OpenModel
-from bertkit.recipes.finetune.examples import (
-    FineTuningData,
-    SetCounts,
-    check_labels,
-    count_set,
-    describe_set,
-    encode,
-    list_warnings,
-    read_data,
-)
 from bertkit.recipes.finetune.settings import FineTuneSettings
-from bertkit.reports.text import make_legible
-from bertkit.tasks.batch import Encoded
-from bertkit.tasks.look_alikes import describe_look_alikes
-from bertkit.tasks.settings import POOLINGS, PoolingName, TaskSettings
+from bertkit.tasks.settings import POOLINGS, PoolingName
 from bertkit.tasks.task import Task
-from bertkit.tasks.texts import TextExample
-from bertkit.tokenization.tokenizer import Tokenizer
 
 SENTENCE_ENCODER = "is_sentence_encoder"  # key of a checkpoint's facts
 TASK_HEADS = frozenset({"classifier", "qa_outputs"})
@@ -118,88 +99,3 @@ def check_pairs(parent: OpenModel, has_pairs: bool) -> None:
             f"{parent.folder}: type_vocab_size must be at least 2 for pairs of texts,"
             f" and is {parent.config.type_vocab_size}; take another model"
         )
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """Encoded training data."""
-
-    task: Task[Any, Any]  # with the labels of the training examples
-    tokenizer: Tokenizer
-    data: FineTuningData
-    train: Sequence[Encoded]
-    dev: Sequence[Encoded]
-    counts: Mapping[str, SetCounts]
-
-
-def read_task(
-    kind: type[Task[Any, Any]],
-    tables: Sequence[RecordTable],
-    task_settings: TaskSettings,
-    settings: FineTuneSettings,
-) -> tuple[Task[Any, Any], FineTuningData]:
-    """Read the data, announce problems in the files, and determine the labels."""
-    data = read_data(kind, tables, task_settings, settings)
-    has_dev = len(tables) > 1
-    reports = [data.train.report, *([data.dev.report] if has_dev else [])]
-    for line in [line for report in reports for line in report.summary_lines()]:
-        announce(make_legible(line))
-    if has_dev and data.train.identity["sha256"] == data.dev.identity["sha256"]:
-        announce("--dev is the training data: metrics on it say nothing about other texts")
-    else:
-        _warn_of_shared(data)
-    task = _begin_task(kind, data, task_settings, has_dev=has_dev)
-    check_names(task.labels)
-    task.for_evaluation(len(data.dev.examples))  # fails now, not after training
-    return task, data
-
-
-def _warn_of_shared(data: FineTuningData) -> None:
-    """Announce how many held-out texts are training texts too."""
-    if not all(isinstance(example, TextExample) for example in data.train.examples[:1]):
-        return
-    trained = {example.texts for example in data.train.examples}
-    if num_shared := sum(example.texts in trained for example in data.dev.examples):
-        announce(
-            f"{data.dev.name}: {num_shared:,} of {len(data.dev.examples):,} texts are in the"
-            " training data too: metrics on them say nothing about other texts"
-        )
-
-
-def _begin_task(
-    kind: type[Task[Any, Any]], data: FineTuningData, settings: TaskSettings, *, has_dev: bool
-) -> Task[Any, Any]:
-    """Build the task from the training examples; explain if the held-out split caused an error."""
-    try:
-        return kind.from_examples(settings, data.train.examples)
-    except InputError as error:
-        if has_dev:
-            raise
-        kind.from_examples(settings, [*data.train.examples, *data.dev.examples])
-        num_held_out = len(data.dev.examples)
-        raise InputError(
-            f"{data.train.name}: {num_held_out:,} of {num_held_out + len(data.train.examples):,}"
-            f" examples were held out, and of the rest {error}; add examples, or give held-out ones"
-            " with --dev"
-        ) from None
-
-
-def prepare(task: Task[Any, Any], data: FineTuningData, tokenizer: Tokenizer) -> Prepared:
-    """Encode the data and announce its counts and problems."""
-    train, odd_train = encode(task, data.train, tokenizer)
-    dev, odd_dev = encode(task, data.dev, tokenizer)
-    counts = {
-        "train": count_set(task, data.train, odd_train),
-        "dev": count_set(task, data.dev, odd_dev),
-    }
-    known: set[str] = set()  # a warning about both sets is shown once
-    for labeled, counted in ((data.train, counts["train"]), (data.dev, counts["dev"])):
-        check_labels(task, labeled, counted)
-        warnings = [line for line in list_warnings(task, labeled, counted) if line not in known]
-        known.update(warnings)
-        lines = (f"{labeled.name}: {line}" for line in warnings)
-        for line in (*describe_set(task, labeled, counted), *lines):
-            announce(make_legible(line))
-    for line in describe_look_alikes(counts["train"].labels):
-        announce(f"{data.train.name}: {line}")
-    return Prepared(task, tokenizer, data, train, dev, counts)

@@ -9,7 +9,7 @@ from tests.unit.recipes.finetune.small import QUICK, TASK, open_job, save_model
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.checkpoints.safetensors_file import read_safetensors
 from bertkit.models.bert.fine_tuning import BertForQuestionAnswering, BertForSequenceClassification
-from bertkit.recipes.finetune.prepared import check_pairs, load_pretrained, open_pretrained
+from bertkit.recipes.finetune.pretrained import check_pairs, load_pretrained, open_pretrained
 from bertkit.recipes.finetune.run import Sources
 from bertkit.tasks.answer import AnswerSettings
 from bertkit.tasks.answer.task import AnswerQuestions

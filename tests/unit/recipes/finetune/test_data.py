@@ -5,22 +5,8 @@ import pytest
 from tests.unit.recipes.finetune.small import QUICK, TASK, make_rows, write_rows
 
 from bertkit.base.errors import InputError
-from bertkit.data.problems import RowReport
-from bertkit.recipes.finetune.examples import (
-    ExampleSet,
-    FineTuningData,
-    check_labels,
-    count_set,
-    describe_set,
-    divide_by_stratum,
-    encode,
-    hold_out,
-    list_warnings,
-    open_tables,
-    read_data,
-    read_set,
-)
-from bertkit.recipes.finetune.prepared import prepare, read_task
+from bertkit.data.tables.records import open_records
+from bertkit.recipes.finetune.data import FineTuningData, TaskSet, divide_by_stratum
 from bertkit.tasks.answer.examples import AnswerExample
 from bertkit.tasks.answer.task import AnswerQuestions
 from bertkit.tasks.choose.examples import ChooseExample
@@ -38,48 +24,56 @@ def tokenizer(made):
     return Tokenizer.load(made / "model")
 
 
-def read(path, **changes):
-    settings = QUICK.model_copy(update=changes)
-    (table,) = open_tables(str(path), None, settings)
-    return read_set(Classify, table, TASK)
+def read(path):
+    return TaskSet.read(Classify, open_records(path), TASK)
+
+
+def encode(path, task, tokenizer):
+    found = read(path)
+    found.encode(task, tokenizer)
+    return found
+
+
+def open_data(train, dev=None, **changes):
+    return FineTuningData("classify", train, dev, TASK, QUICK.model_copy(update=changes))
 
 
 def test_empty_and_cut_texts_are_kept_and_told(tmp_path, tokenizer):
     rows = [*make_rows(20, 1), ",good", f"{'the ' * 30},bad"]
-    found = read(write_rows(tmp_path / "a.csv", rows))
-    counts = count_set(TWO, found, encode(TWO, found, tokenizer)[1])
+    found = encode(write_rows(tmp_path / "a.csv", rows), TWO, tokenizer)
+    counts = found.counts
     assert (counts.num_examples, counts.num_empty) == (22, 1)
-    lines = describe_set(TWO, found, counts)
+    lines = found.describe(TWO)
     assert lines[0].endswith("22 examples; labels: bad 11, good 11")
     assert any("1 of them without text, kept" in line for line in lines)
 
 
 def test_texts_read_in_windows_are_told(tmp_path, tokenizer):
     task = Classify(TASK.model_copy(update={"long_texts": "windows"}), ("bad", "good"))
-    found = read(write_rows(tmp_path / "a.csv", [*make_rows(4, 1), f"{'the ' * 30},bad"]))
-    counts = count_set(task, found, encode(task, found, tokenizer)[1])
+    found = encode(
+        write_rows(tmp_path / "a.csv", [*make_rows(4, 1), f"{'the ' * 30},bad"]), task, tokenizer
+    )
+    counts = found.counts
     assert counts.num_in_windows == 1
-    assert any("1 of them read in several windows" in x for x in describe_set(task, found, counts))
+    assert any("1 of them read in several windows" in x for x in found.describe(task))
 
 
 def test_labels_that_arent_learned_are_counted_and_named(tmp_path, tokenizer):
     rows = [*make_rows(20, 1), *(f"the,odd{number}" for number in range(7))]
-    found = read(write_rows(tmp_path / "a.csv", rows))
-    counts = count_set(TWO, found, encode(TWO, found, tokenizer)[1])
+    found = encode(write_rows(tmp_path / "a.csv", rows), TWO, tokenizer)
+    counts = found.counts
     assert counts.num_unseen == 7
-    check_labels(TWO, found, counts)
-    lines = describe_set(TWO, found, counts)
+    lines = found.describe(TWO)
     assert "7 labels not among the training labels" in lines[1]
     assert "a.csv, line 22: 'odd0'" in lines[2]
     assert lines[-1] == "  …"
     assert len(lines) == 8
-    assert "f1 is that of 'good'" in list_warnings(TWO, found, counts)[-1]
+    assert "f1 is that of 'good'" in found.list_warnings(TWO)[-1]
 
 
 def test_what_holds_for_both_sets_is_told_once(tmp_path, tokenizer, capsys):
     rows = write_rows(tmp_path / "a.csv", make_rows(20, 1))
-    data = FineTuningData(read(rows), read(write_rows(tmp_path / "b.csv", make_rows(8, 2))))
-    prepare(TWO, data, tokenizer)
+    open_data(rows, write_rows(tmp_path / "b.csv", make_rows(8, 2))).encode(tokenizer)
     told = capsys.readouterr().err
     assert told.count("f1 is that of 'good'") == 1
     assert "b.csv: 8 examples" in told
@@ -88,34 +82,31 @@ def test_what_holds_for_both_sets_is_told_once(tmp_path, tokenizer, capsys):
 def test_held_out_texts_that_are_learned_too_are_told(tmp_path, capsys):
     train = write_rows(tmp_path / "a.csv", ["the cat,good", "a cat,bad", "a hat,bad"])
     dev = write_rows(tmp_path / "b.csv", ["the cat,bad", "a hat,bad", "the hat,good"])
-    read_task(Classify, open_tables(str(train), str(dev), QUICK), TASK, QUICK)
+    assert open_data(train, dev).task.labels == ("bad", "good")
     assert "b.csv: 2 of 3 texts are in the training data too" in capsys.readouterr().err
     twice = write_rows(tmp_path / "c.csv", ["the cat,good", "the cat,bad"] * 2)
-    read_task(Classify, open_tables(str(twice), None, QUICK), TASK, QUICK)
+    assert open_data(twice).task.labels == ("bad", "good")
     assert re.search(r"held out: (\d+) of \1 texts are in the training", capsys.readouterr().err)
     write_rows(dev, ["the dog,bad", "the hat,good"])
-    read_task(Classify, open_tables(str(train), str(dev), QUICK), TASK, QUICK)
+    assert open_data(train, dev).task.labels == ("bad", "good")
     assert "training data too" not in capsys.readouterr().err
 
 
 def test_mostly_other_labels_are_an_error(tmp_path, tokenizer):
     rows = [*make_rows(4, 1), *(f"the,odd{number}" for number in range(5))]
-    found = read(write_rows(tmp_path / "a.csv", rows))
-    counts = count_set(TWO, found, encode(TWO, found, tokenizer)[1])
     with pytest.raises(
         InputError, match=r"5 of 9 labels aren't among .*\(bad, good\), first .*odd0"
     ):
-        check_labels(TWO, found, counts)
+        encode(write_rows(tmp_path / "a.csv", rows), TWO, tokenizer)
 
 
 def test_what_is_held_out_follows_from_the_seed(tmp_path):
     found = read(write_rows(tmp_path / "a.csv", make_rows(20, 1)))
-    one, same, other = (hold_out(found, 0.25, seed) for seed in (1, 1, 2))
-    assert (len(one.train.examples), len(one.dev.examples)) == (15, 5)
-    assert one.dev.examples == same.dev.examples != other.dev.examples
-    places = {each.place for each in (*one.train.examples, *one.dev.examples)}
-    assert len(places) == 20
-    assert one.dev.name.endswith("a.csv, held out")
+    (train, dev), (_, same), (_, other) = (found.hold_out(0.25, seed) for seed in (1, 1, 2))
+    assert (len(train.examples), len(dev.examples)) == (15, 5)
+    assert dev.examples == same.examples != other.examples
+    assert len({each.place for each in (*train.examples, *dev.examples)}) == 20
+    assert dev.name.endswith("a.csv, held out")
 
 
 @pytest.mark.parametrize(
@@ -129,18 +120,17 @@ def test_what_is_held_out_follows_from_the_seed(tmp_path):
 def test_examples_that_share_a_text_are_held_out_together(kind, make, seed):
     texts = [f"text {number // 4}" for number in range(40)]
     examples = [make(text, number) for number, text in enumerate(texts)]
-    parts = hold_out(ExampleSet("a.jsonl", examples, RowReport(""), {}), 0.25, seed)
-    train, dev = ({one.context for one in part.examples} for part in (parts.train, parts.dev))
+    parts = TaskSet("a.jsonl", (), examples).hold_out(0.25, seed)
+    train, dev = ({one.context for one in part.examples} for part in parts)
     assert not train & dev
-    assert len(parts.dev.examples) == 8  # a third text has no room among ten
+    assert len(parts[1].examples) == 8  # a third text has no room among ten
 
 
 def test_texts_that_are_large_or_one_are_held_out_as_well_as_can_be():
     def part(*sizes):
         texts = [f"text {place}" for place, size in enumerate(sizes) for _ in range(size)]
         examples = [AnswerExample("?", text, place=str(n)) for n, text in enumerate(texts)]
-        whole = ExampleSet("a.jsonl", examples, RowReport(""), {})
-        return len(hold_out(whole, 0.1, 0).dev.examples)
+        return len(TaskSet("a.jsonl", (), examples).hold_out(0.1, 0)[1].examples)
 
     assert part(20, 30) == 20
     assert part(50) == 5
@@ -149,10 +139,10 @@ def test_texts_that_are_large_or_one_are_held_out_as_well_as_can_be():
 
 
 def test_another_seed_keeps_the_split_where_that_has_its_own(tmp_path):
-    tables = open_tables(str(write_rows(tmp_path / "a.csv", make_rows(20, 1))), None, QUICK)
+    path = write_rows(tmp_path / "a.csv", make_rows(20, 1))
 
     def part(**seeds):
-        return read_data(Classify, tables, TASK, QUICK.model_copy(update=seeds)).dev.examples
+        return open_data(path, **seeds).dev.examples
 
     assert part(seed=1, split_seed=5) == part(seed=2, split_seed=5) == part(seed=5)
     assert part(seed=1) != part(seed=1, split_seed=5)
@@ -162,14 +152,13 @@ def test_another_seed_keeps_the_split_where_that_has_its_own(tmp_path):
 def test_one_example_cant_be_parted(tmp_path):
     path = write_rows(tmp_path / "a.csv", ["the cat,good"])
     with pytest.raises(InputError, match="has 1 example; give held-out ones with --dev"):
-        read_data(Classify, open_tables(str(path), None, QUICK), TASK, QUICK)
+        _ = open_data(path).train
 
 
 def test_labels_that_are_all_held_out_are_told(tmp_path):
     def fail(rows: list[str]) -> str:
-        tables = open_tables(str(write_rows(tmp_path / "a.csv", rows)), None, QUICK)
         with pytest.raises(InputError) as caught:
-            read_task(Classify, tables, TASK, QUICK)
+            _ = open_data(write_rows(tmp_path / "a.csv", rows)).task
         return str(caught.value)
 
     assert re.search(
@@ -182,29 +171,29 @@ def test_labels_that_are_all_held_out_are_told(tmp_path):
 
 def test_many_labels_are_shown_by_the_most_frequent(tmp_path, tokenizer):
     rows = [f"the,{number}" for number in range(12)] + ["a,11"]
-    found = read(write_rows(tmp_path / "a.csv", rows))
     task = Classify(TASK, tuple(sorted(map(str, range(12)))))
-    counts = count_set(task, found, encode(task, found, tokenizer)[1])
-    (line,) = describe_set(task, found, counts)
+    found = encode(write_rows(tmp_path / "a.csv", rows), task, tokenizer)
+    (line,) = found.describe(task)
     assert "labels: 11 2, 0 1" in line
     assert line.endswith("and 2 more")
 
 
 def test_a_label_that_looks_like_a_known_one_is_told(tmp_path, tokenizer):
-    found = read(write_rows(tmp_path / "a.csv", [*make_rows(20, 1), "the,Good", "the,gооd"]))
-    counts = count_set(TWO, found, encode(TWO, found, tokenizer)[1])
-    (line,) = [line for line in list_warnings(TWO, found, counts) if "look alike" in line]
+    found = encode(
+        write_rows(tmp_path / "a.csv", [*make_rows(20, 1), "the,Good", "the,gооd"]), TWO, tokenizer
+    )
+    (line,) = [line for line in found.list_warnings(TWO) if "look alike" in line]
     assert "'Good' (1) and 'good' (10) differ in case" in line
     assert "'gооd' (1) and 'good' (10) differ in letters of another script" in line
     known = Classify(TASK, ("bad", "good", "Good", "gооd"))
-    assert not any("look alike" in line for line in list_warnings(known, found, counts))
+    assert not any("look alike" in line for line in found.list_warnings(known))
 
 
 def test_labels_are_told_in_lines_that_nothing_breaks_or_turns(tmp_path, tokenizer):
     rows = [*make_rows(20, 1), 'the,"two\nlines"', "the,a\u202eb", f"the,{'x' * 1000}"]
-    found = read(write_rows(tmp_path / "a.csv", rows))
-    counts = count_set(TWO, found, encode(TWO, found, tokenizer)[1])
-    told = "\n".join(describe_set(TWO, found, counts))
+    found = encode(write_rows(tmp_path / "a.csv", rows), TWO, tokenizer)
+    counts = found.counts
+    told = "\n".join(found.describe(TWO))
     assert "line 22: 'two lines'" in told
     assert "'a\ufffdb'" in told
     assert "x" * 41 not in told
@@ -212,19 +201,19 @@ def test_labels_are_told_in_lines_that_nothing_breaks_or_turns(tmp_path, tokeniz
     assert list(counts.labels)[-1] == "x" * 1000
 
 
-def labeled(*labels: str) -> ExampleSet:
+def labeled(*labels: str) -> TaskSet:
     examples = [ClassifyExample(Texts(f"text {n}"), (one,)) for n, one in enumerate(labels)]
-    return ExampleSet("a.csv", examples, RowReport("a.csv"), {})
+    return TaskSet("a.csv", (), examples)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_labels_are_held_out_in_proportion(seed):
     whole = labeled(*["often"] * 70, *["seldom"] * 20, *["rare"] * 10)
-    held_out = Counter(one.labels[0] for one in hold_out(whole, 0.1, seed).dev.examples)
+    held_out = Counter(one.labels[0] for one in whole.hold_out(0.1, seed)[1].examples)
     assert held_out == {"often": 7, "seldom": 2, "rare": 1}
 
 
 def test_what_proportion_leaves_open_is_filled():
-    found = hold_out(labeled(*"abcdefghij"), 0.3, 0)
-    assert len(found.dev.examples) == 3
+    _, dev = labeled(*"abcdefghij").hold_out(0.3, 0)
+    assert len(dev.examples) == 3
     assert divide_by_stratum(Counter(a=5, b=3, c=2), 3) == {"a": 1, "b": 1, "c": 1}

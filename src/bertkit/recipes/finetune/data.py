@@ -1,0 +1,332 @@
+"""The labeled rows of a fine-tuning: each source is opened and read once, and encoded once."""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from pydantic import Field
+
+from bertkit.base.errors import InputError, pluralize
+from bertkit.base.progress import announce, show_progress
+from bertkit.data.input_files import STANDARD_INPUT
+from bertkit.data.problems import MAX_PLACES, check_unknown, describe_unknown, name_problem
+from bertkit.data.tables.records import RecordTable, open_records
+from bertkit.data.tables.rows import Table
+from bertkit.inference.predictor import PredictionCounts, count_encoded
+from bertkit.models.bert.labels import check_names
+from bertkit.recipes.finetune.settings import FineTuneSettings
+from bertkit.recipes.labeled_set import HELD_OUT, LabeledData, LabeledSet
+from bertkit.recipes.model_card import DataCounts
+from bertkit.reports.text import make_legible, show
+from bertkit.tasks.batch import EncodedTable
+from bertkit.tasks.columns import SHOWN_CHARS, SHOWN_LABELS, name_labels, sort_labels
+from bertkit.tasks.look_alikes import describe_look_alikes
+from bertkit.tasks.settings import TaskSettings
+from bertkit.tasks.table import TASKS
+from bertkit.tasks.task import Task
+from bertkit.tasks.texts import TextExample
+from bertkit.tokenization.tokenizer import Tokenizer
+
+HOLDING_OUT = 3  # the purpose of the random generator; part of its seed
+MIN_EXAMPLES = 2
+EXAMPLES_AT_ONCE = 2048
+
+
+class SetCounts(DataCounts):
+    """Counts of a set of labeled examples."""
+
+    sha256: str
+    num_examples: int = Field(description="examples")
+    num_broken: int = Field(description="broken rows, left out")
+    num_undecodable: int = Field(description="rows with bytes that aren't UTF-8")
+    num_empty: int = Field(description="empty texts")
+    num_cut: int = Field(description="texts that were truncated")
+    num_in_windows: int = Field(description="texts read in windows")
+    num_tokens: int = Field(default=0, description="tokens of the texts")
+    num_unknown: int = Field(default=0, description="tokens not in the vocabulary ([UNK])")
+    # They count as errors.
+    num_unseen: int = Field(description="labels that the training data lacks")
+    labels: dict[str, int]  # empty if labels have no names
+
+
+@dataclass
+class TaskSet(LabeledSet[Any]):
+    """The labeled rows of a source as examples of a task, or a part of them.
+
+    Attributes:
+        encoded: the examples as token ids, once `encode` was called.
+    """
+
+    encoded: EncodedTable = field(default_factory=EncodedTable)
+    _counts: SetCounts | None = None
+
+    @classmethod
+    def read(
+        cls,
+        kind: type[Task[Any, Any]],
+        table: RecordTable,
+        settings: Any,
+        known: Sequence[str] = (),
+    ) -> Self:
+        """Read all examples of a table; `known` are the labels of the model or the training data.
+
+        Rows that can't be used are left out and counted. It is an `InputError` if they are too
+        many, or if the table lacks a column.
+        """
+        parse = kind.example_kind.build_parser(settings, table, needs_answer=True)
+        settle = partial(kind.example_kind.settle, settings=settings, known=known)
+        return cls(table.name, [table], table.read(parse, settle))
+
+    @property
+    def problems(self) -> list[str]:
+        """Lines about rows that were left out or changed."""
+        return self.tables[0].report.summary_lines()
+
+    @property
+    def counts(self) -> SetCounts:
+        """The counts of the set, once `encode` or `count` was called."""
+        assert self._counts is not None, "the set was encoded"
+        return self._counts
+
+    @property
+    def label_names(self) -> Iterator[str]:
+        """The labels of all examples, as they are written."""
+        return (label for example in self.examples for label in example.label_names)
+
+    def hold_out(self, share: float, seed: int) -> tuple[Self, Self]:
+        """Split off examples by seed and share of labels; those that share a text stay together."""
+        number = len(self.examples)
+        if number < MIN_EXAMPLES:
+            raise InputError(f"{self.name} has {number} example; give held-out ones with --dev")
+        num_held_out = min(max(1, round(share * number)), number - 1)
+        together: defaultdict[str | int, list[int]] = defaultdict(list)
+        for index, example in enumerate(self.examples):
+            together[example.group or index].append(index)
+        # If all would stay together, each is its own group.
+        groups = list(together.values()) if len(together) > 1 else [[n] for n in range(number)]
+        order = np.random.default_rng((seed, HOLDING_OUT)).permutation(len(groups))
+        strata = [example.stratum for example in self.examples]
+        held_out = take_groups([groups[place] for place in order], num_held_out, strata)
+        return self.divide([n for n in range(number) if n not in held_out], sorted(held_out))
+
+    def encode(self, task: Task[Any, Any], tokenizer: Tokenizer) -> None:
+        """Encode all examples as token ids, and count them and their problems."""
+        self.encoded, problems = EncodedTable(), PredictionCounts()
+        with show_progress(f"encoding {self.name}", len(self.examples)) as bar:
+            for start in range(0, len(self.examples), EXAMPLES_AT_ONCE):
+                chosen = self.examples[start : start + EXAMPLES_AT_ONCE]
+                encoded = task.encode(chosen, tokenizer)
+                self.encoded.extend(encoded)
+                problems.add(count_encoded(task, encoded, tokenizer))
+                bar.advance(len(chosen))
+        self.count(task, problems)
+
+    def count(self, task: Task[Any, Any], problems: PredictionCounts) -> None:
+        """Count examples, labels and data problems; `problems` are the counts from encoding.
+
+        It is an `InputError` if no token of the set is in the vocabulary, or if most of its labels
+        aren't among those of the task.
+        """
+        check_unknown(self.name, problems.unknown_tokens, problems.text_tokens)
+        labels = Counter(map(task.spell, self.label_names))
+        known, identity, report = set(task.labels), self.tables[0].identity, self.tables[0].report
+        self._counts = SetCounts(
+            name=f"{identity['name']}{HELD_OUT if self.name.endswith(HELD_OUT) else ''}",
+            sha256=identity["sha256"],
+            num_examples=len(self.examples),
+            num_broken=report.num_broken,
+            num_undecodable=report.num_undecodable,
+            num_empty=problems.empty,
+            num_cut=problems.truncated,
+            num_in_windows=problems.windowed,
+            num_tokens=problems.text_tokens,
+            num_unknown=problems.unknown_tokens,
+            num_unseen=sum(count for label, count in labels.items() if label not in known),
+            labels=dict(sorted(labels.items(), key=lambda item: (-item[1], item[0]))),
+        )
+        if 2 * self.counts.num_unseen > labels.total():
+            first = next(self._list_unseen(task)).strip()
+            raise InputError(
+                f"{self.name}: {self.counts.num_unseen:,} of {labels.total():,} labels aren't among"
+                f" the training labels ({name_labels(task.labels)}), first {first}; is it the right"
+                " file, and the right column?"
+            )
+
+    def describe(self, task: Task[Any, Any]) -> list[str]:
+        """Describe the set in a line, then notable counts, then examples of unseen labels."""
+        name, counts = self.name, self.counts
+        lines = [
+            f"{name}: {pluralize(counts.num_examples, 'example')}{_show_labels(counts.labels)}"
+        ]
+        if counts.num_empty:
+            lines.append(f"{name}: {counts.num_empty:,} of them without text, kept")
+        if counts.num_cut:
+            lines.append(
+                f"{name}: {counts.num_cut:,} of them longer than the task's settings allow,"
+                " truncated"
+            )
+        if counts.num_in_windows:
+            lines.append(f"{name}: {counts.num_in_windows:,} of them read in several windows")
+        unknown = describe_unknown(counts.num_unknown, counts.num_tokens)
+        lines += [name_problem(name, line) for line in unknown]
+        if counts.num_unseen:
+            lines.append(
+                f"{name}: {pluralize(counts.num_unseen, 'label')} not among the training labels,"
+                f" counted as mistakes:"
+            )
+            shown = list(islice(self._list_unseen(task), MAX_PLACES))
+            lines += [*shown, *(["  …"] if counts.num_unseen > len(shown) else [])]
+        return lines
+
+    def list_warnings(self, task: Task[Any, Any]) -> list[str]:
+        """Return further warnings, without the set's name: another set may have the same."""
+        known = dict.fromkeys(task.labels, 0)
+        return [
+            *describe_look_alikes(self.counts.labels, known),
+            *task.list_warnings(self.examples),
+        ]
+
+    def _list_unseen(self, task: Task[Any, Any]) -> Iterator[str]:
+        known = set(task.labels)
+        for example in self.examples:
+            for label in map(task.spell, example.label_names):
+                if label not in known:
+                    yield f"  {example.place}: '{show(label, SHOWN_CHARS)}'"
+
+
+class FineTuningData(LabeledData[TaskSet]):
+    """The labeled rows of a fine-tuning as examples of its task, encoded once."""
+
+    def __init__(
+        self,
+        task_name: str,
+        train: Table,
+        dev: Table | None,  # None holds out a share of the training examples
+        task_settings: TaskSettings,
+        settings: FineTuneSettings,
+    ) -> None:
+        super().__init__(settings)
+        self.kind, self.has_dev = TASKS[task_name].load(), dev is not None
+        self._given = {"train": train} if dev is None else {"train": train, "dev": dev}
+        self._task_settings, self._reading = task_settings, settings
+        self.tokenizer: Tokenizer | None = None  # that encoded the examples
+
+    def read(self) -> list[TaskSet]:
+        """Read the training examples and, if given, the held-out ones."""
+        tables = []
+        for flag, source in self._given.items():
+            if isinstance(source, str | Path) and str(source) == STANDARD_INPUT:
+                raise InputError(
+                    f"--{flag} can't be standard input, because a resumed run reads it again;"
+                    f" write it to a file first"
+                )
+            tables.append(open_records(source, self._reading, split=flag))
+        train = TaskSet.read(self.kind, tables[0], self._task_settings)
+        known = sort_labels(set(train.label_names)) if self.has_dev else []
+        others = [
+            TaskSet.read(self.kind, table, self._task_settings, known) for table in tables[1:]
+        ]
+        return [train, *others]
+
+    @property
+    def fingerprint(self) -> str:
+        """What identifies the data in the record of a run."""
+        return json.dumps([each.tables[0].identity for each in self.sets], sort_keys=True)
+
+    @cached_property
+    def task(self) -> Task[Any, Any]:
+        """The task, with the labels of the training examples."""
+        if not self.has_dev or self.train.sha256 != self.dev.sha256:
+            _warn_of_shared(self.train, self.dev)
+        task = self._begin_task()
+        check_names(task.labels)
+        task.for_evaluation(len(self.dev.examples))  # fails now, not after training
+        return task
+
+    def _begin_task(self) -> Task[Any, Any]:
+        """Build the task; explain if the held-out split caused an error."""
+        kind, settings, train, dev = self.kind, self._task_settings, self.train, self.dev
+        try:
+            return kind.from_examples(settings, train.examples)
+        except InputError as error:
+            if self.has_dev:
+                raise
+            kind.from_examples(settings, [*train.examples, *dev.examples])
+            num_held_out = len(dev.examples)
+            raise InputError(
+                f"{train.name}: {num_held_out:,} of {num_held_out + len(train.examples):,}"
+                f" examples were held out, and of the rest {error}; add examples, or give held-out"
+                " ones with --dev"
+            ) from None
+
+    def encode(self, tokenizer: Tokenizer) -> None:
+        """Encode the examples, and announce their counts and problems."""
+        if self.tokenizer is not None:
+            return
+        known: set[str] = set()  # a warning about both sets is shown once
+        for labeled in self.parts:
+            labeled.encode(self.task, tokenizer)
+        for labeled in self.parts:
+            warnings = [line for line in labeled.list_warnings(self.task) if line not in known]
+            known.update(warnings)
+            lines = (f"{labeled.name}: {line}" for line in warnings)
+            for line in (*labeled.describe(self.task), *lines):
+                announce(make_legible(line))
+        for line in describe_look_alikes(self.train.counts.labels):
+            announce(f"{self.train.name}: {line}")
+        self.tokenizer = tokenizer
+
+
+def _warn_of_shared(train: TaskSet, dev: TaskSet) -> None:
+    """Announce how many held-out texts are training texts too."""
+    if not all(isinstance(example, TextExample) for example in train.examples[:1]):
+        return
+    trained = {example.texts for example in train.examples}
+    if num_shared := sum(example.texts in trained for example in dev.examples):
+        announce(
+            f"{dev.name}: {num_shared:,} of {len(dev.examples):,} texts are in the training data"
+            " too: metrics on them say nothing about other texts"
+        )
+
+
+def take_groups(
+    groups: Sequence[Sequence[int]], most: int, strata: Sequence[str | None]
+) -> set[int]:
+    """Take groups of indices, up to `most` examples; the smallest group if none fits."""
+    taken: set[int] = set()
+    room = divide_by_stratum(Counter(strata), most)
+    for is_strict in (True, False):  # first the same share of each stratum, then any
+        for group in groups:
+            needed = Counter(strata[index] for index in group)
+            has_room = not is_strict or all(
+                room[stratum] >= count for stratum, count in needed.items()
+            )
+            if has_room and taken.isdisjoint(group) and len(taken) + len(group) <= most:
+                taken.update(group)
+                room.subtract(needed)
+    smallest = min(groups, key=len)
+    return taken or set(smallest)
+
+
+def divide_by_stratum(counts: Counter[str | None], total: int) -> Counter[str | None]:
+    """Divide a number among strata in proportion to their sizes, by the largest remainders."""
+    whole = counts.total()
+    shares = {stratum: total * count / whole for stratum, count in counts.items()}
+    room = Counter({stratum: int(share) for stratum, share in shares.items()})
+    by_remainder = sorted(shares, key=lambda name: (room[name] - shares[name], str(name)))
+    room.update(by_remainder[: total - room.total()])
+    return room
+
+
+def _show_labels(labels: dict[str, int]) -> str:
+    if not labels:
+        return ""
+    shown = [f"{show(name, SHOWN_CHARS)} {n:,}" for name, n in islice(labels.items(), SHOWN_LABELS)]
+    more = len(labels) - SHOWN_LABELS
+    return "; labels: " + ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")

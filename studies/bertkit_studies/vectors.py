@@ -44,9 +44,9 @@ def skip_gram(
 
         bertkit study skip-gram --data shards/ --output skip-gram/
 
-        bertkit nearest skip-gram/ river
+        bertkit nearest river --model skip-gram/
 
-        bertkit nearest skip-gram/ "king - man + woman"
+        bertkit nearest "king - man + woman" --model skip-gram/
 
     Args:
         data: Folder that `bertkit prepare` wrote, to train on.
@@ -84,7 +84,7 @@ def describe_vectors(
     return (
         f"{num_vectors:,} of the {len(vocabulary):,} entries of the vocabulary have a vector of"
         f" {size:,} features; the others occur fewer than {settings.min_count:,} times.\n"
-        f"{describe_next('nearest', output, example)}\n"
+        f"{describe_next('nearest', example, '--model', output)}\n"
     )
 
 

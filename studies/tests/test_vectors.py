@@ -74,7 +74,7 @@ def rank(units, target, left_out):
 
 def test_nearest_compares_skip_gram_vectors(word_vectors, units, capsys):
     word = next(iter(units))
-    found = list_neighbors(capsys, "nearest", word_vectors, word)
+    found = list_neighbors(capsys, "nearest", "--model", word_vectors, word)
     assert found == rank(units, units[word], {word})
     assert list(found.values()) == sorted(found.values(), reverse=True)
     assert 5 < len(units) < len(Tokenizer.load(word_vectors).vocabulary)  # rare ones have none
@@ -82,7 +82,7 @@ def test_nearest_compares_skip_gram_vectors(word_vectors, units, capsys):
 
 def test_analogy_adds_and_subtracts_skip_gram_vectors(word_vectors, units, capsys):
     words = one, other, minus = list(units)[:3]
-    found = list_neighbors(capsys, "nearest", word_vectors, f"{one} + {other} - {minus}")
+    found = list_neighbors(capsys, "nearest", "--model", word_vectors, f"{one} + {other} - {minus}")
     assert found == rank(units, units[one] + units[other] - units[minus], set(words))
 
 
@@ -91,7 +91,7 @@ def test_nearest_compares_the_embeddings_of_recurrent_networks(run, capsys):
     vocabulary = Tokenizer.load(max((run / "checkpoints").iterdir())).vocabulary
     a, b = (table[vocabulary.index(word)] for word in "ab")
     cosine = float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
-    assert list_neighbors(capsys, "nearest", run, "a")["b"] == close(cosine, "float32")
+    assert list_neighbors(capsys, "nearest", "--model", run, "a")["b"] == close(cosine, "float32")
 
 
 def test_a_word_to_try_has_a_vector(shards, word_vectors, capsys):
@@ -100,7 +100,8 @@ def test_a_word_to_try_has_a_vector(shards, word_vectors, capsys):
     counted, trial = capsys.readouterr().out.splitlines()
     table = StaticVectors.from_pretrained(word_vectors).embeddings.weight
     assert counted.startswith(f"{int(table.any(dim=1).sum())} of the {len(table)} entries")
-    assert trial.startswith(f"Try: bertkit nearest {word_vectors} ")
+    assert trial.startswith("Try: bertkit nearest ")
+    assert trial.endswith(f" --model {word_vectors}")
     assert main([*command.split(), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["vector_size"] == 8
 
@@ -158,5 +159,5 @@ def test_a_network_without_word_vectors_is_refused(run, shards, tmp_path, capsys
     save_file({"other": tensors["embeddings.weight"]}, folder / "model.safetensors")
     for name in folder.glob("*manifest*"):
         name.unlink()
-    assert main(["nearest", str(folder), "a"]) == 2
+    assert main(["nearest", "--model", str(folder), "a"]) == 2
     assert "has no vector for each of the 79 entries" in capsys.readouterr().err

@@ -28,7 +28,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: object, code: int = 0) -> tu
 
 def test_a_file_of_texts_becomes_a_file_of_vectors(model, texts, tmp_path, capsys):
     output = tmp_path / "vectors.npy"
-    out, err = run(capsys, model, texts, "--output", output)
+    out, err = run(capsys, "--model", model, texts, "--output", output)
     summary = f"5 texts → {output} [5, 8], "
     assert out.startswith(summary)
     problems = "1 empty, 1 with unknown words only, 1 truncated to 24 tokens"
@@ -40,7 +40,7 @@ def test_a_file_of_texts_becomes_a_file_of_vectors(model, texts, tmp_path, capsy
     assert err == f"Try: bertkit {search}\n"
     assert np.load(output, mmap_mode="r").shape == (5, 8)
     assert read_checksummed_json(tmp_path / "vectors.npy.json")["counts"]["texts"] == 5
-    again, _ = run(capsys, model, texts, "--output", output)
+    again, _ = run(capsys, "--model", model, texts, "--output", output)
     assert again.startswith(summary)
     assert ", already done; 1 empty" in again
 
@@ -49,7 +49,7 @@ def test_a_column_of_another_format_and_the_summary_as_json(model, texts, tmp_pa
     rows = [{"id": number, "body": text} for number, text in enumerate(TEXTS)]
     lines = tmp_path / "texts.jsonl"
     lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    out, err = run(capsys, model, texts, "--output", tmp_path / "a.npy", "--json")
+    out, err = run(capsys, "--model", model, texts, "--output", tmp_path / "a.npy", "--json")
     facts = json.loads(out)
     assert err == ""
     assert facts["output"] == str(tmp_path / "a.npy")
@@ -58,8 +58,9 @@ def test_a_column_of_another_format_and_the_summary_as_json(model, texts, tmp_pa
     assert facts["counts"]["truncated"] == 1
     assert facts["elapsed_seconds"] > 0
     assert facts["tokens_per_second"] > 0
-    run(capsys, model, lines, "--text-column", "body", "--output", tmp_path / "a.parquet")
-    columns = pq.read_table(tmp_path / "a.parquet")["embedding"].to_pylist()
+    output = tmp_path / "a.parquet"
+    run(capsys, "--model", model, lines, "--text-column", "body", "--output", output)
+    columns = pq.read_table(output)["embedding"].to_pylist()
     np.testing.assert_array_equal(np.array(columns, np.float32), np.load(tmp_path / "a.npy"))
 
 
@@ -68,13 +69,13 @@ def test_without_an_output_lines_go_to_standard_output(model, texts, capsys, mon
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(texts.read_bytes())))
 
     give()
-    out, err = run(capsys, model, "-", "--normalize")
+    out, err = run(capsys, "--model", model, "-", "--normalize")
     rows = [json.loads(line) for line in out.splitlines()]
     assert [row["row"] for row in rows] == list(range(5))
     assert np.linalg.norm(rows[0]["embedding"]) == close(1.0, "float32")
     assert err.startswith("5 texts → standard output [5, 8], ")
     give()
-    again, err = run(capsys, model, "-", "--normalize", "--json")
+    again, err = run(capsys, "--model", model, "-", "--normalize", "--json")
     assert again == out
     facts = json.loads(err)
     assert (facts["output"], facts["num_rows"]) == (None, 5)
@@ -83,11 +84,11 @@ def test_without_an_output_lines_go_to_standard_output(model, texts, capsys, mon
 def test_rows_before_one_that_cannot_be_read_are_printed(model, tmp_path, capsys):
     broken = tmp_path / "broken.jsonl"
     broken.write_text('{"text": "cat"}\n{"body": "cat"}\n')
-    out, err = run(capsys, model, broken, code=2)
+    out, err = run(capsys, "--model", model, broken, code=2)
     assert json.loads(out)["row"] == 0
     assert err.endswith("broken.jsonl, row 2 has no field text; it has body\n")
-    run(capsys, model, broken, "--output", tmp_path / "v.npy", code=2)
+    run(capsys, "--model", model, broken, "--output", tmp_path / "v.npy", code=2)
     assert list(tmp_path.iterdir()) == [broken]  # another input can't go on with it
     broken.write_text('{"text": "cat"}\n{"text": "dog"}\n')
-    run(capsys, model, broken, "--output", tmp_path / "v.npy")
+    run(capsys, "--model", model, broken, "--output", tmp_path / "v.npy")
     assert np.load(tmp_path / "v.npy").shape == (2, 8)

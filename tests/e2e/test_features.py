@@ -20,7 +20,7 @@ def texts(tmp_path):
 
 
 def test_features_go_to_standard_output_and_their_summary_beside(model, texts, capsys):
-    words = f"features {model} {texts} --layers -1 -2 --combine concat --engine torch".split()
+    words = f"features {texts} --model {model} --layers -1 -2 --engine torch".split()
     out, err = run(capsys, *words)
     lines = [json.loads(line) for line in out.splitlines()]
     assert [line["row"] for line in lines] == [0, 1, 2, 3]
@@ -28,13 +28,13 @@ def test_features_go_to_standard_output_and_their_summary_beside(model, texts, c
     assert err.startswith("4 texts → standard output, 37 tokens [16] of layer 2, 1 (concat), C fro")
     assert " C from pooler, " in err
     assert "; 1 empty, 1 with unknown words only, 1 truncated to 24 tokens" in err
-    with_flags, _ = run(capsys, *words[:3], "--layers", -1, "--layers", -2, "--engine", "torch")
+    with_flags, _ = run(capsys, *words[:4], "--layers", -1, "--layers", -2, "--engine", "torch")
     assert with_flags == out
 
 
 def test_features_become_a_file(model, texts, tmp_path, capsys):
     output = tmp_path / "features.parquet"
-    command = ["features", model, texts, "--output", output, "--engine", "torch"]
+    command = ["features", "--model", model, texts, "--output", output, "--engine", "torch"]
     out, err = run(capsys, *command, "--json")
     facts = json.loads(out)
     assert err == ""
@@ -53,35 +53,36 @@ def test_features_become_a_file(model, texts, tmp_path, capsys):
 def test_features_of_other_inputs_and_layouts(model, tmp_path, capsys, monkeypatch):
     table = tmp_path / "texts.csv"
     table.write_text("id,body\n1,a hat ||| the cat\n")
-    words = f"features {model} {table} --text-column body --pairs --combine none --layers 0"
+    words = f"features --model {model} {table} --text-column body --pairs --combine none --layers 0"
     out, _ = run(capsys, *words.split(), "--layout", "google", "--engine", "torch")
     assert [each["token"] for each in json.loads(out)["features"]] == [
         *["[CLS]", "a", "hat", "[SEP]", "the", "cat", "[SEP]"]
     ]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a hat\nthe cat")))
-    out, err = run(capsys, "features", model, "-", "--engine", "torch", "--json")
+    out, err = run(capsys, "features", "--model", model, "-", "--engine", "torch", "--json")
     assert len(out.splitlines()) == json.loads(err)["counts"]["texts"] == 2
     assert json.loads(err)["output"] is None
 
 
 def test_neighbors_are_listed(model, capsys):
-    out, err = run(capsys, "nearest", model, "cat", "cats", "--top-k", 3)
+    nearest = ["nearest", "--model", model]
+    out, err = run(capsys, *nearest, "cat", "cats", "--top-k", 3)
     lines = out.splitlines()
     assert [len(lines), lines[0], lines[4]] == [9, "cat", "cats"]
     assert lines[5] == "  cats is the mean of cat ##s"
-    summed = run(capsys, "nearest", model, "cat + dog - hat", "--top-k", 2)[0].splitlines()
+    summed = run(capsys, *nearest, "cat + dog - hat", "--top-k", 2)[0].splitlines()
     assert (summed[0], len(summed)) == ("cat + dog - hat", 3)
     assert [len(line.split()) for line in (*lines[1:4], *lines[6:])] == [2] * 6
     assert not any(line.split()[-1].startswith(("##", "[")) for line in lines[6:])
     assert err == ""
-    words = ["nearest", model, "cat", "--layer", -1, "--engine", "torch", "--json"]
+    words = ["nearest", "--model", model, "cat", "--layer", -1, "--engine", "torch", "--json"]
     found = json.loads(run(capsys, *words)[0])
     assert found["layer"] == 2
     assert len(found["neighbors"]) == 8
     assert found["plus"] == [{"word": "cat", "pieces": ["cat"], "token_ids": [7]}]
     everything = json.loads(run(capsys, *words, "--all-entries", "--top-k", 99)[0])
     assert len(everything["neighbors"]) == 14
-    mended = run(capsys, "nearest", model, "cat\udcff", "--json")[0]
+    mended = run(capsys, "nearest", "--model", model, "cat\udcff", "--json")[0]
     assert json.loads(mended)["plus"][0]["word"] == "cat\ufffd"
 
 
@@ -91,9 +92,9 @@ def test_flags_may_stand_in_a_file(model, texts, tmp_path, capsys):
         "[nearest]\nwhole-words = false\ntop-k = 99\n[features]\nlayers = [-1, 0]\n"
         'combine = "sum"\nengine = "torch"\n'
     )
-    out, _ = run(capsys, "nearest", model, "cat", "--json", "--config", config)
+    out, _ = run(capsys, "nearest", "--model", model, "cat", "--json", "--config", config)
     assert len(json.loads(out)["neighbors"]) == 14
-    _, err = run(capsys, "features", model, texts, "--config", config)
+    _, err = run(capsys, "features", "--model", model, texts, "--config", config)
     assert "[8] of layer 2, 0 (sum)" in err
 
 
@@ -107,7 +108,7 @@ def test_flags_may_stand_in_a_file(model, texts, tmp_path, capsys):
     ],
 )
 def test_words_are_added_and_subtracted(model, capsys, expression, plus, minus):
-    found = json.loads(run(capsys, "nearest", model, expression, "--json")[0])
+    found = json.loads(run(capsys, "nearest", "--model", model, expression, "--json")[0])
     assert [word["word"] for word in found["plus"]] == plus
     assert [word["word"] for word in found["minus"]] == minus
     assert not {*plus, *minus} & {each["token"] for each in found["neighbors"]}

@@ -127,11 +127,12 @@ def test_rows_of_a_bucket_are_embedded_as_on_the_disk(model, bucket, tmp_path, n
         bucket[f"texts/{path.name}"] = path.read_bytes()
     vectors = tmp_path / "here.jsonl", tmp_path / "there.jsonl"
     for place, output in zip((tmp_path, bucket.url), vectors, strict=True):
-        assert main(["embed", model, f"{place}/{named}", "--output", str(output)]) == 0
+        assert main(["embed", "--model", model, f"{place}/{named}", "--output", str(output)]) == 0
     assert vectors[0].read_text() == vectors[1].read_text()
-    assert main(["embed", model, f"{bucket.url}/{named}", "--output", str(vectors[1])]) == 0
+    words = ["embed", "--model", model, f"{bucket.url}/{named}", "--output", str(vectors[1])]
+    assert main(words) == 0
     bucket["texts/a.csv"] = b"text\na cow\na dog\n"
-    assert main(["embed", model, f"{bucket.url}/{named}", "--output", str(vectors[1])]) == 2
+    assert main(words) == 2
 
 
 @pytest.mark.parametrize("secret", ["s3://me:hush@bucket/x", "s3://bucket/x?X-Amz-Signature=hush"])
@@ -139,8 +140,8 @@ def test_a_url_with_a_secret_is_refused_and_not_repeated(workshop, tmp_path, sec
     assert prepare(workshop, tmp_path / "shards", secret) == 2
     assert "holds a password or a signature" in capsys.readouterr().err
     for words in (
-        ["embed", secret, str(tmp_path / "a.txt")],
-        ["embed", "s3://bucket/model", secret],
+        ["embed", "--model", secret, str(tmp_path / "a.txt")],
+        ["embed", "--model", "s3://bucket/model", secret],
         ["report", secret],
         ["inspect", secret],
         ["pretrain", "--data", secret, "--output", str(tmp_path / "run"), "--steps", "1"],
@@ -268,7 +269,7 @@ def test_a_break_while_uploading_leaves_no_file_that_marks_completion(
 
 def test_vectors_are_written_to_a_bucket(model, bucket, tmp_path, monkeypatch, capsys):
     (tmp_path / "texts.txt").write_text("a cat\na dog\n")
-    words = ["embed", model, str(tmp_path / "texts.txt"), "--output"]
+    words = ["embed", "--model", model, str(tmp_path / "texts.txt"), "--output"]
     assert main([*words, str(tmp_path / "v.npy")]) == 0
     bucket["vectors/v.npy-of-another"] = b""
     assert main([*words, f"{bucket.url}/vectors/v.npy"]) == 0
@@ -286,7 +287,8 @@ def test_each_file_of_a_bucket_has_its_vectors_in_another(model, bucket, tmp_pat
         bucket[f"texts/{name}.txt"] = f"a cat\n{name}\n".encode()
     for path in Path(model).iterdir():
         bucket[f"model/{path.name}"] = path.read_bytes()
-    words = f"embed {bucket.url}/model {bucket.url}/texts/ --output {bucket.url}/vectors/".split()
+    place = bucket.url
+    words = f"embed {place}/texts/ --model {place}/model --output {place}/vectors/".split()
     for share in ("0/2", "1/2"):
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / share[0]))
         assert main([*words, "--output-format", "npy", "--shard", share]) == 0
@@ -309,7 +311,7 @@ def test_python_takes_urls_as_the_command_line_does(workshop, bucket):
     found = bertkit.pretrain(
         Path(output),
         output=f"{bucket.url}/run",
-        model=str(workshop / "nano.json"),
+        size=str(workshop / "nano.json"),
         steps=2,
         batch_size=4,
         max_length=32,

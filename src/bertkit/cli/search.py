@@ -9,7 +9,7 @@ from bertkit.base.errors import InputError, SettingsError, pluralize
 from bertkit.base.output import check_standard_output
 from bertkit.base.settings import replace_surrogates
 from bertkit.cli.output import print_result
-from bertkit.cli.texts import NamedModel, TextFile, Words, list_texts, printable, take_model
+from bertkit.cli.texts import NamedModel, TextFile, Words, choose_model, list_texts, printable
 from bertkit.data.problems import announce_unknown
 from bertkit.inference.embeddings.settings import EmbedderSettings, Similarity, WordVectorSettings
 from bertkit.reports.text import format_number, shorten
@@ -38,21 +38,20 @@ def similarity(
 
         bertkit similarity "A cat sat down." "The dog lay on the floor."
 
-        bertkit similarity all-MiniLM-L6-v2/ "A cat sat down." "The dog lay on the floor."
+        bertkit similarity "A cat sat down." "The dog lay on the floor." --model all-MiniLM-L6-v2/
 
-        bertkit similarity all-MiniLM-L6-v2/ --file sentences.txt --json
+        bertkit similarity --file sentences.txt --json
 
-        bertkit similarity run/ "a cat" "a dog" --similarity euclidean --pooling cls
+        bertkit similarity "a cat" "a dog" --model run/ --similarity euclidean --pooling cls
 
     Args:
-        texts: Two or more texts; the first argument may be the model; - reads standard input, one
-            text per line.
+        texts: Two or more texts; - alone reads standard input.
         similarity: Similarity measure; by default that of the model's folder, else cosine.
             Distances are negated: higher is always more similar.
         json: Print one JSON object.
     """
     check_standard_output()
-    model, texts = take_model(texts, model, "vectors", num_texts=2, file=file)
+    model = choose_model(model, "vectors", texts, file)
     given = list_texts(texts, file)
     if not 2 <= len(given) <= MAX_TEXTS:
         raise InputError(
@@ -101,19 +100,18 @@ def search(
 
         bertkit search "How do I mend a tire?" --corpus passages.jsonl --top-k 5
 
-        bertkit search all-MiniLM-L6-v2/ "How do I mend a tire?" --corpus passages.jsonl
+        bertkit search "How do I mend a tire?" --model all-MiniLM-L6-v2/ --corpus passages.jsonl
 
-        bertkit search all-MiniLM-L6-v2/ --corpus faq.csv --text-column answer --file q.txt
+        bertkit search --file q.txt --corpus faq.csv --text-column answer
 
         bertkit search "How do I mend a tire?" --corpus docs/
 
         bertkit search "a refund" --corpus faq.csv --text-column answer --id-column number
 
-        bertkit search run/ --corpus notes.txt "the cat" --index-folder notes-index/
+        bertkit search "the cat" --corpus notes.txt --model run/ --index-folder notes-index/
 
     Args:
-        queries: Queries; the first argument may be the model; - reads standard input, one query per
-            line.
+        queries: Queries; - alone reads standard input.
         corpus: A file of texts: plain text (one per line), JSONL, CSV, TSV or Parquet; or a folder
             or glob of such files. May be given several times.
         top_k: Number of results per query.
@@ -122,7 +120,7 @@ def search(
         json: Print one JSON object per query, with whole texts.
     """
     check_standard_output()
-    model, queries = take_model(queries, model, "vectors", file=file)
+    model = choose_model(model, "vectors", queries, file)
     if top_k < 1:  # before the corpus is embedded
         raise SettingsError(f"top_k must be at least 1, and is {top_k}")
     texts = list_texts(queries, file)
@@ -171,24 +169,23 @@ def nearest(
 
         bertkit nearest bank
 
-        bertkit nearest run/ bank --top-k 5
+        bertkit nearest bank --model run/ --top-k 5
 
         bertkit nearest "king - man + woman"
 
-        bertkit nearest google-bert/bert-base-uncased bank river --layer -1
+        bertkit nearest bank river --model google-bert/bert-base-uncased --layer -1
 
-        bertkit nearest bert-base/ run --all-entries --json
+        bertkit nearest run --all-entries --json
 
     Args:
-        words: Words or entries of the vocabulary, or sums of them; each gets its own list. The
-            first may be the model.
+        words: Words or entries of the vocabulary, or sums of them; each gets its own list.
         top_k: Number of neighbors per word.
         json: Print one JSON object per list.
     """
     check_standard_output()
-    model, words = take_model(words, model, "vectors")
     if not words:
         raise InputError("there is no word; give at least one")
+    model = choose_model(model, "vectors", words)
     from bertkit.inference.embeddings.word_vectors import WordVectors
 
     sums = [read_sum(word) for word in replace_surrogates(words)]

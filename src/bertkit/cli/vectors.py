@@ -13,7 +13,7 @@ from bertkit.base.output import check_standard_output
 from bertkit.base.progress import announce
 from bertkit.cli.next_step import Arguments, read_arguments, repeat_flags, suggest
 from bertkit.cli.output import describe_files, format_json, print_result
-from bertkit.cli.texts import NamedModel, Words, list_problems, name_again, take_model_and_files
+from bertkit.cli.texts import NamedModel, Words, choose_model, list_problems, name_again
 from bertkit.data.file_parts import FilesSettings, check_is_single, is_folder
 from bertkit.data.problems import WARNING, append_problems
 from bertkit.data.tables.settings import CorpusSettings
@@ -48,35 +48,36 @@ def embed(
 
         bertkit embed texts.txt --output vectors.npy
 
-        bertkit embed all-MiniLM-L6-v2/ texts.txt --output vectors.npy
+        bertkit embed texts.txt --model all-MiniLM-L6-v2/ --output vectors.npy
 
-        bertkit embed all-MiniLM-L6-v2/ reviews.csv.gz --text-column body --output vectors.parquet
+        bertkit embed reviews.csv.gz --text-column body --output vectors.parquet
 
-        bertkit embed all-MiniLM-L6-v2/ notes/ --output vectors.jsonl
+        bertkit embed notes/ --output vectors.jsonl
 
-        bertkit embed run/ long.jsonl --pooling cls --long-texts windows --output vectors.npy
+        bertkit embed long.jsonl --pooling cls --long-texts windows --output vectors.npy
 
-        bertkit embed all-MiniLM-L6-v2/ "texts/*.jsonl" --output vectors/ --workers 2
+        bertkit embed "texts/*.jsonl" --output vectors/ --workers 2
 
-        bertkit embed all-MiniLM-L6-v2/ "texts/*.jsonl" --output vectors/ --shard 3/16
+        bertkit embed "texts/*.jsonl" --output vectors/ --shard 3/16
 
-        echo "One text." | bertkit embed all-MiniLM-L6-v2/ -
+        echo "One text." | bertkit embed -
 
     Args:
-        inputs: Files, folders or globs of texts, or - for standard input; of several arguments, the
-            first is the model, unless --model names it.
+        inputs: Files, folders or globs of texts, or - for standard input.
         output: File for the vectors: .npy, .parquet or .jsonl; or a folder, for one file per
             input. Without it, they are printed as JSONL, and the summary goes to standard error.
         json: Print the summary as one JSON object.
     """
-    model, texts = take_model_and_files(inputs, model)
+    if not inputs:
+        raise SettingsError("give a file or folder of texts, or - for standard input")
+    model = choose_model(model, "vectors", inputs)
     from bertkit.retrieval.embed import embed as run
     from bertkit.retrieval.embed import embed_files, embed_lines
 
     if output is not None and is_folder(output):
-        made = embed_files(model, texts, output, settings, files)
+        made = embed_files(model, inputs, output, settings, files)
         print_result(made, describe_files, json=json)
-        _suggest_search(model, texts, settings, json=json or made.num_missing > 0)
+        _suggest_search(model, inputs, settings, json=json or made.num_missing > 0)
         return
     check_is_single(files)
     if output is None:
@@ -86,12 +87,12 @@ def embed(
         from bertkit.data.tables.text_files import open_text_files
         from bertkit.inference.embeddings.embedder import Embedder
 
-        opened = open_text_files(texts, settings)
+        opened = open_text_files(inputs, settings)
         result = embed_lines(Embedder.load(model, settings), opened, print)
         announce(format_json(result).rstrip() if json else _describe_embedding(result))
     else:
-        print_result(run(model, texts, output, settings), _describe_embedding, json=json)
-    _suggest_search(model, texts, settings, json=json or output is None)
+        print_result(run(model, inputs, output, settings), _describe_embedding, json=json)
+    _suggest_search(model, inputs, settings, json=json or output is None)
 
 
 def _suggest_search(
@@ -153,17 +154,17 @@ def features(
 
         bertkit features texts.txt --output features.parquet
 
-        bertkit features run/ texts.txt --layers -1 -2 -3 -4 --combine concat
+        bertkit features texts.txt --model run/ --layers -1 -2 -3 -4 --combine concat
 
-        bertkit features bert-base/ corpus.jsonl.gz --output features.parquet
+        bertkit features corpus.jsonl.gz --output features.parquet
 
-        bertkit features run/ pairs.txt --pairs --combine none --layout google --output f.jsonl
+        bertkit features pairs.txt --pairs --combine none --layout google --output f.jsonl
 
-        bertkit features run/ texts/ --output features/ --workers 2
+        bertkit features texts/ --output features/ --workers 2
 
     Args:
-        inputs: A file of texts, or - for standard input; an argument before it is the model.
-            Several files, folders and globs where the output is a folder.
+        inputs: A file of texts, or - for standard input. Several files, folders and globs where
+            the output is a folder.
         output: File for the features: .jsonl or .parquet; or a folder, for one file per input.
             Without it, they are printed as JSONL, and the summary goes to standard error.
         json: Print the summary as one JSON object.
@@ -171,16 +172,18 @@ def features(
     if output is None:
         check_standard_output()
     is_many = is_folder(output)
-    model, named = take_model_and_files(inputs, model, takes_several=is_many)
+    if not inputs or (len(inputs) > 1 and not is_many):
+        wanted = "a file or folder" if is_many else "one file"
+        raise SettingsError(f"give {wanted} of texts, or - for standard input")
+    model = choose_model(model, "vectors", inputs)
     from bertkit.retrieval.features import FeatureStream, extract, extract_files, print_features
 
     if output is not None and is_many:
-        made = extract_files(model, named, output, settings, files)
+        made = extract_files(model, inputs, output, settings, files)
         print_result(made, describe_files, json=json)
         return
     check_is_single(files)
-    [texts] = named
-
+    [texts] = inputs
     if output is None:
         result = print_features(FeatureStream(model, texts, settings), print)
         announce(format_json(result).rstrip() if json else _describe_features(result))

@@ -19,8 +19,8 @@ TASKS = ("classify", "regress", "tag", "answer", "choose")
 # Words of each command, and how the name of its output ends. What it reads need only be there as
 # far as it is looked at before the output is; so a model is mostly an empty folder.
 FILES = {
-    "embed": (f"{EMPTY} {TEXTS} --output {{output}}", ".npy"),
-    "features": (f"{EMPTY} {TEXTS} --output {{output}}", ".jsonl"),
+    "embed": (f"--model {EMPTY} {TEXTS} --output {{output}}", ".npy"),
+    "features": (f"--model {EMPTY} {TEXTS} --output {{output}}", ".jsonl"),
     "translate": (f"{EMPTY} --file {TEXTS} --output {{output}}", ".txt"),
     "report": (f"{MISSING} --output {{output}}", ".html"),
     "view": (f"words --model {EMPTY} --output {{output}}", ".html"),
@@ -36,11 +36,11 @@ WORKPLACES = {
     "prepare": f"{TEXTS} --tokenizer {MODEL} --output {{output}}",
     "pretrain": f"--data {MISSING} --size tiny --steps 1 --output {{output}}",
     "evaluate": f"{EMPTY} {TABLE} --output {{output}}",
-    "embed --workers": f"{MODEL} {TEXTS} --output {{output}}",
-    "features --workers": f"{MODEL} {TEXTS} --output {{output}}",
+    "embed --workers": f"--model {MODEL} {TEXTS} --output {{output}}",
+    "features --workers": f"--model {MODEL} {TEXTS} --output {{output}}",
     "classify --workers": f"{MODEL} --file {TABLE} --output {{output}}",
     "demo": "--output {output}",
-    "search": f"{MODEL} words --corpus {TEXTS} --index-folder {{output}}",
+    "search": f"--model {MODEL} words --corpus {TEXTS} --index-folder {{output}}",
     "next-word": f"--data {MISSING} --output {{output}}",
     "study recurrent": "--output {output}",
     "study skip-gram": f"--data {MISSING} --output {{output}}",
@@ -149,9 +149,12 @@ def test_a_pipe_is_refused(name, words, ending, is_workplace, refused, tmp_path)
         (f"convert {MODEL} {MODEL}/converted", "lies in the input"),
         (f"convert {MODEL} {MODEL}", "is the input"),
         (f"export {MODEL} --output {MODEL}/onnx", "lies in the input"),
-        (f"embed {MODEL} {FOLDER}/t.jsonl --output {FOLDER}/t.jsonl --overwrite", "is the input"),
-        (f"features {MODEL} {FOLDER}/t.jsonl --output {FOLDER}/t.jsonl", "is the input"),
-        (f"features {MODEL} {FOLDER} --output {FOLDER}/many", "lies in the input"),
+        (
+            f"embed --model {MODEL} {FOLDER}/t.jsonl --output {FOLDER}/t.jsonl --overwrite",
+            "is the input",
+        ),
+        (f"features --model {MODEL} {FOLDER}/t.jsonl --output {FOLDER}/t.jsonl", "is the input"),
+        (f"features --model {MODEL} {FOLDER} --output {FOLDER}/many", "lies in the input"),
         (f"classify {MODEL} --file {TABLE} --output {{folder}}", "holds the input"),
         pytest.param(
             f"translate {MODEL} --file {TEXTS} --output {TEXTS} --overwrite",
@@ -161,7 +164,10 @@ def test_a_pipe_is_refused(name, words, ending, is_workplace, refused, tmp_path)
         (f"classify {MODEL} --file {TABLE} --output {TABLE} --overwrite", "is the input"),
         (f"evaluate {MODEL} {FOLDER}/t.jsonl --output {FOLDER} --overwrite", "holds the input"),
         (f"finetune classify --model {MODEL} --train {TABLE} --output {TABLE}", "is the input"),
-        (f"search {MODEL} words --corpus {TEXTS} --index-folder {{folder}}", "holds the input"),
+        (
+            f"search --model {MODEL} words --corpus {TEXTS} --index-folder {{folder}}",
+            "holds the input",
+        ),
     ],
 )
 def test_an_output_and_an_input_that_mix_are_refused(words, message, refused, folder):

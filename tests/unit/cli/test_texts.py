@@ -69,7 +69,7 @@ def test_text_of_the_command_line_is_mended(model, capsys):
 
 @pytest.mark.parametrize("words", [["- a cat", "the hat"], ["a", "--device", "cpu", "--", "- hat"]])
 def test_a_sentence_may_begin_with_a_hyphen(model, capsys, words):
-    assert main(["similarity", model, *words]) == 0
+    assert main(["similarity", "--model", model, *words]) == 0
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,8 @@ def test_a_sentence_may_begin_with_a_hyphen(model, capsys, words):
         ([*FILL, "MODEL", "a [MASK]", "--topk"], "--topk"),
         ([*FILL, "MODEL", "a [MASK]", "--topk=3"], "--topk"),
         ([*FILL, "MODEL", "a [MASK]", "--Top_K", "3"], "--Top_K"),
-        (["similarity", "MODEL", "a cat", "--jsn"], "--jsn"),
-        (["similarity", "MODEL", "a cat", "the hat", "--jsn"], "--jsn"),
+        (["similarity", "--model", "MODEL", "a cat", "--jsn"], "--jsn"),
+        (["similarity", "--model", "MODEL", "a cat", "the hat", "--jsn"], "--jsn"),
     ],
 )
 def test_a_misspelled_flag_is_no_text(model, fails, words, option):
@@ -316,7 +316,8 @@ def test_python_needs_no_name_either(bundled):
         pytest.param(
             ["attention", *"abc"], "got 3 texts; give one, or two", marks=needs("interpret")
         ),
-        (["embed", "a/a", "b", "c"], "b doesn't exist, and matches no file"),
+        (["embed", "a", "b", "c"], "a doesn't exist, and matches no file"),
+        (["embed", "a/a", "b", "c"], "a/a looks like the id of a model; name it with --model a/a"),
         (["embed"], "give a file or folder of texts, or - for standard input"),
     ],
 )
@@ -330,7 +331,7 @@ def test_a_wrong_number_of_texts_is_told_in_one_line(bundled, capsys, words, mes
     [
         "classify nomodel text",
         "evaluate nomodel test.csv",
-        "embed nomodel a.txt",
+        "embed a.txt --model nomodel",
         "fill-mask --model nomodel a",
         "similarity --model nomodel a b",
     ],

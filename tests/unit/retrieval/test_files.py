@@ -65,7 +65,7 @@ def test_shards_share_the_files(model, texts, tmp_path):
 
 def test_a_bad_row_ends_its_file_alone_and_a_rerun_makes_the_rest(model, texts, tmp_path, capsys):
     (texts / "b.jsonl").write_text('{"text": "a cat"}\n{"text": 3}\n')
-    words = f"embed {model} {texts} --output {tmp_path}/out --engine torch".split()
+    words = f"embed --model {model} {texts} --output {tmp_path}/out --engine torch".split()
     assert main(words) == 2
     told = capsys.readouterr().err
     assert f"bertkit: {texts}/b.jsonl, row 2 has a number where a text should be" in told
@@ -142,10 +142,12 @@ def test_inputs_that_cant_be_told_apart_are_refused(model, texts, tmp_path):
 
 
 def test_flags_for_many_files_need_a_folder(model, texts, tmp_path, capsys):
-    words = f"embed {model} {texts} --output {tmp_path}/out.npy --workers 2 --shard 0/2".split()
+    words = (
+        f"embed {texts} --model {model} --output {tmp_path}/v.npy --workers 2 --shard 0/2".split()
+    )
     assert main(words) == 2
     assert "--shard, --workers needs a folder as --output" in capsys.readouterr().err
-    words = f"embed {model} {texts} --output {tmp_path}/out --output-format csv".split()
+    words = f"embed --model {model} {texts} --output {tmp_path}/out --output-format csv".split()
     assert main(words) == 2
     assert "must be one of npy, parquet, jsonl, got csv" in capsys.readouterr().err
 

@@ -8,7 +8,7 @@ four ways, all with all-MiniLM-L6-v2:
 - `default`: `bertkit finetune classify --model encoder/ --train rows --output model/`, whose
   defaults are given as flags, so that this is measured whatever they become: the mean of the
   tokens, a solved head, then 3 epochs at 1e-4;
-- `linear`: the same with `--features linear`;
+- `linear`: the same with `--features last`;
 - `paper`: the same on the encoder without its sentence-transformers files: [CLS], a random head, a
   learning rate of 3e-5, up to 20 epochs;
 - `regression`: scikit-learn's logistic regression on the vectors of `Embedder`; of pairs, on the
@@ -43,7 +43,7 @@ WAYS = ("default", "linear", "paper", "regression")
 IN_FP32 = ("--precision", "fp32")
 FLAGS = {
     "default": (*OF_SENTENCES, "--epochs", "3"),
-    "linear": ("--pooling", "mean", "--features", "linear"),
+    "linear": ("--pooling", "mean", "--features", "last"),
     "paper": ("--pooling", "cls", "--learning-rate", "3e-5"),
 }
 

@@ -76,7 +76,7 @@ def list_flags(cell: Cell, task_set: TaskSet) -> list[str]:
     elif task_set.task == "classify":
         flags += ["--pooling", "cls"]
     if cell.head is not None:
-        flags += ["--features", cell.head]
+        flags += ["--features", "last"]
     else:
         flags += ["--batch-size", str(BATCH_SIZES[cell.set])]
         flags += ["--learning-rate", str(LEARNING_RATES[PAPER])] if cell.recipe == PAPER else []

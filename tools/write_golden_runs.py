@@ -55,11 +55,11 @@ RUNS = {
     f" --recipe paper --learning-rate 1e-2 --eval-examples 8 {SHARED}",
     "finetune": "finetune classify --train train.csv --dev dev.csv --model model --output output"
     f" --max-length 16 --epochs 2 --batch-size 4 --accumulate 2 --learning-rate 1e-2"
-    f" --layer-decay 0.9 --best-by loss {SHARED}",
+    f" --layer-decay 0.9 --metric loss {SHARED}",
     "seq2seq": "finetune translate --train train.en train.de --dev dev.en dev.de --output output"
     f" --steps {NUM_STEPS} --layers 1 --hidden-size 8 --heads 2 --vocab-size 120 --average 2"
     " --tokens-per-batch 60 --max-source-length 32 --max-target-length 32 --eval-examples 2"
-    f" --accumulate 2 --best-by loss --learning-rate 1e-2 {SHARED}",
+    f" --accumulate 2 --metric loss --learning-rate 1e-2 {SHARED}",
 }
 
 

@@ -63,7 +63,7 @@ def test_a_pretrained_model_answers(words, folder):
     run(words.format(**places))
 
 
-@pytest.mark.parametrize("head", ["", " --features linear"])
+@pytest.mark.parametrize("head", ["", " --features last"])
 def test_a_classifier_is_trained_and_judged(head, tmp_path):
     save_model(tmp_path / "model")
     write_tables(tmp_path)

@@ -97,11 +97,10 @@ def test_a_task_from_its_file_to_its_answers(workshop, tmp_path, capsys, task):
         " --epochs 1 --batch-size 8 --learning-rate 1e-2 --device cpu --json --max-length 20"
         " --precision fp32"
     ).split()
-    more = ["--max-question-length", "6"] if task == "answer" else []
-    assert main([*words, *more]) == 0
+    assert main(words) == 0
     learned = json.loads(capsys.readouterr().out)["metrics"]
     words.remove("--json")
-    assert main([*words, *more]) == 0  # of a finished run
+    assert main(words) == 0  # of a finished run
     shown = capsys.readouterr()
     (suggestion,) = list_suggestions(shown.out + shown.err)
     (text, _), (before, after) = next(make_texts()), AROUND.get(task, ([], []))

@@ -72,8 +72,7 @@ REFUSED = {
     FINETUNE: [
         ("--label-column sentiment", "no column sentiment"),
         ("--freeze head", "expected none, embeddings, encoder, or a number of layers"),
-        ("--features linear --freeze 1", "leave out freeze and layer_decay"),
-        ("--feature-layers last_four", "is for --features linear"),
+        ("--features last --freeze 1", "leave out freeze and layer_decay"),
         ("--freeze 7", "the encoder has 2 layers"),
     ],
     "generate causal": [

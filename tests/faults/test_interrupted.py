@@ -232,7 +232,7 @@ CLASSIFY = "finetune classify --model {0}/model --train {0}/dev.csv --dev {0}/de
 STUDY = {"settings.json", "result.json", "run_state.json", "study.json", "report.html", "table.md"}
 COMMANDS = {
     "answer": "finetune answer --model {0}/model --train {0}/squad.json --dev {0}/squad.json"
-    f" --output {{1}} --epochs 1 --max-question-length 6 --stride 4 {TUNING}",
+    f" --output {{1}} --epochs 1 --stride 4 {TUNING}",
     "translate": "finetune translate --train {0}/train.en {0}/train.de --dev {0}/dev.en"
     f" {{0}}/dev.de --output {{1}} {WRITING}",
     "summarize": f"finetune summarize --train {{0}}/pairs.jsonl --output {{1}} {WRITING}",

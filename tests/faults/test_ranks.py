@@ -125,7 +125,7 @@ def reviews(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("more", [["--accumulate", "2", "--epochs", "2"], ["--features", "linear"]])
+@pytest.mark.parametrize("more", [["--accumulate", "2", "--epochs", "2"], ["--features", "last"]])
 def test_fine_tuning_is_the_same_on_two_ranks(reviews, tmp_path, alone, more):
     outputs = []
     for num_ranks in (1, 2):

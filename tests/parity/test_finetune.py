@@ -135,8 +135,8 @@ def sentence_encoder(tmp_path_factory):
 
 HEADS: dict[str, dict[str, Any]] = {
     "default": {},
-    "linear": {"features": "linear"},
-    "linear on four layers": {"features": "linear", "feature_layers": "last_four"},
+    "linear": {"features": "last"},
+    "linear on four layers": {"features": "last_four"},
 }
 
 

@@ -31,7 +31,6 @@ from bertkit.tokenization.settings import VocabularySettings
         (FineTuneSettings, "layer_decay", (0.01, 1), (0, 1.01)),
         (FineTuneSettings, "warmup", (0, 0.99), (-0.01, 1)),
         (ClassifySettings, "max_length", (3,), (2,)),
-        (ClassifySettings, "threshold", (0.01, 0.99), (0, 1)),
         (AnswerSettings, "n_best", (2,), (1,)),
     ],
 )

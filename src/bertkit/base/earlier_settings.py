@@ -28,6 +28,15 @@ def update_settings(saved: Mapping[str, Any]) -> dict[str, Any]:
     settings = dict(saved)
     if "start_from" in settings:  # beside it, `model` was the size of a new one
         settings["size"] = settings.pop("model")
+    if settings.pop("best_by", None) == "loss":
+        settings["metric"] = "loss"
+    if settings.pop("find_threshold", False):
+        settings["threshold"] = "best"
+    layers = settings.pop("feature_layers", "last")
+    if settings.get("features") == "linear":
+        settings["features"] = layers
+    if settings.pop("keep_checkpoints", None) is False:
+        settings["keep"] = None
     settings = {
         RENAMED.get(name, name): value
         for name, value in settings.items()

@@ -21,7 +21,6 @@ RARE = frozenset(
         "attention-dropout",
         "auto-truncate",
         "average",
-        "best-by",
         "beta1",
         "beta2",
         "checkpoint-activations",
@@ -39,16 +38,13 @@ RARE = frozenset(
         "encoding",
         "eval-every",
         "eval-examples",
-        "feature-layers",
         "features",
         "feed-forward",
-        "find-threshold",
         "fsdp",
         "header",
         "heads",
         "hidden-size",
         "keep",
-        "keep-checkpoints",
         "label-separator",
         "label-smoothing",
         "layer-decay",
@@ -58,13 +54,12 @@ RARE = frozenset(
         "lowercase",
         "max-broken",
         "max-distinct-words",
-        "max-question-length",
         "max-requests-per-client",
         "max-wait",
+        "metric",
         "min-frequency",
         "min-tokens",
         "muon-learning-rate",
-        "n-best",
         "no-repeat-ngram",
         "norm-first",
         "normalize",
@@ -78,7 +73,6 @@ RARE = frozenset(
         "shard",
         "share-embeddings",
         "short-rate",
-        "split-seed",
         "stride",
         "tag-column",
         "threshold",
@@ -88,7 +82,7 @@ RARE = frozenset(
     }
 )
 # Of those, what a command shows all the same, by its words.
-OFTEN: dict[str, frozenset[str]] = {}
+OFTEN: dict[str, frozenset[str]] = {"finetune classify": frozenset({"metric"})}
 
 
 class ShortHelp(DefaultFormatter):

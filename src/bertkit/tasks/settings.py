@@ -15,6 +15,15 @@ LEAST_WINDOW = 8  # tokens: [CLS], two [SEP], and at least two of each text
 Count = Annotated[int, Field(ge=1)]
 PoolingName = Literal["cls", "mean", "max"]
 POOLINGS: tuple[PoolingName, ...] = get_args(PoolingName)
+OF_ONE_LABEL = ("accuracy", "f1", "macro_f1", "matthews")
+OF_MANY_LABELS = ("micro_f1", "macro_f1", "subset_accuracy")
+Metric = Literal[
+    "auto", "loss", "accuracy", "f1", "macro_f1", "matthews", "micro_f1", "subset_accuracy"
+]
+METRIC_HELP = (
+    "Metric of the held-out data that selects the best model: auto, the one of the task; loss; of"
+    f" classify also {', '.join(OF_ONE_LABEL)}, with multi_label {', '.join(OF_MANY_LABELS)}."
+)
 
 
 class TaskSettings(Settings):
@@ -23,6 +32,14 @@ class TaskSettings(Settings):
     max_length: Annotated[int, Field(ge=3)] = Field(
         default=128, description="Maximum tokens of a text or window, with special tokens."
     )
+    metric: Metric = Field(default="auto", description=METRIC_HELP)
+    metrics: ClassVar[tuple[str, ...]] = ("auto", "loss")
+
+    @model_validator(mode="after")
+    def _metric_is_the_tasks(self) -> Self:
+        if self.metric not in self.metrics:
+            raise ValueError(f"metric {self.metric} isn't one of {', '.join(self.metrics)}")
+        return self
 
 
 class TextSettings(LongTextSettings, TaskSettings):

@@ -50,7 +50,7 @@ def drop_checkpoints(run: Run) -> None:
 def drop_left_checkpoints(run: Run) -> None:
     """Remove checkpoints that a killed process left in a finished run, except those to keep."""
     record = run.read_record()
-    if record is not None and record.settings.get("keep_checkpoints") is False:
+    if record is not None and record.settings.get("keep", 0) is None:
         drop_checkpoints(run)
         remove_litter(run.folder / CHECKPOINTS)
 
@@ -196,7 +196,7 @@ class Recipe(ABC, Generic[AnyJob, Result]):
 class ModelRecipe(Recipe[AnyJob, Result]):
     """A recipe whose output is a model's folder, with the run in it and `metrics.json`."""
 
-    settings: Any  # with keep_checkpoints
+    settings: Any
     saved_kind: type[FinishedRecord]
     result_kind: Callable[[Path, Any], Result]  # of an output folder and what it saved
 
@@ -216,7 +216,7 @@ class ModelRecipe(Recipe[AnyJob, Result]):
             return None
         saved = self.saved_kind.read(output)
         saved.check_files(output)
-        if current_ranks().is_first and not self.settings.keep_checkpoints:
+        if current_ranks().is_first and self.settings.keep is None:
             drop_left_checkpoints(run)
         announce(f"{output} is already finished; nothing is trained")
         return self.result_kind(output, saved)
@@ -234,7 +234,7 @@ class ModelRecipe(Recipe[AnyJob, Result]):
     def finish(self, job: AnyJob, run: Run, state: RunState) -> Result:
         """Write the model's folder; then remove the checkpoints, unless they are kept."""
         saved = self.write_model(job, run, state)
-        if not self.settings.keep_checkpoints:
+        if self.settings.keep is None:
             drop_checkpoints(run)
         return self.result_kind(run.folder.parent, saved)
 
@@ -344,7 +344,7 @@ def train_to_end(job: Job[Any], run: Run, record: RunRecord, state: RunState) ->
     logger.info("training on %s in %s", job.machine.device, job.machine.precision)
     job.set_num_steps(state.plan(record.num_steps), state.phase_step)
     # Here too, because an earlier process may have been killed before it rotated.
-    run.rotate(job.settings.keep, state.best_step, *job.needed_steps(state.step))
+    run.rotate(job.settings.num_kept, state.best_step, *job.needed_steps(state.step))
     if not state.is_done(record.num_steps):
         state = fit(job, run, state, record.num_steps)
         job.set_num_steps(state.plan(record.num_steps), state.phase_step)

@@ -323,7 +323,8 @@ class _Loop(Generic[AnyBatch]):
         state = state.model_copy(update={"num_log_rows": self.log.num_rows})
         self.replica.update(self.job.model)
         self.run.save(state, self.replica.model, self.replica.optimizer, self.job.save_model)
-        self.run.rotate(self.job.settings.keep, state.best_step, *self.job.needed_steps(state.step))
+        kept = self.job.settings.num_kept
+        self.run.rotate(kept, state.best_step, *self.job.needed_steps(state.step))
         if state.deadline_seconds is None:
             return state
         return state.spend(time.monotonic() - started)

@@ -24,7 +24,6 @@ MAY_CHANGE = BUDGET_FIELDS | {
     "checkpoint_every",
     "fsdp",
     "keep",
-    "keep_checkpoints",
 }
 
 
@@ -120,7 +119,11 @@ class OptimizationSettings(Settings):
         default=None,
         description="Steps between checkpoints; by default, one checkpoint every five minutes.",
     )
-    keep: Count = Field(default=2, description="Number of newest checkpoints to keep.")
+    keep: Count | None = Field(
+        default=None,
+        description="Number of newest checkpoints to keep. By default 2; `bertkit finetune` removes"
+        " all of them at its end, unless this is given.",
+    )
     fsdp: bool = Field(
         default=False,
         description="Divide weights, gradients and the optimizer's state among the processes that"
@@ -150,6 +153,11 @@ class OptimizationSettings(Settings):
         if self.schedule == "cosine":
             return peak * 0.5 * (1.0 + math.cos(math.pi * progress))
         return peak * (1.0 - progress)
+
+    @property
+    def num_kept(self) -> int:
+        """The number of newest checkpoints that are kept while the run trains."""
+        return self.keep or 2
 
     def evaluation_interval(self, num_steps: int) -> int:
         """Return the number of steps between evaluations."""

@@ -224,7 +224,7 @@ class Translation(Study[TranslationSettings]):
             **self.settings.model_dump(include=set(PairSettings.model_fields)),
             **begins,
             "average": 1,
-            "best_by": "loss",
+            "metric": "loss",
             "eval_examples": EVALUATED,
             "split_seed": SPLIT_SEED,
         }

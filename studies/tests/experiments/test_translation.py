@@ -51,7 +51,7 @@ def test_arms_and_claims_know_each_other(size, model, monkeypatch):
     same = chosen[0].keys() & chosen[1].keys() - {"learning_rate", "hidden_size"}
     assert same >= {"eval_every", "weight_decay", "seed", "tokens", "schedule", "keep", "dropout"}
     assert {name: chosen[0][name] for name in same} == {name: chosen[1][name] for name in same}
-    assert (attention.average, attention.best_by, attention.model) == (1, "loss", model)
+    assert (attention.average, attention.metric, attention.model) == (1, "loss", model)
     assert recurrent.hidden_size == 48
     assert recurrent.learning_rate == 1e-3
 

@@ -5,7 +5,7 @@ import pytest
 from bertkit.recipes.defaults import list_defaults
 
 
-@pytest.mark.parametrize(("features", "rate"), [(None, None), ("linear", None)])
+@pytest.mark.parametrize(("features", "rate"), [(None, None), ("last", None)])
 def test_the_learning_rate_is_none_where_the_model_decides_it(features, rate):
     found = list_defaults({"task": "classify", "features": features}, "run.json")
     assert found["learning_rate"] == rate

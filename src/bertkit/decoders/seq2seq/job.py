@@ -152,7 +152,7 @@ class Seq2SeqJob(Job[PairBatch]):
         self.order = TokenBatchOrder(self.train.lengths, settings.tokens_per_batch, settings.seed)
         self.num_micro_batches = settings.accumulate
         self.progress_metrics = {"word_accuracy": "next word"}
-        is_by_metric = settings.best_by == "metric"
+        is_by_metric = settings.metric == "auto"
         self.watched = Watched(
             self.writing_metrics.best_by if is_by_metric else "loss",
             is_higher_better=is_by_metric,

@@ -5,10 +5,11 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bertkit.base.settings import Settings
+from bertkit.base.settings import NO_FLAG, Settings
 from bertkit.decoders.decoding.settings import DecodingSettings
 from bertkit.decoders.generation.settings import KindName
 from bertkit.decoders.seq2seq.pairs import PairSettings
+from bertkit.tasks.settings import METRIC_HELP
 from bertkit.training.settings import (
     BUDGET_FIELDS,
     BudgetedSettings,
@@ -161,11 +162,7 @@ class Seq2SeqSettings(ModelSettings, PairSettings, BudgetedSettings, OverwriteSe
         description="Number of last evaluated checkpoints to average. The mean becomes the model"
         " if it is better than the best checkpoint; 1 always takes the best one.",
     )
-    best_by: Literal["metric", "loss"] = Field(
-        default="metric",
-        description="How the best step is selected: by the metric of generated texts, or by the"
-        " held-out loss.",
-    )
+    metric: Literal["auto", "loss"] = Field(default="auto", description=METRIC_HELP)
     patience: Count | None = Field(
         default=None,
         description="Stop after this many evaluations in a row without a better value. By default,"
@@ -184,11 +181,8 @@ class Seq2SeqSettings(ModelSettings, PairSettings, BudgetedSettings, OverwriteSe
         description="Share of the training pairs to hold out if --dev isn't given, at most"
         f" {MOST_HELD_OUT:,} of them.",
     )
-    split_seed: Seed | None = Field(
-        default=None, description="Seed that selects those pairs; by default --seed."
-    )
-    keep_checkpoints: bool = Field(
-        default=False, description="Keep checkpoints and optimizer state after training."
+    split_seed: Annotated[Seed | None, NO_FLAG] = Field(
+        default=None, description="Seed that selects those pairs; by default seed."
     )
 
     kind: ClassVar[KindName]

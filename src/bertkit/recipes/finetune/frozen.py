@@ -79,7 +79,7 @@ def _check_room(path: Path, num_bytes: int) -> None:
         raise StorageError(
             f"{path} would have {num_bytes / 1e6:,.1f} MB of hidden states, and the disk has"
             f" {free / 1e6:,.1f} MB left; make room, or choose another --output, fewer examples or"
-            " --feature-layers last"
+            " --features last"
         )
     announce(f"computing hidden states once: {num_bytes / 1e6:,.1f} MB in {path}")
 

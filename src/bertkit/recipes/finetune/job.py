@@ -114,9 +114,10 @@ class FineTuningJob(Job[TaskBatch]):
         self.settings = settings.model_copy(update={"eval_every": interval})
         self.num_micro_batches = settings.accumulate
         self.progress_metrics = {self.task.metric: self.task.metric}
+        is_by_loss = self.task.settings.metric == "loss"
         self.watched = Watched(
-            self.task.metric if settings.best_by == "metric" else "loss",
-            is_higher_better=settings.best_by == "metric",
+            "loss" if is_by_loss else self.task.metric,
+            is_higher_better=not is_by_loss,
             patience=settings.patience,
             may_be_first=has_solved_head,
         )

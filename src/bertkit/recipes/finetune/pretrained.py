@@ -27,8 +27,9 @@ def open_pretrained(
     if task.reads_texts:
         pooling = task.settings.pooling or find_pooling(opened)
     changes = task.config_changes | dropout_rates(settings)
-    if settings.feature_layers != "last" or pooling != "cls":  # a head that only bertkit has
-        head = FeatureHead(layers=settings.feature_layers, scores=task.scored, pooling=pooling)
+    layers = settings.features or "last"
+    if layers != "last" or pooling != "cls":  # a head that only bertkit has
+        head = FeatureHead(layers=layers, scores=task.scored, pooling=pooling)
         changes[FEATURE_HEAD] = head.model_dump(exclude_defaults=True) | {"lstm_hidden": None}
     opened = opened.change(**changes)
     length, limit = task.settings.max_length, opened.config.max_position_embeddings

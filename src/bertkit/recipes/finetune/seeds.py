@@ -206,7 +206,7 @@ def try_seed(plan: SeedRuns, seed: int) -> float:
         plan.run(seed)
     except NonFiniteError as error:
         announce(f"{output.name} failed, and counts as the worst: {error}")
-        if not plan.settings.keep_checkpoints:
+        if plan.settings.keep is None:
             drop_checkpoints(Run(output / RUN_FOLDER))
         return math.nan
     return read_value(output, plan.data.task.metric)

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from bertkit.base.settings import Settings, in_panel
+from bertkit.base.settings import NO_FLAG, Settings, in_panel
 from bertkit.data.tables.settings import RecordSettings
 from bertkit.training.settings import (
     CHECKPOINTS,
@@ -40,7 +40,7 @@ OF_TRAINING = (
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 
-@in_panel(*CHECKPOINTS, "eval_every", "keep", "keep_checkpoints")
+@in_panel(*CHECKPOINTS, "eval_every")
 class FineTuneSettings(LoopSettings, RecordSettings, OverwriteSettings):
     """Settings of `bertkit finetune`.
 
@@ -75,19 +75,10 @@ class FineTuneSettings(LoopSettings, RecordSettings, OverwriteSettings):
     classifier_dropout: Rate | None = Field(
         default=None, description="Dropout before the head; by default that of the model's config."
     )
-    features: Literal["linear"] | None = Field(
+    features: Literal["last", "last_four"] | None = Field(
         default=None,
-        description="Freeze the encoder, compute its hidden states once, and solve only a linear"
-        " layer on them, in seconds.",
-    )
-    feature_layers: Literal["last", "last_four"] = Field(
-        default="last",
-        description="With --features: the hidden states that the head reads, concatenated.",
-    )
-    best_by: Literal["metric", "loss"] = Field(
-        default="metric",
-        description="How the best epoch is selected: by the task's metric, or by the lowest"
-        " held-out loss.",
+        description="Freeze the encoder, compute the hidden states of its last layer or its last"
+        " four, concatenated, once, and solve a linear layer on them, in seconds.",
     )
     patience: Count | None = Field(
         default=None,
@@ -97,34 +88,23 @@ class FineTuneSettings(LoopSettings, RecordSettings, OverwriteSettings):
     held_out: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
         default=0.1, description="Share of the training examples to hold out if --dev isn't given."
     )
-    split_seed: Seed | None = Field(
-        default=None, description="Seed that selects those examples; by default --seed."
+    split_seed: Annotated[Seed | None, NO_FLAG] = Field(
+        default=None, description="Seed that selects those examples; by default seed."
     )
     eval_every: Count | None = Field(
         default=None, description="Steps between evaluations; by default an epoch."
-    )
-    keep: Count = Field(
-        default=1,
-        description="Number of newest checkpoints to keep during training, besides the best one.",
-    )
-    keep_checkpoints: bool = Field(
-        default=False, description="Keep checkpoints and optimizer state after training."
     )
 
     @model_validator(mode="after")
     def _features_leave_the_encoder_alone(self) -> Self:
         is_frozen = self.features is not None
-        if not is_frozen and self.feature_layers != "last":
-            raise ValueError("feature_layers is for --features linear; give that too")
         if is_frozen and (self.freeze != "none" or self.layer_decay != 1.0):
             raise ValueError("features freezes the whole encoder: leave out freeze and layer_decay")
         fields = type(self).model_fields
         given = [name for name in OF_TRAINING if getattr(self, name) != fields[name].default]
         if is_frozen and given:
             names = ", ".join(given)
-            raise ValueError(
-                f"features linear solves the head without training steps: leave out {names}"
-            )
+            raise ValueError(f"features solves the head without training steps: leave out {names}")
         return self
 
     def for_solved_head(self) -> Self:
@@ -137,6 +117,11 @@ class FineTuneSettings(LoopSettings, RecordSettings, OverwriteSettings):
     def undecided(self) -> dict[str, None]:
         """The settings whose default depends on the model: not known from the settings alone."""
         return {} if "learning_rate" in self.model_fields_set else {"learning_rate": None}
+
+    @property
+    def num_kept(self) -> int:
+        """As in every run; by default one besides the best."""
+        return self.keep or 1
 
     @field_validator("freeze")
     @classmethod

@@ -9,11 +9,12 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from bertkit.base.errors import InputError
+from bertkit.base.settings import NO_FLAG
 from bertkit.tasks.settings import Count, TaskInputs, TaskSettings
 from bertkit.tokenization.long_texts import LongTextSettings
 
 NUM_SPECIAL = 3  # [CLS] question [SEP] context [SEP]
-STRIDE = 128  # by default, as in google-research/bert
+STRIDE, QUESTION_LENGTH = 128, 64  # by default, as in google-research/bert
 
 
 class AnswerSettings(LongTextSettings, TaskSettings):
@@ -33,11 +34,13 @@ class AnswerSettings(LongTextSettings, TaskSettings):
         description="Tokens between the starts of two windows, at most a window; by default"
         f" {STRIDE}.",
     )
-    max_question_length: Count = Field(
-        default=64, description="Maximum tokens of a question; longer ones are truncated."
+    max_question_length: Annotated[Count | None, NO_FLAG] = Field(
+        default=None,
+        description="Maximum tokens of a question; longer ones are truncated. By default"
+        f" {QUESTION_LENGTH}, or half of max_length if that is less.",
     )
     max_answer_length: Count = Field(default=30, description="Tokens of an answer.")
-    n_best: Annotated[int, Field(ge=2)] = Field(
+    n_best: Annotated[int, Field(ge=2), NO_FLAG] = Field(
         default=20,
         description="Answers kept per question; as many start and end positions of each window are"
         " tried.",
@@ -60,12 +63,18 @@ class AnswerSettings(LongTextSettings, TaskSettings):
     @model_validator(mode="after")
     def _context_has_room(self) -> Self:
         most = self.max_length - NUM_SPECIAL - 1
-        if self.max_question_length > most:
+        if self.max_question_length is not None and self.max_question_length > most:
             raise ValueError(
                 f"max_question_length ({self.max_question_length}) leaves no room for the context"
                 f" in max_length ({self.max_length}); it may be {most} at most"
             )
         return self
+
+    @property
+    def question_limit(self) -> int:
+        """The maximum number of tokens of a question."""
+        half = (self.max_length - NUM_SPECIAL) // 2
+        return self.max_question_length or min(QUESTION_LENGTH, half)
 
 
 class AnswerInputs(TaskInputs):

@@ -103,7 +103,7 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
         tokenizer: Tokenizer,
     ) -> Encoded:
         """Encode one question in windows."""
-        kept = question[: self.settings.max_question_length]
+        kept = question[: self.settings.question_limit]
         room = self.settings.max_length - NUM_SPECIAL - len(kept)
         parts = self.settings.cutter(room, STRIDE).cut(len(context))
         before = [tokenizer.cls_id, *kept, tokenizer.sep_id]

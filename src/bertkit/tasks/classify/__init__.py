@@ -3,17 +3,22 @@
 Source: Devlin et al. 2018, section 4.1: C, then a linear layer.
 """
 
-from typing import Annotated, Literal, Self
+from contextlib import suppress
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import (
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    field_validator,
+    model_validator,
+)
 
 from bertkit.base.settings import Settings
 from bertkit.tasks.columns import spell_label
-from bertkit.tasks.settings import Count, TextSettings
+from bertkit.tasks.settings import OF_MANY_LABELS, OF_ONE_LABEL, Count, TextSettings
 
-Metric = Literal["auto", "accuracy", "f1", "macro_f1", "matthews", "micro_f1", "subset_accuracy"]
-METRICS_OF_ONE = ("accuracy", "f1", "macro_f1", "matthews")
-METRICS_OF_MANY = ("micro_f1", "macro_f1", "subset_accuracy")
+DEFAULT_THRESHOLD = 0.5
 
 
 class ClassifySettings(TextSettings):
@@ -36,26 +41,18 @@ class ClassifySettings(TextSettings):
         description="balanced: weight the loss so that all labels count equally over the training"
         " data.",
     )
-    metric: Metric = Field(
-        default="auto",
-        description="Metric that selects the best epoch: accuracy (the default), f1 (of the"
-        " positive label),"
-        " macro_f1 or matthews; with multi_label micro_f1 (the default), macro_f1 or"
-        " subset_accuracy.",
-    )
     positive_label: str | None = Field(
         default=None,
         description="The label that the metric f1 is computed for; by default the second of two."
         " It is required for f1, unless labels are listed or are such as 0 and 1, or no and yes.",
     )
-    threshold: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
-        default=0.5, description="Minimum probability of a predicted label, with multi_label."
+    threshold: float | Literal["best"] = Field(
+        default=DEFAULT_THRESHOLD,
+        description="Minimum probability of a predicted label, with multi_label; best: the one with"
+        " the best micro F1 on the held-out examples.",
     )
-    find_threshold: bool = Field(
-        default=False,
-        description="Use the threshold with the best micro F1 on the held-out examples, with"
-        " multi_label.",
-    )
+
+    metrics: ClassVar = ("auto", "loss", *dict.fromkeys((*OF_ONE_LABEL, *OF_MANY_LABELS)))
 
     @property
     def label_names(self) -> tuple[str, ...] | None:
@@ -64,10 +61,20 @@ class ClassifySettings(TextSettings):
 
     @property
     def chosen_metric(self) -> str:
-        """The metric, with auto replaced by the default."""
-        if self.metric != "auto":
+        """The metric that is shown first: the default if the loss selects the model."""
+        if self.metric not in {"auto", "loss"}:
             return self.metric
         return "micro_f1" if self.multi_label else "accuracy"
+
+    @field_validator("threshold", mode="wrap")
+    @classmethod
+    def _threshold_is_best_or_a_share(
+        cls, value: object, read: ValidatorFunctionWrapHandler
+    ) -> Any:
+        with suppress(ValidationError):
+            if (found := read(value)) == "best" or 0.0 < found < 1.0:
+                return found
+        raise ValueError(f"expected best, or a number between 0 and 1, got {value!r:.40}")
 
     @field_validator("positive_label")
     @classmethod
@@ -76,14 +83,14 @@ class ClassifySettings(TextSettings):
 
     @model_validator(mode="after")
     def _metric_fits(self) -> Self:
-        known = METRICS_OF_MANY if self.multi_label else METRICS_OF_ONE
+        known = OF_MANY_LABELS if self.multi_label else OF_ONE_LABEL
         if self.chosen_metric not in known:
             how = "with" if self.multi_label else "without"
             raise ValueError(
                 f"metric {self.metric} isn't one of those {how} multi_label: {', '.join(known)}"
             )
-        if self.find_threshold and not self.multi_label:
-            raise ValueError("find_threshold is for multi_label; a single label needs no threshold")
+        if self.threshold == "best" and not self.multi_label:
+            raise ValueError("threshold is for multi_label; a single label needs none")
         return self
 
     @model_validator(mode="after")

@@ -232,5 +232,5 @@ class JointScoring(LabelScoring):
         """Warn if all texts get the same labels."""
         found = {prediction.labels for prediction in self.predictions}
         if found == {()}:
-            return ("no text gets a label; find_threshold searches for a better threshold",)
+            return ("no text gets a label; --threshold best searches for a better one",)
         return (f"every prediction is {show(', '.join(*found))!r}",) if len(found) == 1 else ()

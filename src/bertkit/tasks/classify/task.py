@@ -15,7 +15,7 @@ from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.reports.text import show
 from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits, TaskBatch
-from bertkit.tasks.classify import ClassifySettings, decoding
+from bertkit.tasks.classify import DEFAULT_THRESHOLD, ClassifySettings, decoding
 from bertkit.tasks.classify import examples as records
 from bertkit.tasks.classify.decoding import THRESHOLD, Classification
 from bertkit.tasks.classify.examples import ClassifyExample
@@ -190,8 +190,8 @@ class Classify(Task[ClassifyExample, Classification]):
     @property
     def threshold(self) -> float:
         """Minimum probability of a predicted label, with multi-label."""
-        threshold: float = self.numbers.get(THRESHOLD, self.settings.threshold)
-        return threshold
+        chosen = self.settings.threshold
+        return self.numbers.get(THRESHOLD, DEFAULT_THRESHOLD if chosen == "best" else chosen)
 
     def _choose(
         self, labels: Sequence[str], scores: Logits, values: Sequence[float]
@@ -213,9 +213,8 @@ class Classify(Task[ClassifyExample, Classification]):
         scores = np.array([decoding.pool_windows(rows) for rows in logits], dtype=np.float64)
         labels = np.concatenate([one.label_rows for one in encoded])
         if self.settings.multi_label:
-            found = decoding.fit_joint(
-                scores, labels > 0, needs_threshold=self.settings.find_threshold
-            )
+            needs_threshold = self.settings.threshold == "best"
+            found = decoding.fit_joint(scores, labels > 0, needs_threshold=needs_threshold)
         else:
             found = decoding.fit(scores, labels)
         return replace(self, numbers={**self.numbers, **found})

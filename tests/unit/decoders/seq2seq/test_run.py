@@ -242,7 +242,7 @@ def test_the_mean_of_checkpoints_is_one(files, tmp_path, monkeypatch):
     build = evaluation_module.average
     best = {"evaluate": lambda: {"bleu": 101.0, "loss": 0.5}}
     monkeypatch.setattr(evaluation_module, "average", lambda *each: vary(build(*each), **best))
-    keeping = SHORT.model_copy(update={"keep_checkpoints": True})
+    keeping = SHORT.model_copy(update={"keep": 1})
     result = train_seq2seq(files, tmp_path / "out", keeping)
     ((found, mean),) = taken
     assert len(found) == 2

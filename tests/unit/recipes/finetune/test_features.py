@@ -17,8 +17,8 @@ from bertkit.recipes.finetune import frozen
 from bertkit.recipes.finetune.run import Sources, finetune
 from bertkit.recipes.finetune.settings import FineTuneSettings
 
-LINEAR = FineTuneSettings(features="linear", device="cpu")
-FOUR_LAYERS = FineTuneSettings(features="linear", feature_layers="last_four", device="cpu")
+LINEAR = FineTuneSettings(features="last", device="cpu")
+FOUR_LAYERS = FineTuneSettings(features="last_four", device="cpu")
 
 
 @pytest.fixture(scope="module")
@@ -125,11 +125,10 @@ def test_four_layers_are_asked_of_a_model_that_has_them(sources, tmp_path):
 def test_settings_of_features():
     assert FineTuneSettings().learning_rate == 3e-5
     for odd in (
-        {"feature_layers": "last_four"},
-        {"features": "linear", "freeze": "2"},
-        {"features": "linear", "layer_decay": 0.9},
-        {"features": "linear", "epochs": 2},
-        {"features": "linear", "learning_rate": 1e-3},
+        {"features": "last", "freeze": "2"},
+        {"features": "last", "layer_decay": 0.9},
+        {"features": "last", "epochs": 2},
+        {"features": "last", "learning_rate": 1e-3},
     ):
         with pytest.raises(ValueError, match="feature"):
             FineTuneSettings(**odd)

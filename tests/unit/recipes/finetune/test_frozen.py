@@ -26,7 +26,7 @@ from bertkit.recipes.finetune.settings import SENTENCE_RATE, FineTuneSettings
 from bertkit.tasks.regress import RegressSettings
 from bertkit.training import lifecycle
 
-LINEAR = FineTuneSettings(features="linear", device="cpu")
+LINEAR = FineTuneSettings(features="last", device="cpu")
 DEFAULT = FineTuneSettings(device="cpu")
 
 
@@ -154,7 +154,7 @@ def replace_rate(settings: FineTuneSettings, learning_rate: float) -> FineTuneSe
 def test_a_run_that_was_stopped_has_the_same_settings(sources, encoder, tmp_path, monkeypatch):
     of_encoder = Sources("classify", str(encoder), sources.train, sources.dev)
     whole, output = tmp_path / "whole", tmp_path / "model"
-    settings = FineTuneSettings(device="cpu", checkpoint_every=2, keep_checkpoints=True)
+    settings = FineTuneSettings(device="cpu", checkpoint_every=2, keep=1)
     finetune(of_encoder, whole, TASK, settings)
     rates = []
     train_to_end = lifecycle.train_to_end

@@ -66,7 +66,7 @@ def test_more_layers_than_there_are_are_refused():
 
 def test_frozen_layers_keep_their_bits(sources, tmp_path):
     settings = QUICK.model_copy(
-        update={"freeze": "1", "layer_decay": 0.5, "epochs": 1.0, "keep_checkpoints": True}
+        update={"freeze": "1", "layer_decay": 0.5, "epochs": 1.0, "keep": 1}
     )
     finetune(sources, tmp_path / "out", TASK, settings)
     (checkpoint, *_) = list_checkpoints(tmp_path / "out" / "run")
@@ -100,7 +100,7 @@ def test_epochs_that_are_asked_for_are_those_that_are_trained(capsys):
 def test_a_longer_default_is_told_and_the_papers_isnt(capsys):
     assert decide_steps(FineTuneSettings(), 20) == 200
     assert decide_steps(FineTuneSettings(), 20, has_solved_head=True) == 60
-    assert decide_steps(FineTuneSettings(features="linear"), 20) == 0
+    assert decide_steps(FineTuneSettings(features="last"), 20) == 0
     assert "training for 10 epochs, since 3 would be 60 steps" in capsys.readouterr().err
     assert decide_steps(FineTuneSettings(), 1000) == 3000
     assert capsys.readouterr().err == ""

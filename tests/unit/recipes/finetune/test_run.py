@@ -167,7 +167,7 @@ def test_checkpoints_that_a_killed_end_left_are_removed_later(sources, tmp_path,
         patch.setattr(lifecycle, "drop_checkpoints", interrupt)
         with pytest.raises(StoppedError):
             finetune(sources, output, TASK, short)
-    finetune(sources, output, TASK, short.model_copy(update={"keep_checkpoints": True}))
+    finetune(sources, output, TASK, short.model_copy(update={"keep": 1}))
     assert list_checkpoints(output / "run")
     finetune(sources, output, TASK, short)
     assert not list_checkpoints(output / "run")
@@ -175,10 +175,10 @@ def test_checkpoints_that_a_killed_end_left_are_removed_later(sources, tmp_path,
 
 def test_checkpoints_that_are_kept_stay_whatever_comes_later(sources, tmp_path):
     output = tmp_path / "model"
-    keeping = QUICK.model_copy(update={"keep_checkpoints": True, "epochs": 1.0})
+    keeping = QUICK.model_copy(update={"keep": 1, "epochs": 1.0})
     finetune(sources, output, TASK, keeping)
     kept = list_checkpoints(output / "run")
-    finetune(sources, output, TASK, keeping.model_copy(update={"keep_checkpoints": False}))
+    finetune(sources, output, TASK, keeping.model_copy(update={"keep": None}))
     assert kept
     assert list_checkpoints(output / "run") == kept
 
@@ -333,7 +333,7 @@ def test_a_wrong_call_leaves_nothing_behind(sources, tmp_path):
 
 
 def test_patience_ends_a_run_early(sources, tmp_path):
-    patient = QUICK.model_copy(update={"patience": 1, "epochs": 30.0, "keep_checkpoints": True})
+    patient = QUICK.model_copy(update={"patience": 1, "epochs": 30.0, "keep": 1})
     found = finetune(sources, tmp_path / "out", TASK, patient)
     saved = json.loads((tmp_path / "out" / "metrics.json").read_text())
     assert saved["has_ended_early"]
@@ -346,8 +346,8 @@ def test_patience_ends_a_run_early(sources, tmp_path):
 
 
 def test_the_lowest_loss_can_tell_the_best(sources, tmp_path):
-    settings = QUICK.model_copy(update={"best_by": "loss"})
-    found = finetune(sources, tmp_path / "out", TASK, settings)
+    task = TASK.model_copy(update={"metric": "loss"})
+    found = finetune(sources, tmp_path / "out", task, QUICK)
     losses = {
         row["step"]: row["loss"] for row in read_rows(tmp_path / "out") if row["event"] == "eval"
     }

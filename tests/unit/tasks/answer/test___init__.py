@@ -8,12 +8,13 @@ from bertkit.tasks.answer import AnswerInputs, AnswerSettings
 
 
 def test_a_question_leaves_room_for_the_context():
-    AnswerSettings(max_length=68)
+    assert AnswerSettings().question_limit == 64
+    assert AnswerSettings(max_length=67).question_limit == 32
     message = (
         r"max_question_length \(64\) leaves no room .* max_length \(67\); it may be 63 at most"
     )
     with pytest.raises(SettingsError, match=message):
-        validate(AnswerSettings, {"max_length": 67}, "a file")
+        validate(AnswerSettings, {"max_length": 67, "max_question_length": 64}, "a file")
 
 
 def test_words_are_questions_about_the_context():

@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.unit.tasks.small import learn
 
-from bertkit.base.errors import CheckpointError, InputError, SettingsError
+from bertkit.base.errors import CheckpointError, InputError
 from bertkit.models.bert.config import BertConfig
 from bertkit.reports.text import format_percent
 from bertkit.tasks.answer import AnswerSettings
@@ -110,9 +110,8 @@ def test_a_model_of_another_tool_answers_every_question(tmp_path):
     assert task.settings.version == "1.1"
     with pytest.raises(CheckpointError, match="has 2 labels, start and end, not 3"):
         load_task(tmp_path, BertConfig(num_labels=3), "BertForQuestionAnswering")
-    short = BertConfig(max_position_embeddings=64)
-    with pytest.raises(SettingsError, match=f"^{tmp_path}: max_question_length"):
-        load_task(tmp_path, short, "BertForQuestionAnswering")
+    short = load_task(tmp_path, BertConfig(max_position_embeddings=64), "BertForQuestionAnswering")
+    assert short.settings.question_limit == 30
     kept = AnswerQuestions.from_config(AnswerSettings(version="2.0"), BertConfig(), {})
     assert kept.settings.version == "2.0"
 

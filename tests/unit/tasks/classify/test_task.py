@@ -20,7 +20,7 @@ from bertkit.tasks.saved import load_task
 from bertkit.tasks.texts import Texts
 
 ONE = ClassifySettings(max_length=12)
-MANY = ClassifySettings(max_length=12, multi_label=True, find_threshold=True)
+MANY = ClassifySettings(max_length=12, multi_label=True, threshold="best")
 FILLERS = ("the", "a hat", "saw the", "lost a hat", "the the hat")
 
 

@@ -118,7 +118,6 @@ class ModelServer:
             limit_concurrency=settings.max_connections,
             log_level="error",  # else whoever sends nonsense fills the log
             ssl_certfile=settings.ssl_certfile,
-            ssl_keyfile=settings.ssl_keyfile,
             access_log=False,
             log_config=None,
             lifespan="off",
@@ -186,17 +185,14 @@ def bind(settings: ServeSettings) -> socket.socket:
 
 def check_certificate(settings: ServeSettings) -> None:
     """Raise `SettingsError` if there is a certificate, but it or its key can't be used."""
-    certificate, key = settings.ssl_certfile, settings.ssl_keyfile
-    if certificate is None and key is None:
-        return
+    certificate = settings.ssl_certfile
     if certificate is None:
-        raise SettingsError("--ssl-keyfile needs the certificate, too: --ssl-certfile FILE")
+        return
     try:  # the password of an encrypted key would be asked for at the terminal
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, lambda: "")
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, password=lambda: "")
     except (OSError, ValueError) as error:
-        names = certificate if key is None else f"{certificate} and {key}"
         raise SettingsError(
-            f"{names} must be a certificate and its key in PEM, without a password; {error}"
+            f"{certificate} must be a certificate and its key in PEM, without a password; {error}"
         ) from None
 
 

@@ -19,47 +19,49 @@ class LimitSettings(Settings):
 
     max_batch_tokens: Annotated[int, Field(ge=16)] | None = Field(
         default=None,
-        description="Tokens that a model computes at once, which bounds its memory; by default what"
-        " its engine is fastest with.",
+        description="Maximum tokens that a model computes at once, which bounds its memory; by"
+        " default what its engine is fastest with.",
     )
     max_concurrent_requests: int = Field(
         default=512,
         ge=1,
-        description="Requests of a model that may wait or be computed at once; further ones are"
+        description="Maximum requests of a model that wait or are computed; further ones are"
         " answered with 429 and a Retry-After.",
     )
     max_requests_per_client: Annotated[int, Field(ge=1)] | None = Field(
         default=None,
-        description="The same of one client, by its key or else its address; by default as many as"
-        " of all.",
+        description="Maximum requests of one client, by its key or else its address, that wait or"
+        " are computed; by default as many as of all.",
     )
     max_connections: int = Field(
         default=1000,
         ge=1,
-        description="Connections at once; further ones are answered with 503 and closed.",
+        description="Maximum open connections; further ones are answered with 503 and closed.",
     )
     max_wait: float = Field(
         default=4.0,
         gt=0,
-        description="Seconds that a request may wait for those before it, as estimated from what"
-        " the model has computed in a second so far; if it is longer, it gets 429.",
+        description="Maximum seconds that a request waits for those before it, estimated from the"
+        " model's speed so far; if they take longer, it is answered with 429.",
     )
     timeout: float = Field(
         default=30.0,
         gt=0,
-        description="Seconds that a request may take, sending it included; then it is answered with"
+        description="Maximum seconds of a request, sending it included; then it is answered with"
         " 504, or with 408 if it didn't arrive whole.",
     )
     max_client_batch_size: int = Field(
-        default=1024, ge=1, description="Texts of a request; more are answered with 422."
+        default=1024, ge=1, description="Maximum texts of a request; more are answered with 422."
     )
     payload_limit: int = Field(
-        default=8_000_000, ge=1000, description="Bytes of a request; more are answered with 413."
+        default=8_000_000,
+        ge=1000,
+        description="Maximum bytes of a request; more are answered with 413.",
     )
     auto_truncate: Annotated[bool, Parameter(negative="--no-auto-truncate")] = Field(
         default=True,
-        description="Cut off texts that are longer than the model takes, unless a request says"
-        " truncate: false; otherwise they are answered with 422 unless it says truncate: true.",
+        description="Truncate texts that are longer than the model takes, unless a request says"
+        " truncate: false; otherwise answer them with 422, unless it says truncate: true.",
     )
 
 
@@ -77,13 +79,13 @@ class ServeSettings(EngineSettings, LimitSettings):
     workers: int = Field(
         default=1,
         ge=1,
-        description="Processes that share the port; each has the models in its own memory, a share"
-        " of the cores, and these limits for itself.",
+        description="Number of processes that share the port; each has the models in its own"
+        " memory, a share of the cores, and these limits for itself.",
     )
     key_file: Annotated[Path | None, Parameter(name="keys")] = Field(
         default=None,
-        description="File of keys, one a line, of which each request must send one (Authorization:"
-        " Bearer KEY); by default those in the environment variable BERTKIT_KEYS, or none.",
+        description="File of API keys, one a line, of which each request must send one"
+        " (Authorization: Bearer KEY); by default those in the environment variable BERTKIT_KEYS.",
     )
     corpus: Annotated[tuple[str, ...], Parameter(negative="")] = Field(
         default=(),
@@ -92,10 +94,9 @@ class ServeSettings(EngineSettings, LimitSettings):
         " computes vectors. The index is built before the server starts.",
     )
     ssl_certfile: Path | None = Field(
-        default=None, description="Certificate, with its chain, in PEM; then the server speaks TLS."
-    )
-    ssl_keyfile: Path | None = Field(
-        default=None, description="The certificate's private key; by default in the same file."
+        default=None,
+        description="PEM file with a certificate, its chain and its private key; then the server"
+        " speaks TLS.",
     )
     cors_allow_origin: Annotated[tuple[str, ...], Parameter(negative="")] = Field(
         default=(),

@@ -254,18 +254,19 @@ def test_pages_of_other_origins_are_allowed_only_if_asked(locked, client):
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
-    """A certificate of 127.0.0.1 and its key."""
+    """A file with a certificate of 127.0.0.1 and its key."""
     folder = tmp_path_factory.mktemp("tls")
     command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1"
     command += " -addext subjectAltName=IP:127.0.0.1 -keyout key.pem -out cert.pem"
     subprocess.run(command.split(), cwd=folder, check=True, capture_output=True)
-    return folder / "cert.pem", folder / "key.pem"
+    both = folder / "both.pem"
+    both.write_text((folder / "cert.pem").read_text() + (folder / "key.pem").read_text())
+    return both
 
 
 def test_the_server_speaks_tls(certificate):
-    cert, key = certificate
-    with running({}, ssl_certfile=cert, ssl_keyfile=key) as client:
-        context = ssl.create_default_context(cafile=str(cert))
+    with running({}, ssl_certfile=certificate) as client:
+        context = ssl.create_default_context(cafile=str(certificate))
         port = client.server.port
         connection = http.client.HTTPSConnection("127.0.0.1", port, context=context)
         connection.request("GET", "/health")
@@ -274,26 +275,17 @@ def test_the_server_speaks_tls(certificate):
 
 
 def test_a_certificate_without_its_key_is_refused(certificate, tmp_path):
-    cert, key = certificate
-    with pytest.raises(SettingsError, match="--ssl-certfile"):
-        check_certificate(ServeSettings(ssl_keyfile=key))
-    for one in (cert, tmp_path / "none"):
-        with pytest.raises(SettingsError, match="must be a certificate"):
-            check_certificate(ServeSettings(ssl_certfile=cert, ssl_keyfile=one))
-    command = [
-        "openssl",
-        "rsa",
-        "-aes128",
-        "-passout",
-        "pass:x",
-        "-in",
-        key,
-        "-out",
-        tmp_path / "k",
-    ]
+    encrypted = tmp_path / "encrypted.pem"
+    command = ["openssl", "rsa", "-aes128", "-passout", "pass:x", "-out", encrypted]
+    command += ["-in", certificate.with_name("key.pem")]
     subprocess.run(command, check=True, capture_output=True)
-    with pytest.raises(SettingsError, match="without a password"):
-        check_certificate(ServeSettings(ssl_certfile=cert, ssl_keyfile=tmp_path / "k"))
+    alone = certificate.with_name("cert.pem")
+    encrypted.write_text(alone.read_text() + encrypted.read_text())
+    for one in (alone, tmp_path / "none", encrypted):
+        with pytest.raises(
+            SettingsError, match="must be a certificate and its key in PEM, without"
+        ):
+            check_certificate(ServeSettings(ssl_certfile=one))
 
 
 @pytest.mark.parametrize(("host", "is_warned"), [("0.0.0.0", True), ("127.0.0.1", False)])

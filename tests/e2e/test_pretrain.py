@@ -88,7 +88,7 @@ def test_fill_mask_reads_files_and_pipes_and_writes_json(trained, tmp_path, caps
         (["the [MASK]", "--targets", "xylophone"], "isn't a single vocabulary entry"),
         (
             ["the [MASK]", "--top-k", "0"],
-            "top_k: Input should be greater than or equal to 1",
+            "--top-k must be at least 1, got 0",
         ),
         (["--file", "nowhere.txt"], "nowhere.txt doesn't exist"),
     ],

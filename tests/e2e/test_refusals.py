@@ -52,7 +52,7 @@ REFUSED = {
     ],
     "features model texts.txt --engine torch": [
         ("--layers 7", "there is no layer 7: this model has 0 (the embeddings) to 2"),
-        ("--layers x", "layers.0: Input should be a valid integer"),
+        ("--layers x", "--layers must be a whole number"),
         ("--layout google", "layout google needs combine none, and combine is concat"),
         ("--max-length 99", "max_length is 99, and this model takes at most 24"),
         ("--output x.npy", "x.npy must end with .jsonl or .parquet"),
@@ -71,12 +71,12 @@ REFUSED = {
     ],
     FINETUNE: [
         ("--label-column sentiment", "no column sentiment"),
-        ("--freeze head", "expected none, embeddings, encoder, or a number of layers"),
+        ("--freeze head", "--freeze must be none, embeddings, encoder, or a number of layers"),
         ("--features last --freeze 1", "leave out freeze and layer_decay"),
         ("--freeze 7", "the encoder has 2 layers"),
     ],
     "generate causal": [
-        ("the --beams 0", "beams: Input should be greater than or equal to 1"),
+        ("the --beams 0", "--beams must be at least 1, got 0"),
         ("the --beams 2 --top-p 0.5", "choose one of them"),
         ("the --seed 7", "it needs temperature, top_k or top_p"),
         ("the --num-answers 2", "num_answers (2) must be at most beams (1)"),
@@ -93,7 +93,7 @@ REFUSED = {
         ("--data shards --size enormous", "unknown preset 'enormous'"),
         ("--data shards --size 3x200", "use 3x192 or 3x256"),
         ("--data shards --size nano.json --max-length 128", "max_length (128) is more than"),
-        (f"{NANO} --learning-rate -1", "learning_rate"),
+        (f"{NANO} --learning-rate -1", "--learning-rate must be greater than 0, got -1"),
         (f"{NANO} --minutes 3", "one budget"),
         (f"{NANO} --device cuda:77", "cuda:77"),
     ],
@@ -105,7 +105,7 @@ REFUSED = {
     ],
     "train-tokenizer texts.txt --output tokenizer": [
         ("--vocab-size 9", "can't hold 5 special tokens"),
-        ("--min-frequency 0", "min_frequency"),
+        ("--min-frequency 0", "--min-frequency must be at least 1, got 0"),
     ],
     "translate de-en": [
         ("a --file x.txt", "give texts or --file, not both"),

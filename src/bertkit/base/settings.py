@@ -3,6 +3,7 @@
 import hashlib
 import reprlib
 from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin
 
@@ -85,22 +86,67 @@ def select(kind: type[AnyModel], settings: BaseModel) -> AnyModel:
 Place = tuple[str | int, ...]  # a field, then the keys and indices within its value
 
 
+# What a value must be or have, by pydantic's type of error; braces hold its limits.
+EXPECTED = {
+    **dict.fromkeys(("bool_parsing", "bool_type"), "be true or false"),
+    "callable_type": "be a function",
+    **dict.fromkeys(("dict_type", "mapping_type", "model_type"), "be a mapping"),
+    **dict.fromkeys(("enum", "literal_error"), "be {expected}"),
+    "finite_number": "be a finite number",
+    **dict.fromkeys(("float_parsing", "float_type"), "be a number"),
+    "greater_than": "be greater than {gt}",
+    "greater_than_equal": "be at least {ge}",
+    **dict.fromkeys(("int_from_float", "int_parsing", "int_type"), "be a whole number"),
+    "int_parsing_size": "be a smaller whole number",
+    "less_than": "be less than {lt}",
+    "less_than_equal": "be at most {le}",
+    **dict.fromkeys(("list_type", "tuple_type"), "be a list"),
+    "path_type": "be a path",
+    "string_pattern_mismatch": "match {pattern}",
+    "string_too_long": "have {max_length} or fewer characters",
+    "string_too_short": "have {min_length} or more characters",
+    "string_type": "be text",
+    "too_long": "have {max_length} or fewer values",
+    "too_short": "have {min_length} or more values",
+}
+
+
 def describe_validation(
-    error: ValidationError, kind: type[BaseModel] | None = None, *, shows_input: bool = True
+    error: ValidationError,
+    kind: type[BaseModel] | None = None,
+    *,
+    shows_input: bool = True,
+    are_flags: bool = False,
 ) -> str:
-    """Describe in one line which fields are wrong, and why.
+    """Describe in one line which fields are wrong, and why: `top_k must be at least 1, got 0`.
 
     Given the class, a field that takes one of several types is named once: with what each type
-    expects, or if one takes the value but not its parts, with the wrong parts.
+    expects, or if one takes the value but not its parts, with the wrong parts; and the nearest
+    field follows an unknown one.
+
+    Args:
+        shows_input: end with what came instead.
+        are_flags: name fields as on the command line, such as `--top-k`.
     """
     found: dict[Place, list[ErrorDetails]] = {}
     for detail in error.errors(include_url=False):
         found.setdefault(_find_place(detail["loc"], kind), []).append(detail)
     wholes = {place[:length] for place in found for length in range(len(place))}
     places = [place for place in found if place not in wholes]
+    problems = []
+    for place in places[:MAX_PROBLEMS]:
+        name = name_flag(str(place[0])) if place and are_flags else _name_place(place)
+        problem = _describe(name, found[place], shows_input)
+        is_unknown = len(place) == 1 and found[place][0]["type"] == "extra_forbidden"
+        problems.append(problem + hint_at(name, kind.model_fields if kind and is_unknown else ()))
     more = len(places) - MAX_PROBLEMS
-    problems = [_describe(place, found[place], shows_input) for place in places[:MAX_PROBLEMS]]
     return "; ".join(problems) + (f"; and {more} more" if more > 0 else "")
+
+
+def hint_at(name: str, known: Iterable[str]) -> str:
+    """Return the end of a message on an unknown name: the nearest that is known, if any is near."""
+    near = get_close_matches(name, list(known), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def _find_place(location: Place, kind: type[BaseModel] | None) -> Place:
@@ -112,18 +158,41 @@ def _find_place(location: Place, kind: type[BaseModel] | None) -> Place:
     return location[:1] + location[2:] if has_several else location
 
 
-def _describe(place: Place, details: list[ErrorDetails], shows_input: bool) -> str:
-    """Return the name of a place, and what each type expects there."""
+def _name_place(place: Place) -> str:
     name = ".".join(map(str, place))
-    if not name.isprintable() or len(name) > MAX_NAME_CHARS:
-        name = ascii(name[:MAX_NAME_CHARS])  # the key may come from a foreign file
-    first, *others = dict.fromkeys(
-        detail["msg"].removeprefix("Value error, ") for detail in details
-    )
-    message = ", or ".join([first, *(other.removeprefix("Input should be ") for other in others)])
-    has_input = details[0]["type"] not in {"missing", "value_error"}
-    shown = f" (got {_SHORT.repr(details[0]['input'])})" if has_input and shows_input else ""
-    return f"{name}: {message}{shown}" if name else f"{message}{shown}"
+    if name.isprintable() and len(name) <= MAX_NAME_CHARS:
+        return name
+    return ascii(name[:MAX_NAME_CHARS])  # the key may come from a foreign file
+
+
+def _describe(name: str, details: list[ErrorDetails], shows_input: bool) -> str:
+    """Return what is wrong with the value of this name, and what each of its types expects."""
+    kind, message, value = (details[0][key] for key in ("type", "msg", "input"))
+    if kind in {"extra_forbidden", "missing"}:
+        return f"{name} is {'missing' if kind == 'missing' else 'unknown'}"
+    wanted = list(dict.fromkeys(map(_describe_type, details)))
+    if None in wanted:  # a check of our own
+        message = message.removeprefix("Value error, ")
+        return f"{name}: {message}".removeprefix(": ").replace(": must ", " must ", 1)
+    is_number = kind.startswith(("greater", "less")) and isinstance(value, str)
+    shown = _shorten(value.strip()) if is_number else _SHORT.repr(value)
+    came = f", got {shown}" if shows_input else ""
+    must = " or ".join(filter(None, wanted)).replace(" or be ", " or ")
+    return f"{name or 'the value'} must {must}{came}"
+
+
+def _describe_type(detail: ErrorDetails) -> str | None:
+    """Return what a value must be, or have, for one type; None if that isn't what is wrong."""
+    limits = {name: _type(value) for name, value in detail.get("ctx", {}).items()}
+    if detail["type"] in EXPECTED:
+        return EXPECTED[detail["type"]].format_map(limits)
+    message = detail["msg"].removeprefix("Input should ")
+    return None if message == detail["msg"] else message
+
+
+def name_flag(name: str) -> str:
+    """Return the flag of a setting, such as `--top-k`."""
+    return "--" + FLAG_NAMES.get(name, name).replace("_", "-")
 
 
 def list_differences(
@@ -150,8 +219,7 @@ def list_flag_differences(
         if isinstance(before, Mapping) and isinstance(now, Mapping):
             differences += list_flag_differences(before, now)
         elif before != now:
-            flag = FLAG_NAMES.get(name, name).replace("_", "-")
-            differences.append(f"--{flag} {_type(before)} → {_type(now)}")
+            differences.append(f"{name_flag(name)} {_type(before)} → {_type(now)}")
     return differences
 
 

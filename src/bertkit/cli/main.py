@@ -192,7 +192,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BertkitError as error:
         return fail(str(error), error.exit_code)
     except ValidationError as error:
-        return fail(describe_validation(error), SettingsError.exit_code)
+        return fail(describe_validation(error, are_flags=True), SettingsError.exit_code)
     except CycloptsError as error:
         return fail(describe_usage(error, words, find_flags(words)), SettingsError.exit_code)
     except KeyboardInterrupt:

@@ -44,7 +44,7 @@ def describe_usage(error: CycloptsError, words: Sequence[str], flags: Collection
     """Describe in one line what is wrong; `flags` are those of the command."""
     cause = error.__cause__
     if isinstance(cause, ValidationError):
-        return describe_validation(cause)
+        return describe_validation(cause, are_flags=True)
     chain = " ".join(getattr(error, "command_chain", None) or ())
     if isinstance(cause, MisspelledOptionError):  # otherwise the message shows all the texts
         message = describe_option(str(cause), flags)

@@ -157,7 +157,7 @@ def _sizes() -> Defects:
         (
             "half with a size out of range",
             CheckpointError,
-            "(greater|less) than or equal to|valid integer",
+            "must be (at least|at most|a whole number)",
         ): map(
             _folder,
             (

@@ -322,7 +322,10 @@ def test_without_an_output_the_folder_is_told(model, capsys):
             lambda: bertkit.finetune("classify", train=ROWS, epoch=2),
             "finetune has no setting epoch",
         ),
-        (lambda: bertkit.finetune("classify", train=ROWS, epochs="many"), "finetune: epochs: "),
+        (
+            lambda: bertkit.finetune("classify", train=ROWS, epochs="many"),
+            "finetune: epochs must be a number, got 'many'",
+        ),
         (bertkit.score, "give one of: texts, minimal_pairs, data"),
         (
             lambda: bertkit.score(model="m", data="s", text_column="y", engine="onnx"),

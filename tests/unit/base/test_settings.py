@@ -28,18 +28,16 @@ class Oven(Settings):
 
 
 def test_infinity_is_no_setting():
-    with pytest.raises(SettingsError, match=r"minutes: .*finite"):
+    with pytest.raises(SettingsError, match="minutes must be a finite number, got inf"):
         validate(Oven, {"minutes": float("inf")}, "oven.toml")
 
 
 def test_an_error_lists_everything_that_is_wrong_in_one_line():
     with pytest.raises(SettingsError) as caught:
         validate(Oven, {"degrees": 999, "minuts": 3}, "oven.toml")
-    message = str(caught.value)
-    assert message.startswith("oven.toml: degrees: ")
-    assert "(got 999)" in message
-    assert "minuts: " in message
-    assert "\n" not in message
+    assert str(caught.value) == (
+        "oven.toml: degrees must be at most 300, got 999; minuts is unknown; did you mean minutes?"
+    )
 
 
 def test_our_own_checks_are_told_in_our_words():
@@ -55,7 +53,7 @@ def test_a_huge_value_is_not_echoed_whole():
 
 
 def test_of_many_wrong_keys_the_first_are_told_and_the_others_counted():
-    with pytest.raises(SettingsError, match=r"; key19: .*; and 80 more$") as caught:
+    with pytest.raises(SettingsError, match=r"; key19 is unknown; and 80 more$") as caught:
         validate(Oven, {f"key{index}": 1 for index in range(100)}, "oven.toml")
     assert "key20" not in str(caught.value)
 
@@ -73,28 +71,19 @@ class Tray(Settings):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (
-            {"is_full": "no idea"},
-            (
-                "is_full: Input should be a valid boolean, unable to interpret input, or a valid"
-                " integer, unable to parse string as an integer (got 'no idea')"
-            ),
-        ),
+        ({"is_full": "no idea"}, "is_full must be true or false or a whole number, got 'no idea'"),
         (
             {"rows": [1, None, 2.5]},
-            (
-                "rows.1: Input should be a valid integer (got None); rows.2: Input should be a"
-                " valid integer, got a number with a fractional part (got 2.5)"
-            ),
+            "rows.1 must be a whole number, got None; rows.2 must be a whole number, got 2.5",
         ),
         (
             {"counts": {"str": None, "list[int]": None}},
             (
-                "counts.str: Input should be a valid integer (got None);"
-                " counts.list[int]: Input should be a valid integer (got None)"
+                "counts.str must be a whole number, got None;"
+                " counts.list[int] must be a whole number, got None"
             ),
         ),
-        ({"oven": {"int": 1}}, "oven.int: Extra inputs are not permitted (got 1)"),
+        ({"oven": {"int": 1}}, "oven.int is unknown"),
     ],
 )
 def test_a_field_of_several_types_is_named_once_and_keys_stay(values, message):

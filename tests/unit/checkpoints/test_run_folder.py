@@ -61,8 +61,8 @@ def test_a_runs_checkpoint_without_its_manifest_isnt_read(checkpoint, tmp_path):
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("format_version", 1, r"format_version: Input should be 2 \(got 1\)"),
-        ("step", "7", "step: Input should be a valid integer"),
+        ("format_version", 1, r"format_version must be 2, got 1"),
+        ("step", "7", "step must be a whole number"),
         ("files", {"../weights": None}, r"files\.\.\./weights"),
     ],
 )

@@ -126,8 +126,8 @@ def test_a_file_may_begin_with_a_byte_order_mark(calls, config):
         ("[brew-coffee]\ndegree = 3", "aren't flags of `bertkit brew-coffee`: degree"),
         ("[wash-up]\nhot = true\nsoup = 1", "aren't flags of `bertkit wash-up`: soup"),
         ("[brew-coffee.settings]\ndegrees = 3", "settings"),
-        ("[brew-coffee]\ndegrees = 300", "degrees: Input should be less than or equal to 100"),
-        ("[brew-coffee]\ndegrees = 'hot'", "degrees: Input should be a valid integer"),
+        ("[brew-coffee]\ndegrees = 300", "--degrees must be at most 100"),
+        ("[brew-coffee]\ndegrees = 'hot'", "--degrees must be a whole number"),
         ("brew-coffee = 3", "brew-coffee must be a table, got 3"),
         ("[brew-coffee", "isn't TOML"),
     ],
@@ -202,8 +202,8 @@ def test_after_two_dashes_nothing_is_our_flag():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["brew-coffee", "--degrees", "101"], "degrees: Input should be less than or equal to 100"),
-        (["brew-coffee", "--degrees", "hot"], "degrees: Input should be a valid integer"),
+        (["brew-coffee", "--degrees", "101"], "--degrees must be at most 100"),
+        (["brew-coffee", "--degrees", "hot"], "--degrees must be a whole number"),
         (["brew-coffee", "--degree", "9"], "did you mean --degrees?"),
         (["brew-cofee"], "did you mean `bertkit brew-coffee`?"),
         (["brew-coffee", "--output"], "--output needs a value"),

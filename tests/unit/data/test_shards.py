@@ -148,9 +148,9 @@ def test_a_file_of_another_kind_is_refused(folder):
     ("place", "value", "message"),
     [
         (("files",), {}, "shards.0.files: expected tokens, sentences, documents, got none"),
-        (("name",), "../../other/parts/train-00000-000", "shards.0.name: String should match"),
-        (("name",), "train-00000-000\n", "shards.0.name: String should match"),
-        (("counts", "tokens"), -5, "shards.0.counts.tokens: Input should be greater"),
+        (("name",), "../../other/parts/train-00000-000", "shards.0.name must match"),
+        (("name",), "train-00000-000\n", "shards.0.name must match"),
+        (("counts", "tokens"), -5, "shards.0.counts.tokens must be at least"),
         (("counts", "tokens"), 7, "npy counts 3,145,728 tokens, and the shards hold 1,572,871;"),
         (("counts", "sentences"), 7, "sentences.npy holds 393,217 numbers and should hold 8;"),
         (("counts", "documents"), 7, "documents.npy holds 24,577 numbers and should hold 8;"),
@@ -205,7 +205,7 @@ def test_a_folder_without_shards_and_an_unfinished_one_are_told_apart(folder):
     with pytest.raises(DamagedFileError, match="written by an older bertkit"):
         ShardSet.open(folder)
     write_checksummed_json(folder / MANIFEST, {"format_version": 3})
-    with pytest.raises(DamagedFileError, match="manifest of shards: format_version: Input should"):
+    with pytest.raises(DamagedFileError, match="manifest of shards: format_version must be"):
         ShardSet.open(folder)
 
 

@@ -56,7 +56,7 @@ def test_two_servers_that_start_together_do_not_share_a_port():
         ("no-such-host.invalid", "can't listen on 'no-such-host.invalid', port 0: "),
         ("192.0.2.1", "Cannot assign requested address; choose another --port or --host"),
         ("ü" * 70, "this can't be a host"),
-        ("", "should have at least 1 character"),
+        ("", "must have 1 or more characters"),
     ],
 )
 def test_a_host_that_is_not_here_is_told(capsys, host, cause):

@@ -75,7 +75,7 @@ def test_a_vocabulary_that_was_changed_on_purpose_is_read_without_the_manifest(t
 def test_a_manifest_of_another_version_is_refused(tmp_path):
     Tokenizer(VOCABULARY).save(tmp_path)
     write_checksummed_json(tmp_path / "tokenizer_manifest.json", {"format_version": 7, "files": {}})
-    with pytest.raises(DamagedFileError, match=r"format_version: Input should be 1 \(got 7\)"):
+    with pytest.raises(DamagedFileError, match=r"format_version must be 1, got 7"):
         Tokenizer.load(tmp_path)
 
 

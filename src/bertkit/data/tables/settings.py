@@ -27,7 +27,7 @@ class FileSettings(EncodingSettings):
     def _delimiter_is_one_character(cls, value: str | None) -> str | None:
         value = NAMED_DELIMITERS.get(value or "", value)
         if value is not None and (len(value) != 1 or value in '"\r\n'):
-            raise ValueError("expected one character, or tab, comma, semicolon or pipe")
+            raise ValueError("must be one character, or tab, comma, semicolon or pipe")
         return value
 
 

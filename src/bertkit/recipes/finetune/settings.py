@@ -129,7 +129,7 @@ class FineTuneSettings(LoopSettings, RecordSettings, OverwriteSettings):
         if value not in {"none", "embeddings", "encoder"} and not (
             value.isascii() and value.isdigit()
         ):
-            raise ValueError("expected none, embeddings, encoder, or a number of layers")
+            raise ValueError("must be none, embeddings, encoder, or a number of layers")
         return value
 
 

@@ -134,7 +134,7 @@ def test_a_wrong_encoding_is_told(tmp_path):
     refuse(path, r"a\.csv isn't in cp1252 .*; name another encoding", encoding="cp1252")
     with pytest.raises(ValidationError, match="unknown encoding; try utf-8, cp1252"):
         RecordSettings(encoding="klingon")
-    with pytest.raises(ValidationError, match="expected one character, or tab, comma"):
+    with pytest.raises(ValidationError, match="must be one character, or tab, comma"):
         RecordSettings(delimiter="::")
 
 

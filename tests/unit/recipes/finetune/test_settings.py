@@ -7,7 +7,7 @@ from bertkit.recipes.finetune.settings import FineTuneSettings
 
 @pytest.mark.parametrize("value", ["head", "-1", "1.5", "", "٣"])
 def test_what_cant_be_frozen(value):
-    with pytest.raises(SettingsError, match="expected none, embeddings, encoder"):
+    with pytest.raises(SettingsError, match="freeze must be none, embeddings, encoder"):
         validate(FineTuneSettings, {"freeze": value}, "here")
 
 

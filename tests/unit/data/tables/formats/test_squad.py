@@ -110,15 +110,20 @@ PLACE = "data[0].paragraphs[0].qas[0]"
     ("change", "place", "match", "num_broken"),
     [
         (put("data", 0, 3), "data[0]", "must be an object", 1),
-        (put("data", 0, "paragraphs", None), "data[0]", "paragraphs: Field required", 1),
+        (put("data", 0, "paragraphs", None), "data[0]", "paragraphs is missing", 1),
         (put("data", 0, "paragraphs", 0, "x"), "data[0].paragraphs[0]", "must be an object", 1),
-        (put(*QUESTION[:4], "context", 3), "data[0].paragraphs[0]", "a valid string (got 3)", 3),
-        (put(*QUESTION[:4], "qas", 3), "data[0].paragraphs[0]", "qas: Input should be a v", 1),
+        (put(*QUESTION[:4], "context", 3), "data[0].paragraphs[0]", "must be text, got 3", 3),
+        (put(*QUESTION[:4], "qas", 3), "data[0].paragraphs[0]", "qas must be a list", 1),
         (put(*QUESTION, []), PLACE, "must be an object", 1),
         (put(*QUESTION, "id", [1]), PLACE, "isn't in SQuAD's format: id", 1),
-        (put(*QUESTION, "question", None), PLACE, "question: Field", 1),
-        (put(*QUESTION, "answers", 0, "answer_start", "0"), PLACE, "integer (got '0')", 1),
-        (put(*QUESTION, "answers", 1, "answer_start", True), PLACE, "answers.1.answer_start: I", 1),
+        (put(*QUESTION, "question", None), PLACE, "question is missing", 1),
+        (put(*QUESTION, "answers", 0, "answer_start", "0"), PLACE, "a whole number, got '0'", 1),
+        (
+            put(*QUESTION, "answers", 1, "answer_start", True),
+            PLACE,
+            "answers.1.answer_start must be a w",
+            1,
+        ),
     ],
 )
 def test_a_fault_is_told_with_its_path(tmp_path, change, place, match, num_broken):

@@ -1,6 +1,7 @@
-"""Write what follows from the commands and their settings.
+"""Write what follows from the commands, the functions and their settings.
 
-python tools/write_reference.py            writes docs/reference/commands.md and config.md
+python tools/write_reference.py            writes commands.md and config.md in docs/reference, and
+                                           a keywords.pyi beside each room's functions
 python tools/write_reference.py --check    fails when they aren't what it would write
 """
 
@@ -10,14 +11,19 @@ import sys
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from types import NoneType
-from typing import Any, Literal, NamedTuple, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from cyclopts import App
 from cyclopts.argument import Argument
+from pydantic.fields import FieldInfo
 
+import bertkit
+from bertkit.api.settings import list_fields, strip
 from bertkit.base.settings import Settings
 from bertkit.cli.main import build_app, list_commands
+from bertkit.recipes.finetune.settings import FineTuneSettings, SeedsSettings
+from bertkit.tasks.table import TASKS
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "docs" / "reference"
@@ -39,13 +45,24 @@ as texts or folders without a flag, stays on the command line. Below are all key
 defaults; those without one are commented out.
 """
 
+KEYWORDS_INTRODUCTION = """# Written by `make reference` from the settings that `takes` names.
+"""
+KEYWORDS_IMPORTS = {
+    "Sequence": "from collections.abc import Sequence",
+    "Path": "from pathlib import Path",
+    "Literal": "from typing import Literal",
+    "TypedDict": "from typing import TypedDict\n",
+    "FinetuneArguments": "from bertkit.api.training import FinetuneArguments\n",
+}
+
 
 def main(words: Sequence[str]) -> int:
-    """Write both pages, or with `--check` say whether they are current."""
+    """Write all of them, or with `--check` say whether they are current."""
     commands = list_commands(build_app())
     pages = {
         REFERENCE / "commands.md": render_commands(commands),
         REFERENCE / "config.md": render_config(commands),
+        **render_keywords(),
     }
     if "--check" in words:
         stale = [path.name for path, page in pages.items() if not is_current(path, page)]
@@ -171,6 +188,59 @@ def describe_type(hint: Any) -> str:
         return " or ".join(describe_type(part) for part in parts)
     names = {str: "text", Path: "path", bool: "switch", float: "number", int: "whole number"}
     return names.get(hint, getattr(hint, "__name__", str(hint)))
+
+
+def render_keywords() -> dict[Path, str]:
+    """For each folder with public functions, the types of the settings that they take."""
+    classes: dict[Path, list[str]] = {}
+    for name in bertkit.__all__:
+        function = getattr(bertkit, name)
+        if not (kinds := getattr(function, "settings_kinds", ())):
+            continue
+        page = Path(inspect.getfile(inspect.unwrap(function))).with_name("keywords.pyi")
+        found = classes.setdefault(page, [])
+        if name != "finetune":
+            words = name.title().replace("_", "")
+            found.append(render_class(words, list_fields(kinds), "TypedDict"))
+            continue
+        # A class for each task, on one with what all have.
+        common = list_fields((FineTuneSettings, SeedsSettings))
+        found.append(render_class("Finetune", common, "FinetuneArguments"))
+        for task, entry in TASKS.items():
+            found.append(
+                render_class(task.title(), list_fields([entry.settings]), "FinetuneKeywords")
+            )
+    return {page: render_module(found) for page, found in classes.items()}
+
+
+def render_module(classes: Sequence[str]) -> str:
+    """A module of such classes, with what it imports."""
+    text = "\n\n".join(classes)
+    imports = [line for name, line in KEYWORDS_IMPORTS.items() if name in text]
+    return "\n".join([KEYWORDS_INTRODUCTION, *imports, "", text, ""])
+
+
+def render_class(name: str, fields: Mapping[str, FieldInfo], base: str) -> str:
+    """A class of keyword arguments, whose defaults stand in comments."""
+    lines = [f"class {name}Keywords({base}, total=False):"]
+    for field, info in fields.items():
+        extra = info.json_schema_extra
+        default = f"by {extra['depends_on']}" if isinstance(extra, dict) else repr(info.default)
+        lines.append(f"    {field}: {render_type(strip(info.annotation))}  # {default}")
+    return "\n".join(lines)
+
+
+def render_type(kind: Any) -> str:
+    """A type as Python spells it; lists may be given for tuples, and strings for paths."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return f"Literal[{', '.join(map(repr, parts))}]"
+    if origin in {Union, UnionType}:
+        return " | ".join(dict.fromkeys(" | ".join(map(render_type, parts)).split(" | ")))
+    if parts:
+        name = "Sequence" if origin is tuple else origin.__name__
+        return f"{name}[{', '.join(render_type(part) for part in parts if part is not ...)}]"
+    return str({NoneType: "None", Path: "str | Path"}.get(kind, kind.__name__))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.progress import announce
@@ -16,15 +16,16 @@ from bertkit.data.tables.settings import TableSettings
 from bertkit.data.tables.text_files import open_text_files
 from bertkit.reports.text import shorten
 
+AnyTable = TypeVar("AnyTable")
 # Texts where one string is a text: a list of texts or rows, a data frame, or a file.
 SeveralTexts = list[Any] | tuple[Any, ...] | ArrowTable | Path
 
 
-def hold_rows(table: Table | None) -> Table | None:
+def hold_rows(table: AnyTable) -> AnyTable:
     """Return rows that can be read more than once, or the name of a file, if there is one."""
     if isinstance(table, str | Path):
         name_input(table)
-    return list(table) if isinstance(table, Iterator) else table
+    return cast("AnyTable", list(table)) if isinstance(table, Iterator) else table
 
 
 def are_tuples(rows: object) -> bool:

@@ -1,13 +1,10 @@
 """Functions of a model's folder, which run no text through it: describe, export, report."""
 
-from collections.abc import Sequence
 from pathlib import Path
-
-from pydantic import SkipValidation
+from typing import TYPE_CHECKING, Unpack
 
 from bertkit.api.inputs import take_path
-from bertkit.api.settings import Call, ends_in_one_line, takes
-from bertkit.base.settings import select, validate
+from bertkit.api.settings import build, takes
 from bertkit.jobs.export import ExportResult
 from bertkit.jobs.export import export as run_export
 from bertkit.jobs.inspect import ModelDescription, describe
@@ -16,8 +13,11 @@ from bertkit.recipes.report.run import ReportResult
 from bertkit.recipes.report.run import report as run_report
 from bertkit.recipes.settings import ReportSettings
 
+if TYPE_CHECKING:
+    from bertkit.api.keywords import ExportKeywords, ReportKeywords
 
-@ends_in_one_line
+
+@takes()
 def inspect(
     model: str | Path, *, revision: str | None = None, hashes: bool = True
 ) -> ModelDescription:
@@ -41,15 +41,14 @@ def inspect(
     return describe(model, revision=revision, hashes=hashes)
 
 
-class ExportCall(ExportSettings, Call):
-    """The keyword arguments of `export`."""
-
-    output: SkipValidation[str | Path]
-    revision: str | None = None
-
-
-@takes(ExportCall)
-def export(call: ExportCall, model: str | Path) -> ExportResult:
+@takes(ExportSettings)
+def export(
+    model: str | Path,
+    *,
+    output: str | Path,
+    revision: str | None = None,
+    **settings: "Unpack[ExportKeywords]",
+) -> ExportResult:
     """Export a model as ONNX, with its heads and its tokenizer.
 
     Args:
@@ -69,20 +68,16 @@ def export(call: ExportCall, model: str | Path) -> ExportResult:
         >>> bertkit.export("sentiment/", output="onnx/").outputs  # doctest: +SKIP
         ('logits',)
     """
-    place = take_path(call.output, "output")
-    chosen = select(ExportSettings, call)
-    return run_export(take_path(model, "model"), place, chosen, revision=call.revision)
+    chosen, place = build(ExportSettings, settings), take_path(output, "output")
+    return run_export(take_path(model, "model"), place, chosen, revision=revision)
 
 
-@ends_in_one_line
+@takes(ReportSettings)
 def report(
     run: str | Path,
     *others: str | Path,
     output: str | Path | None = None,
-    data: str | Path | None = None,
-    text: Sequence[str] = (),
-    examples: bool = True,
-    overwrite: bool = False,
+    **settings: "Unpack[ReportKeywords]",
 ) -> ReportResult:
     """Write a report of a run: curves, speed, spikes, settings, machine, examples and next steps.
 
@@ -91,7 +86,8 @@ def report(
         others: more runs of the same kind, to compare.
         output: the page; by default report.html in the run, or for several runs comparison.html in
             the current folder.
-        data, text, examples, overwrite: the fields of `ReportSettings`.
+
+    Further keyword arguments: fields of `ReportSettings`.
 
     Returns:
         The result with `report`, the page's path, and `runs`.
@@ -103,7 +99,6 @@ def report(
         >>> bertkit.report("sentiment/", output="report.html").report  # doctest: +SKIP
         PosixPath('report.html')
     """
-    settings = {"data": data, "text": text, "examples": examples, "overwrite": overwrite}
-    chosen = validate(ReportSettings, settings, "report")
+    chosen = build(ReportSettings, settings)
     paths = [take_path(one, "run") for one in (run, *others)]
     return run_report(paths, None if output is None else take_path(output, "output"), chosen)

@@ -1,14 +1,15 @@
 """Functions of fine-tuned models: predict, evaluate."""
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from bertkit.api.inputs import are_tuples, hold_rows
-from bertkit.api.settings import Call, check_names, takes
+from bertkit.api.settings import build, check_names, list_fields, takes
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.progress import show_progress
-from bertkit.base.settings import Settings, select
+from bertkit.base.settings import Settings
 from bertkit.data.problems import announce_unknown
 from bertkit.data.tables.rows import Table
 from bertkit.inference.predictor import Predictor
@@ -20,6 +21,9 @@ from bertkit.recipes.evaluate.run import evaluate as run_evaluate
 from bertkit.recipes.settings import EvaluateSettings
 from bertkit.reports.notebook import ResultList
 from bertkit.tasks.classify import ClassifyAnswers
+
+if TYPE_CHECKING:
+    from bertkit.api.keywords import EvaluateKeywords, PredictKeywords
 
 Model = str | Path | Predictor[Any, Any, Any]
 
@@ -38,12 +42,8 @@ class TaskColumns(Settings):
     choices_column: str | None = None
 
 
-class PredictCall(TaskColumns, PredictSettings, ClassifyAnswers, EngineSettings, Call):
-    """The keyword arguments of `predict`."""
-
-
-@takes(PredictCall)
-def predict(call: PredictCall, model: Model, data: Table) -> list[Any]:
+@takes(TaskColumns, PredictSettings, ClassifyAnswers, EngineSettings)
+def predict(model: Model, data: Table, **settings: "Unpack[PredictKeywords]") -> list[Any]:
     """Predict the rows of a file, a data frame or a list; prediction n belongs to row n.
 
     Args:
@@ -62,15 +62,15 @@ def predict(call: PredictCall, model: Model, data: Table) -> list[Any]:
         BertkitError: the model can't be loaded.
     """
     predictor: Predictor[Any, Any, Any]
-    predictor = Predictor.take(model, select(EngineSettings, call))
+    chosen, columns = build(PredictSettings, settings), build(TaskColumns, settings)
+    predictor = Predictor.take(model, build(EngineSettings, settings))
     options_kind = type(predictor.options)
-    answers = call.model_fields_set & ClassifyAnswers.model_fields.keys()
+    answers = settings.keys() & ClassifyAnswers.model_fields.keys()
     check_names(answers, options_kind.model_fields, "predict")
-    predictor = predictor.with_options(select(options_kind, call))
-    chosen, columns = select(PredictSettings, call), select(TaskColumns, call)
-    rows = cast("Table", hold_rows(data))
+    predictor = predictor.with_options(build(options_kind, settings))
+    rows = hold_rows(data)
     if are_tuples(rows):
-        refuse_columns(call)
+        refuse_columns(settings)
         check_tuples(predictor, rows)
         answered = answer_values(predictor, cast("list[Any]", rows))
     else:
@@ -81,11 +81,11 @@ def predict(call: PredictCall, model: Model, data: Table) -> list[Any]:
     return found
 
 
-def refuse_columns(call: PredictCall) -> None:
+def refuse_columns(settings: Mapping[str, object]) -> None:
     """Refuse what says how tables are read, such as names of columns, which tuples haven't got."""
-    known = TaskColumns.model_fields.keys() | PredictSettings.model_fields.keys()
-    for name in sorted(call.model_fields_set & known):
-        if getattr(call, name) is not None:
+    known = list_fields((TaskColumns, PredictSettings))
+    for name, value in settings.items():
+        if name in known and value is not None:
             raise SettingsError(
                 f"{name} is for rows with columns, and the rows are tuples; leave it out, or give"
                 " mappings"
@@ -101,12 +101,8 @@ def check_tuples(predictor: Predictor[Any, Any, Any], rows: object) -> None:
         )
 
 
-class EvaluateCall(TaskColumns, EvaluateSettings, EngineSettings, Call):
-    """The keyword arguments of `evaluate`."""
-
-
-@takes(EvaluateCall)
-def evaluate(call: EvaluateCall, model: Model, data: Table) -> EvaluateResult:
+@takes(TaskColumns, EvaluateSettings, EngineSettings)
+def evaluate(model: Model, data: Table, **settings: "Unpack[EvaluateKeywords]") -> EvaluateResult:
     """Evaluate a fine-tuned model on labeled data.
 
     Args:
@@ -122,7 +118,7 @@ def evaluate(call: EvaluateCall, model: Model, data: Table) -> EvaluateResult:
     Raises:
         BertkitError: as in `bertkit.recipes.evaluate.run.evaluate`.
     """
-    load = partial(Predictor.take, model, select(EngineSettings, call))
-    rows, chosen = cast("Table", hold_rows(data)), select(EvaluateSettings, call)
+    chosen, columns = build(EvaluateSettings, settings), build(TaskColumns, settings)
+    load = partial(Predictor.take, model, build(EngineSettings, settings))
     name = None if isinstance(model, Predictor) else str(model)
-    return run_evaluate(load, rows, chosen, select(TaskColumns, call), name)
+    return run_evaluate(load, hold_rows(data), chosen, columns, name)

@@ -4,20 +4,16 @@ Each resumes what it left unfinished in `output`, and returns at once what is fi
 ends with a checkpoint.
 """
 
-import inspect
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, cast, overload
-
-from pydantic import SkipValidation
+from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict, Unpack, cast, overload
 
 from bertkit.api.inputs import choose_output, hold_rows, list_inputs, name_files
-from bertkit.api.settings import Call, divide, ends_in_one_line, show_fields, takes
+from bertkit.api.settings import build, check_names, list_fields, takes
 from bertkit.base.addresses import name_beside
 from bertkit.base.errors import SettingsError
 from bertkit.base.parts import WorkersSettings
 from bertkit.base.progress import announce
-from bertkit.base.settings import select
 from bertkit.base.wings import TEXT_TASKS, has_wing, load_object
 from bertkit.checkpoints.bundled import find_bundled
 from bertkit.checkpoints.hub import resolve_tokenizer
@@ -37,14 +33,21 @@ from bertkit.recipes.settings import PrepareSettings
 from bertkit.recipes.train_tokenizer import TrainTokenizerSettings
 from bertkit.recipes.train_tokenizer import train_tokenizer as run_train_tokenizer
 from bertkit.reports.text import show
-from bertkit.tasks.answer import AnswerSettings
-from bertkit.tasks.choose import ChooseSettings
-from bertkit.tasks.classify import ClassifySettings
-from bertkit.tasks.regress import RegressSettings
 from bertkit.tasks.table import TASKS
-from bertkit.tasks.tag import TagSettings
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.log import OnEvent, observe
+
+if TYPE_CHECKING:
+    from bertkit.api.keywords import (
+        AnswerKeywords,
+        ChooseKeywords,
+        ClassifyKeywords,
+        PrepareKeywords,
+        PretrainKeywords,
+        RegressKeywords,
+        TagKeywords,
+        TrainTokenizerKeywords,
+    )
 
 # Texts from Python, or files by name: one string (a file, folder or glob), or paths.
 Texts = Table | Sequence[Path]
@@ -58,19 +61,14 @@ PREDICTORS: Mapping[str, type[Predictor[Any, Any, Any]]] = {
 }  # of other tasks `Predictor` itself
 
 
-class OutputCall(Call):
-    """The keyword arguments of a function that writes a folder, or replaces what is there."""
-
-    output: SkipValidation[str | Path | None] = None
-    overwrite: bool = False
-
-
-class TrainTokenizerCall(TrainTokenizerSettings, OutputCall):
-    """The keyword arguments of `train_tokenizer`."""
-
-
-@takes(TrainTokenizerCall)
-def train_tokenizer(call: TrainTokenizerCall, texts: Texts) -> Tokenizer:
+@takes(TrainTokenizerSettings)
+def train_tokenizer(
+    texts: Texts,
+    *,
+    output: str | Path | None = None,
+    overwrite: bool = False,
+    **settings: "Unpack[TrainTokenizerKeywords]",
+) -> Tokenizer:
     """Train a WordPiece vocabulary, as `bertkit train-tokenizer`.
 
     Args:
@@ -88,25 +86,28 @@ def train_tokenizer(call: TrainTokenizerCall, texts: Texts) -> Tokenizer:
         >>> bertkit.train_tokenizer(texts, vocab_size=30, min_frequency=1).vocab_size
         30
     """
+    chosen = build(TrainTokenizerSettings, settings)
     result = run_train_tokenizer(
-        list_inputs(texts, call.text_column),
-        choose_output(call.output, "tokenizer"),
-        select(TrainTokenizerSettings, call),
-        overwrite=call.overwrite,
+        list_inputs(texts, chosen.text_column),
+        choose_output(output, "tokenizer"),
+        chosen,
+        overwrite=overwrite,
     )
     for line in result.list_problems():
         announce(line)
     return result.tokenizer
 
 
-class PrepareCall(PrepareSettings, WorkersSettings, OutputCall):
-    """The keyword arguments of `prepare`."""
-
-    held_out_texts: SkipValidation[Texts | None] = None
-
-
-@takes(PrepareCall)
-def prepare(call: PrepareCall, texts: Texts, tokenizer: str | Path | Tokenizer) -> ShardSet:
+@takes(PrepareSettings, WorkersSettings)
+def prepare(
+    texts: Texts,
+    tokenizer: str | Path | Tokenizer,
+    *,
+    output: str | Path | None = None,
+    held_out_texts: Texts | None = None,
+    overwrite: bool = False,
+    **settings: "Unpack[PrepareKeywords]",
+) -> ShardSet:
     """Tokenize text into shards for pre-training, as `bertkit prepare`.
 
     Args:
@@ -122,8 +123,8 @@ def prepare(call: PrepareCall, texts: Texts, tokenizer: str | Path | Tokenizer) 
     Raises:
         BertkitError: as in `bertkit.recipes.prepare.run.prepare`.
     """
-    place = choose_output(call.output, "shards")
-    column, held_out = call.text_column, call.held_out_texts
+    chosen, workers = build(PrepareSettings, settings), build(WorkersSettings, settings)
+    place, column = choose_output(output, "shards"), chosen.text_column
     if isinstance(tokenizer, Tokenizer):
         folder = name_beside(place, "-tokenizer") or choose_output(None, "tokenizer")
         tokenizer.save(folder)
@@ -133,29 +134,28 @@ def prepare(call: PrepareCall, texts: Texts, tokenizer: str | Path | Tokenizer) 
         list_inputs(texts, column),
         folder,
         place,
-        select(PrepareSettings, call),
-        held_out_inputs=[] if held_out is None else list_inputs(held_out, column),
-        workers=select(WorkersSettings, call),
-        overwrite=call.overwrite,
+        chosen,
+        held_out_inputs=[] if held_out_texts is None else list_inputs(held_out_texts, column),
+        workers=workers,
+        overwrite=overwrite,
     )
     for line in result.report:
         announce(line)
     return ShardSet.open(place)
 
 
-class PretrainCall(PretrainSettings, Call):
-    """The keyword arguments of `pretrain`."""
-
-    output: SkipValidation[str | Path | None] = None
-    tokenizer: SkipValidation[str | Path | Tokenizer | None] = None
-    text_column: str = "text"
-    encoding: str | None = None
-    on_step: OnEvent | None = None
-    on_evaluation: OnEvent | None = None
-
-
-@takes(PretrainCall)
-def pretrain(call: PretrainCall, data: Texts) -> PretrainResult:
+@takes(PretrainSettings)
+def pretrain(
+    data: Texts,
+    *,
+    output: str | Path | None = None,
+    tokenizer: str | Path | Tokenizer | None = None,
+    text_column: str = "text",
+    encoding: str | None = None,
+    on_step: OnEvent | None = None,
+    on_evaluation: OnEvent | None = None,
+    **settings: "Unpack[PretrainKeywords]",
+) -> PretrainResult:
     """Pre-train an encoder, as `bertkit pretrain`.
 
     Args:
@@ -174,10 +174,8 @@ def pretrain(call: PretrainCall, data: Texts) -> PretrainResult:
     Raises:
         BertkitError: as in `bertkit.recipes.pretrain.run.pretrain`.
     """
-    chosen, tokenizer = select(PretrainSettings, call), call.tokenizer
-    reading: dict[str, Any] = {"text_column": call.text_column, "encoding": call.encoding}
-    place = choose_output(call.output, "pretrained")
-    with observe(call.on_step, call.on_evaluation):
+    chosen, place = build(PretrainSettings, settings), choose_output(output, "pretrained")
+    with observe(on_step, on_evaluation):
         names = name_files(data)
         if names is not None and is_prepared(names[0]):
             if tokenizer is not None:
@@ -187,87 +185,69 @@ def pretrain(call: PretrainCall, data: Texts) -> PretrainResult:
         if source is None:
             source = place / "tokenizer"
             if not source.exists():
-                train_tokenizer(data, output=source, **reading)
-        prepare(data, source, output=place / "shards", **reading)
+                train_tokenizer(data, output=source, text_column=text_column, encoding=encoding)
+        prepare(data, source, output=place / "shards", text_column=text_column, encoding=encoding)
         return run_pretrain(place / "shards", place / RUN_FOLDER, chosen)
 
 
-class TrainCall(Call):
-    """The keyword arguments of `finetune` for every task."""
+class FinetuneArguments(TypedDict, total=False):
+    """The arguments of `finetune` that aren't settings, for every task on an encoder."""
 
-    train: SkipValidation[Texts]
-    dev: SkipValidation[Texts | None] = None
-    output: SkipValidation[str | Path | None] = None
-    on_step: OnEvent | None = None
-    on_evaluation: OnEvent | None = None
-
-
-class FromEncoderCall(TrainCall):
-    """Those for a task on a pre-trained encoder."""
-
-    model: SkipValidation[str | Path | None] = None
-    revision: str | None = None
-
-
-class FineTuneCall(FineTuneSettings, SeedsSettings, FromEncoderCall):
-    """Those, with the settings that all such tasks have."""
-
-
-class ClassifyCall(ClassifySettings, FineTuneCall):
-    """The keyword arguments of `finetune("classify")`."""
-
-
-class RegressCall(RegressSettings, FineTuneCall):
-    """The keyword arguments of `finetune("regress")`."""
-
-
-class TagCall(TagSettings, FineTuneCall):
-    """The keyword arguments of `finetune("tag")`."""
-
-
-class AnswerCall(AnswerSettings, FineTuneCall):
-    """The keyword arguments of `finetune("answer")`."""
-
-
-class ChooseCall(ChooseSettings, FineTuneCall):
-    """The keyword arguments of `finetune("choose")`."""
+    train: Required[Texts]
+    dev: Texts | None
+    model: str | Path | None
+    revision: str | None
+    output: str | Path | None
+    on_step: OnEvent | None
+    on_evaluation: OnEvent | None
 
 
 @overload
-@takes(ClassifyCall)
-def finetune(call: ClassifyCall, task: Literal["classify"]) -> Classifier: ...
+def finetune(task: Literal["classify"], **arguments: "Unpack[ClassifyKeywords]") -> Classifier: ...
 
 
 @overload
-@takes(RegressCall)
-def finetune(call: RegressCall, task: Literal["regress"]) -> Regressor: ...
+def finetune(task: Literal["regress"], **arguments: "Unpack[RegressKeywords]") -> Regressor: ...
 
 
 @overload
-@takes(TagCall)
-def finetune(call: TagCall, task: Literal["tag"]) -> Tagger: ...
+def finetune(task: Literal["tag"], **arguments: "Unpack[TagKeywords]") -> Tagger: ...
 
 
 @overload
-@takes(AnswerCall)
-def finetune(call: AnswerCall, task: Literal["answer"]) -> Answerer: ...
+def finetune(task: Literal["answer"], **arguments: "Unpack[AnswerKeywords]") -> Answerer: ...
 
 
 @overload
-@takes(ChooseCall)
-def finetune(call: ChooseCall, task: Literal["choose"]) -> Chooser: ...
+def finetune(task: Literal["choose"], **arguments: "Unpack[ChooseKeywords]") -> Chooser: ...
 
 
 @overload
-def finetune(task: Literal["translate", "summarize"], **settings: Any) -> Any: ...
+def finetune(task: Literal["translate", "summarize"], *, train: Texts, **arguments: Any) -> Any: ...
 
 
 @overload
-def finetune(task: str, **settings: Any) -> Predictor[Any, Any, Any] | Any: ...
+def finetune(task: str, *, train: Texts, **arguments: Any) -> Predictor[Any, Any, Any] | Any: ...
 
 
-@ends_in_one_line
-def finetune(task: str, **settings: Any) -> Predictor[Any, Any, Any] | Any:
+@takes(
+    FineTuneSettings,
+    SeedsSettings,
+    *(entry.settings for entry in TASKS.values()),
+    *(load_object(task.settings) for task in TEXT_TASKS.values() if has_wing(task.settings)),
+)
+def finetune(
+    task: str,
+    *,
+    train: Texts,
+    dev: Texts | None = None,
+    model: str | Path | None = None,
+    revision: str | None = None,
+    output: str | Path | None = None,
+    on_step: OnEvent | None = None,
+    on_evaluation: OnEvent | None = None,
+    **settings: Any,
+) -> Predictor[Any, Any, Any] | Any:
     """Fine-tune an encoder for a task, as `bertkit finetune`, and return the model.
 
     Args:
@@ -304,14 +284,20 @@ def finetune(task: str, **settings: Any) -> Predictor[Any, Any, Any] | Any:
         known = ", ".join((*TASKS, *TEXT_TASKS))
         raise SettingsError(f"there is no task {show(repr(task), 40)}; choose one of {known}")
     if task in TEXT_TASKS:
-        return load_object(TEXT_TASKS[task].function)(task, settings)
-    kinds = (FromEncoderCall, TASKS[task].settings, SeedsSettings, FineTuneSettings)
-    call, task_settings, several, chosen = divide(settings, "finetune", *kinds)
-    name = str(find_bundled("vectors") if call.model is None else call.model)
-    rows, held_out = hold_rows(call.train), hold_rows(call.dev)
-    sources = Sources(task, name, cast("Table", rows), held_out, call.revision)
-    place = choose_output(call.output, task)
-    with observe(call.on_step, call.on_evaluation):
+        named = {"model": None if model is None else str(model), "revision": revision}
+        settings |= {name: value for name, value in named.items() if value is not None}
+        train_pairs = load_object(TEXT_TASKS[task].function)
+        with observe(on_step, on_evaluation):
+            return train_pairs(task, train, dev, output, settings)
+    task_kind = TASKS[task].settings
+    check_names(settings, list_fields((task_kind, SeedsSettings, FineTuneSettings)), "finetune")
+    task_settings, several = build(task_kind, settings), build(SeedsSettings, settings)
+    chosen = build(FineTuneSettings, settings)
+    name = str(find_bundled("vectors") if model is None else model)
+    rows, held_out = cast("Table", hold_rows(train)), cast("Table | None", hold_rows(dev))
+    sources = Sources(task, name, rows, held_out, revision)
+    place = choose_output(output, task)
+    with observe(on_step, on_evaluation):
         if several.seeds == 1:
             result = run_finetune(sources, place, task_settings, chosen)
         else:
@@ -319,12 +305,3 @@ def finetune(task: str, **settings: Any) -> Predictor[Any, Any, Any] | Any:
     for warning in result.saved.warnings:
         announce(f"WARNING: {warning}")
     return PREDICTORS.get(task, Predictor).load(place, device=chosen.device)
-
-
-show_fields(
-    finetune,
-    inspect.signature(finetune),
-    FineTuneCall,
-    *(entry.settings for entry in TASKS.values()),
-    *(load_object(task.settings) for task in TEXT_TASKS.values() if has_wing(task.settings)),
-)

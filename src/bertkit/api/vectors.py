@@ -2,15 +2,15 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast, overload
+from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
-from pydantic import SkipValidation
+from pydantic import Field
 
 from bertkit.api.inputs import SeveralTexts, list_rows, name_files, read_texts, take_texts
-from bertkit.api.settings import Call, TextsCall, takes, takes_any
+from bertkit.api.settings import build, takes
 from bertkit.base.errors import pluralize
 from bertkit.base.progress import announce
-from bertkit.base.settings import select
+from bertkit.base.settings import Settings, select
 from bertkit.data.problems import announce_unknown
 from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import TableSettings
@@ -27,17 +27,29 @@ from bertkit.retrieval.settings import SearchSettings
 from bertkit.retrieval.vector_index import VectorIndex
 from bertkit.tokenization.tokenizer import check_several
 
+if TYPE_CHECKING:
+    from bertkit.api.keywords import EmbedKeywords, SearchKeywords, SimilarityKeywords
+
 EmbedderModel = str | Path | Embedder | None
 
 
-class EmbedCall(TableSettings, EmbedderSettings, Call):
-    """The keyword arguments of `embed`."""
+class SimilaritySettings(EmbedderSettings):
+    """Settings of `similarity`."""
 
-    model: SkipValidation[EmbedderModel] = None
+    similarity: Similarity | None = None
 
 
-@takes(EmbedCall)
-def embed(call: EmbedCall, texts: Table) -> Vectors:
+class ResultSettings(Settings):
+    """What `search` returns, and where it keeps the index of a file."""
+
+    top_k: int = Field(default=5, ge=1)
+    index_folder: str | Path | None = None
+
+
+@takes(EmbedderSettings, TableSettings)
+def embed(
+    texts: Table, *, model: EmbedderModel = None, **settings: "Unpack[EmbedKeywords]"
+) -> Vectors:
     """Embed texts: row n of the result belongs to text n.
 
     Args:
@@ -58,48 +70,52 @@ def embed(call: EmbedCall, texts: Table) -> Vectors:
         >>> bertkit.embed(["A cat sat down.", "The cat took a seat."]).shape
         (2, 384)
     """
-    embedder = Embedder.take(call.model, select(EmbedderSettings, call))
+    reading = build(TableSettings, settings)
+    embedder = Embedder.take(model, build(EmbedderSettings, settings))
     counts = TextCounts()
-    rows = read_texts(texts, select(TableSettings, call))
+    rows = read_texts(texts, reading)
     vectors = embedder(rows, progress=True, counts=counts)
     announce_unknown(counts.unknown_tokens, counts.text_tokens, "the texts")
     return vectors
 
 
-class SimilarityCall(EmbedderSettings, TextsCall):
-    """The keyword arguments of `similarity`."""
-
-    model: SkipValidation[EmbedderModel] = None
-    similarity: Similarity | None = None
-
-
 @overload
-@takes(SimilarityCall)
-def similarity(call: SimilarityCall, first: str, second: str) -> float: ...
-
-
-@overload
-@takes(SimilarityCall)
-def similarity(call: SimilarityCall, first: str, second: SeveralTexts) -> Rows: ...
-
-
-@overload
-@takes(SimilarityCall)
 def similarity(
-    call: SimilarityCall, first: SeveralTexts, second: str | SeveralTexts | None
+    first: str,
+    second: str,
+    *,
+    model: EmbedderModel = None,
+    **settings: "Unpack[SimilarityKeywords]",
+) -> float: ...
+
+
+@overload
+def similarity(
+    first: str,
+    second: SeveralTexts,
+    *,
+    model: EmbedderModel = None,
+    **settings: "Unpack[SimilarityKeywords]",
 ) -> Rows: ...
 
 
 @overload
-@takes(SimilarityCall)
-def similarity(call: SimilarityCall, first: SeveralTexts) -> Rows: ...
-
-
-@takes_any(SimilarityCall)
 def similarity(
-    call: SimilarityCall,
+    first: SeveralTexts,
+    second: str | SeveralTexts | None = None,
+    *,
+    model: EmbedderModel = None,
+    **settings: "Unpack[SimilarityKeywords]",
+) -> Rows: ...
+
+
+@takes(SimilaritySettings, TableSettings)
+def similarity(
     first: str | SeveralTexts,
     second: str | SeveralTexts | None = None,
+    *,
+    model: EmbedderModel = None,
+    **settings: "Unpack[SimilarityKeywords]",
 ) -> float | Rows:
     """Compute the similarity of two texts, or of each text of one list to each of another.
 
@@ -110,9 +126,9 @@ def similarity(
             the model that comes with bertkit.
         similarity: cosine, dot, euclidean or manhattan; by default that of the model's folder,
             else cosine. Distances are negated: higher is always more similar.
-        text_column: column of the texts, if they are rows or a file has several.
 
-    Further keyword arguments: fields of `EmbedderSettings`.
+    Further keyword arguments: fields of `EmbedderSettings`, and of `TableSettings`, which say how
+    to read the texts.
 
     Returns:
         A number for two texts; otherwise `[first, second]`.
@@ -127,40 +143,44 @@ def similarity(
         >>> bertkit.similarity(["a cat", "a dog", "a hat"]).shape
         (3, 3)
     """
-    embedder = Embedder.take(call.model, select(EmbedderSettings, call))
-    reading = select(TableSettings, call)
+    chosen, reading = build(SimilaritySettings, settings), build(TableSettings, settings)
+    embedder = Embedder.take(model, select(EmbedderSettings, chosen))
     counts = TextCounts()
     rows = embedder(take_texts(first, reading), counts=counts)
     columns = rows if second is None else embedder(take_texts(second, reading), counts=counts)
     announce_unknown(counts.unknown_tokens, counts.text_tokens, "the texts")
-    name = call.similarity or cast("Similarity", embedder.similarity)
+    name = chosen.similarity or cast("Similarity", embedder.similarity)
     scores = compare_all(name, rows, columns)
     return float(scores[0, 0]) if isinstance(first, str) and isinstance(second, str) else scores
 
 
-class SearchCall(SearchSettings, Call):
-    """The keyword arguments of `search`."""
-
-    model: SkipValidation[str | Path | None] = None
-    top_k: int = 5
-    index_folder: SkipValidation[str | Path | None] = None
-
-
 @overload
-@takes(SearchCall)
-def search(call: SearchCall, queries: str, corpus: Table) -> list[Hit]: ...
-
-
-@overload
-@takes(SearchCall)
 def search(
-    call: SearchCall, queries: list[str] | tuple[str, ...], corpus: Table
+    queries: str,
+    corpus: Table,
+    *,
+    model: str | Path | None = None,
+    **settings: "Unpack[SearchKeywords]",
+) -> list[Hit]: ...
+
+
+@overload
+def search(
+    queries: list[str] | tuple[str, ...],
+    corpus: Table,
+    *,
+    model: str | Path | None = None,
+    **settings: "Unpack[SearchKeywords]",
 ) -> list[list[Hit]]: ...
 
 
-@takes(SearchCall)
+@takes(ResultSettings, SearchSettings)
 def search(
-    call: SearchCall, queries: str | list[str] | tuple[str, ...], corpus: Table
+    queries: str | list[str] | tuple[str, ...],
+    corpus: Table,
+    *,
+    model: str | Path | None = None,
+    **settings: "Unpack[SearchKeywords]",
 ) -> list[Hit] | list[list[Hit]]:
     """Find the texts most similar to a query, or to each of several, best first.
 
@@ -190,16 +210,16 @@ def search(
     if not isinstance(queries, str):
         check_several(queries)
     asked = [queries] if isinstance(queries, str) else list(queries)
-    chosen = select(SearchSettings, call)
+    wanted, chosen = build(ResultSettings, settings), build(SearchSettings, settings)
     names = name_files(corpus)
     if names is not None:
-        folder = Embedder.find(call.model, chosen.revision).path
+        folder = Embedder.find(model, chosen.revision).path
         chosen = chosen.model_copy(update={"revision": None})
-        found = _open_index(folder, names, chosen, call.index_folder).search(asked, call.top_k)
+        found = _open_index(folder, names, chosen, wanted.index_folder).search(asked, wanted.top_k)
     else:
         rows = _number_rows(corpus, chosen)
-        embedder = Embedder.take(call.model, select(EmbedderSettings, chosen))
-        found = _search_rows(embedder, asked, rows, chosen, call.top_k)
+        embedder = Embedder.take(model, select(EmbedderSettings, chosen))
+        found = _search_rows(embedder, asked, rows, chosen, wanted.top_k)
     return found[0] if isinstance(queries, str) else found
 
 

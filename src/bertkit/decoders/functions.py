@@ -2,15 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast, overload
-
-from pydantic import SkipValidation
+from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
 from bertkit.api.inputs import SeveralTexts, choose_output, name_files, take_texts
-from bertkit.api.language import apply, load_pipeline
-from bertkit.api.settings import Call, TextsCall, divide, takes
-from bertkit.api.training import Texts, TrainCall
-from bertkit.base.settings import select
+from bertkit.api.language import apply
+from bertkit.api.settings import build, check_names, takes
+from bertkit.api.training import Texts
 from bertkit.data.input_files import name_input
 from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import TableSettings
@@ -32,32 +29,36 @@ from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.kept import LAST_LOADED
 from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.settings import LoadingSettings
-from bertkit.training.log import observe
 
+if TYPE_CHECKING:
+    from bertkit.decoders.keywords import GenerateKeywords, SummarizeKeywords, TranslateKeywords
+
+Summary = ExtractiveSummary | GeneratedText
 GENERATORS: Mapping[str, type[Seq2SeqGenerator]] = {
     "translate": Translator,
     "summarize": AbstractiveSummarizer,
 }
 
 
-class GenerateCall(GeneratorSettings, LoadingSettings, TextsCall):
-    """The keyword arguments of `generate`."""
-
-    model: SkipValidation[str | Path | Generator]
+@overload
+def generate(
+    texts: str, *, model: str | Path | Generator, **settings: "Unpack[GenerateKeywords]"
+) -> ContinuedText: ...
 
 
 @overload
-@takes(GenerateCall)
-def generate(call: GenerateCall, texts: str) -> ContinuedText: ...
+def generate(
+    texts: SeveralTexts, *, model: str | Path | Generator, **settings: "Unpack[GenerateKeywords]"
+) -> list[ContinuedText]: ...
 
 
-@overload
-@takes(GenerateCall)
-def generate(call: GenerateCall, texts: SeveralTexts) -> list[ContinuedText]: ...
-
-
-@takes(GenerateCall)
-def generate(call: GenerateCall, texts: str | SeveralTexts) -> ContinuedText | list[ContinuedText]:
+@takes(GeneratorSettings, LoadingSettings, TableSettings)
+def generate(
+    texts: str | SeveralTexts,
+    *,
+    model: str | Path | Generator,
+    **settings: "Unpack[GenerateKeywords]",
+) -> ContinuedText | list[ContinuedText]:
     """Continue texts with a left-to-right model.
 
     Args:
@@ -65,9 +66,9 @@ def generate(call: GenerateCall, texts: str | SeveralTexts) -> ContinuedText | l
             file.
         model: a run of `bertkit pretrain` with objective causal, its model folder, the id of such
             a model of the Hub, or a `Generator`.
-        text_column: column of the texts, if they are rows or a file has several.
 
-    Further keyword arguments: fields of `GeneratorSettings`, `TableSettings` and `LoadingSettings`.
+    Further keyword arguments: fields of `GeneratorSettings`, of `LoadingSettings`, and of
+    `TableSettings`, which say how to read the texts.
 
     Returns:
         A `ContinuedText` with `text` and `answers`; for several texts, a list.
@@ -79,28 +80,29 @@ def generate(call: GenerateCall, texts: str | SeveralTexts) -> ContinuedText | l
         >>> bertkit.generate("The captain looked at", model="gpt/").text  # doctest: +SKIP
         'The captain looked at the sea.'
     """
-    return apply(load_pipeline(Generator, call.model, call, GeneratorSettings), texts, call)
-
-
-class TranslateCall(DecodingOverrides, TableSettings, LoadingSettings, Call):
-    """The keyword arguments of `translate`."""
-
-    model: SkipValidation[str | Path | Translator]
+    options, reading = build(GeneratorSettings, settings), build(TableSettings, settings)
+    continue_text = Generator.take(model, build(LoadingSettings, settings)).with_options(options)
+    return apply(continue_text, texts, reading)
 
 
 @overload
-@takes(TranslateCall)
-def translate(call: TranslateCall, texts: str) -> GeneratedText: ...
-
-
-@overload
-@takes(TranslateCall)
-def translate(call: TranslateCall, texts: SeveralTexts) -> list[GeneratedText]: ...
-
-
-@takes(TranslateCall)
 def translate(
-    call: TranslateCall, texts: str | SeveralTexts
+    texts: str, *, model: str | Path | Translator, **settings: "Unpack[TranslateKeywords]"
+) -> GeneratedText: ...
+
+
+@overload
+def translate(
+    texts: SeveralTexts, *, model: str | Path | Translator, **settings: "Unpack[TranslateKeywords]"
+) -> list[GeneratedText]: ...
+
+
+@takes(DecodingOverrides, LoadingSettings, TableSettings)
+def translate(
+    texts: str | SeveralTexts,
+    *,
+    model: str | Path | Translator,
+    **settings: "Unpack[TranslateKeywords]",
 ) -> GeneratedText | list[GeneratedText]:
     """Translate texts with a model of `bertkit.finetune("translate", …)`.
 
@@ -122,31 +124,30 @@ def translate(
         >>> bertkit.translate("Zwei Hunde spielen.", model="de-en/").text  # doctest: +SKIP
         'Two dogs are playing.'
     """
-    return apply(load_pipeline(Translator, call.model, call, DecodingOverrides), texts, call)
-
-
-class SummarizeCall(SummarySettings, DecodingOverrides, TableSettings, EmbedderSettings, Call):
-    """The keyword arguments of `summarize`."""
-
-    model: SkipValidation[str | Path | None] = None
+    options, reading = build(DecodingOverrides, settings), build(TableSettings, settings)
+    translator = Translator.take(model, build(LoadingSettings, settings)).with_options(options)
+    return apply(translator, texts, reading)
 
 
 @overload
-@takes(SummarizeCall)
-def summarize(call: SummarizeCall, texts: str) -> ExtractiveSummary | GeneratedText: ...
+def summarize(
+    texts: str, *, model: str | Path | None = None, **settings: "Unpack[SummarizeKeywords]"
+) -> Summary: ...
 
 
 @overload
-@takes(SummarizeCall)
 def summarize(
-    call: SummarizeCall, texts: SeveralTexts
-) -> list[ExtractiveSummary | GeneratedText]: ...
+    texts: SeveralTexts, *, model: str | Path | None = None, **settings: "Unpack[SummarizeKeywords]"
+) -> list[Summary]: ...
 
 
-@takes(SummarizeCall)
+@takes(SummarySettings, DecodingOverrides, EmbedderSettings, TableSettings)
 def summarize(
-    call: SummarizeCall, texts: str | SeveralTexts
-) -> ExtractiveSummary | GeneratedText | list[ExtractiveSummary | GeneratedText]:
+    texts: str | SeveralTexts,
+    *,
+    model: str | Path | None = None,
+    **settings: "Unpack[SummarizeKeywords]",
+) -> Summary | list[Summary]:
     """Summarize texts: extract their most central sentences, or generate new ones.
 
     Any encoder extracts sentences, without training; a model of
@@ -174,13 +175,13 @@ def summarize(
         >>> bertkit.summarize(text, length=1).text
         'My cat sleeps in the sun all day.'
     """
-    embedding = select(EmbedderSettings, call)
-    folder = CentralSummarizer.find(call.model, embedding.revision).path
+    options = build(SummarySettings, settings), build(DecodingOverrides, settings)
+    embedding, reading = build(EmbedderSettings, settings), build(TableSettings, settings)
+    folder = CentralSummarizer.find(model, embedding.revision).path
     embedding = embedding.model_copy(update={"revision": None})
-    options = select(SummarySettings, call), select(DecodingOverrides, call)
     summarizer: Pipeline[str, Any]
     summarizer = LAST_LOADED.take(load_summarizer, [folder], embedding, *options)
-    return apply(summarizer, texts, call, _take_documents)
+    return apply(summarizer, texts, reading, _take_documents)
 
 
 def _take_documents(texts: str | SeveralTexts, reading: TableSettings) -> list[str]:
@@ -191,15 +192,15 @@ def _take_documents(texts: str | SeveralTexts, reading: TableSettings) -> list[s
     return [document.text for name in names for document in read_documents(name, reading)]
 
 
-def finetune_pairs(task: str, values: Mapping[str, Any]) -> Seq2SeqGenerator:
+def finetune_pairs(
+    task: str, train: Texts, dev: Texts | None, output: str | Path | None, values: Mapping[str, Any]
+) -> Seq2SeqGenerator:
     """Train a model that writes, as `bertkit.finetune` for such a task, and load it."""
-    if (model := values.get("model")) is not None:
-        values = {**values, "model": str(model)}
-    call, settings = divide(values, "finetune", TrainCall, KINDS[task].settings)
-    place = choose_output(call.output, task)
-    pairs = PairFiles(_take_pairs(call.train), None if call.dev is None else _take_pairs(call.dev))
-    with observe(call.on_step, call.on_evaluation):
-        train_seq2seq(pairs, place, settings)
+    kind = KINDS[task].settings
+    check_names(values, kind.model_fields, "finetune")
+    settings, place = build(kind, values), choose_output(output, task)
+    pairs = PairFiles(_take_pairs(train), None if dev is None else _take_pairs(dev))
+    train_seq2seq(pairs, place, settings)
     return GENERATORS[task].load(place, device=settings.device)
 
 

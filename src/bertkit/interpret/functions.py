@@ -1,36 +1,26 @@
 """The function `bertkit.view`."""
 
 from pathlib import Path
-from typing import overload
+from typing import TYPE_CHECKING, Unpack
 
-from pydantic import SkipValidation
-
-from bertkit.api.settings import Call, takes, takes_any
-from bertkit.base.settings import select
+from bertkit.api.settings import build, takes
 from bertkit.checkpoints.bundled import find_bundled
 from bertkit.inference.settings import LoadingSettings
 from bertkit.interpret.attention_view import AttentionView
 from bertkit.interpret.settings import ViewSettings
 
-
-class ViewCall(ViewSettings, LoadingSettings, Call):
-    """The keyword arguments of `view`."""
-
-    model: SkipValidation[str | Path | None] = None
+if TYPE_CHECKING:
+    from bertkit.interpret.keywords import ViewKeywords
 
 
-@overload
-@takes(ViewCall)
-def view(call: ViewCall, text: str) -> AttentionView: ...
-
-
-@overload
-@takes(ViewCall)
-def view(call: ViewCall, text: str, pair: str | None) -> AttentionView: ...
-
-
-@takes_any(ViewCall)
-def view(call: ViewCall, text: str, pair: str | None = None) -> AttentionView:
+@takes(ViewSettings, LoadingSettings)
+def view(
+    text: str,
+    pair: str | None = None,
+    *,
+    model: str | Path | None = None,
+    **settings: "Unpack[ViewKeywords]",
+) -> AttentionView:
     """Show a model's attention for a text: a page in a notebook; `.write(path)` makes a file.
 
     Args:
@@ -44,6 +34,6 @@ def view(call: ViewCall, text: str, pair: str | None = None) -> AttentionView:
     Raises:
         BertkitError: as in `AttentionView.of`.
     """
-    chosen, loading = select(ViewSettings, call), select(LoadingSettings, call)
-    model = call.model if call.model is not None else find_bundled(chosen.find_bundled_part(text))
+    chosen, loading = build(ViewSettings, settings), build(LoadingSettings, settings)
+    model = find_bundled(chosen.find_bundled_part(text)) if model is None else model
     return AttentionView.of(model, text, pair, chosen, **dict(loading))

@@ -320,11 +320,11 @@ def test_without_an_output_the_folder_is_told(model, capsys):
         (lambda: bertkit.finetune("sort", train=ROWS), "no task 'sort'; choose one of classify"),
         (
             lambda: bertkit.finetune("classify", train=ROWS, epoch=2),
-            "finetune has no setting epoch",
+            r"^finetune has no setting epoch; did you mean epochs\?$",
         ),
         (
             lambda: bertkit.finetune("classify", train=ROWS, epochs="many"),
-            "finetune: epochs must be a number, got 'many'",
+            "^epochs must be a number, got 'many'",
         ),
         (bertkit.score, "give one of: texts, minimal_pairs, data"),
         (
@@ -335,7 +335,10 @@ def test_without_an_output_the_folder_is_told(model, capsys):
             lambda: bertkit.score(minimal_pairs="f", text_column="y"),
             "minimal pairs are in sentence_good and sentence_bad; leave out text_column",
         ),
-        (lambda: bertkit.embed(["a"], pool="cls"), "embed has no setting pool"),
+        (
+            lambda: bertkit.embed(["a"], pool="cls"),
+            r"^embed has no setting pool; did you mean pooling\?$",
+        ),
         (lambda: bertkit.report("r", foo=1), r"report has no setting foo; help\(bertkit.report\)"),
     ],
 )

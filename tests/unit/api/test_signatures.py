@@ -98,9 +98,11 @@ def told(tmp_path_factory):
 def test_a_checker_knows_all_keywords_of_a_function(name, told):
     shown = inspect.signature(getattr(bertkit, name)).parameters.values()
     keywords = {each.name for each in shown if each.kind is each.KEYWORD_ONLY} - OF_WINGS
-    known = set(re.findall(r"(\w+): ", told[f"reveal_type(bertkit.{name})"].partition(" ")[2]))
+    known = set(re.findall(r"(\w+)'?\??: ", told[f"reveal_type(bertkit.{name})"].partition(" ")[2]))
     assert keywords <= known
-    assert known - keywords <= {"settings"} | {each.name for each in shown}  # of any task
+    assert known - keywords <= {"arguments", "settings"} | {
+        each.name for each in shown
+    }  # of any task
 
 
 @pytest.mark.parametrize(("call", "kind"), RIGHT.items())

@@ -25,7 +25,7 @@ from bertkit.models.bert.heads import PairScoringBert, WordScoringBert
 from bertkit.tasks.answer.examples import AnswerExample
 from bertkit.tasks.answer.windows import Windows, find_tokens
 from bertkit.tasks.batch import Encoded
-from bertkit.tasks.classify.decoding import THRESHOLD
+from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.task import Task
 
 NO_YES = ("no", "yes")
@@ -124,18 +124,18 @@ class HeadReader:
 
     def predict_labels(self, task: Task[Any, Any], scores: Scores) -> HeadPrediction:
         """Predict the text's label, or for multi-label tasks whether each label applies."""
+        assert isinstance(task, Classify)
         scores = scores / task.temperature
         if not task.settings.multi_label:
             return self._predict_whole("the label", task.labels, scores.log_softmax(dim=-1))
         logarithms = torch.stack([F.logsigmoid(-scores[0]), F.logsigmoid(scores[0])], dim=1)
-        threshold = task.numbers.get(THRESHOLD, task.settings.threshold)
         return HeadPrediction(
             question="the labels",
             about=task.labels,
             positions=(None,) * len(task.labels),
             choices=NO_YES,
             log_probabilities=logarithms,
-            predicted=(logarithms.detach()[:, 1].exp() >= threshold).long(),
+            predicted=(logarithms.detach()[:, 1].exp() >= task.threshold).long(),
         )
 
     def _predict_whole(

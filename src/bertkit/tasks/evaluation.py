@@ -71,6 +71,8 @@ class TaskScoring(ABC, Generic[Example, Prediction]):
 
     # Whether confidences give a calibration error: no, in a picture, or as a metric too.
     calibration: ClassVar[Literal["none", "picture", "metric"]] = "none"
+    # Whether a prediction is one decision, whose confidence is that of the prediction.
+    is_one_decision: ClassVar[bool] = False
 
     examples: Sequence[Example]
     predictions: Sequence[Prediction]
@@ -123,17 +125,13 @@ class TaskScoring(ABC, Generic[Example, Prediction]):
     def list_mistakes(self) -> Iterator[Mistake]:
         """Yield the predictions with the largest errors."""
         errors = self.errors
+        confidences = self.confidences if self.is_one_decision else None
         for number in np.argsort(-errors, kind="stable")[:MAX_MISTAKES].tolist():
             if errors[number] > 0:
                 example: Any = self.examples[number]
                 found, text = self.contrast(number), self.show_example(number)
-                confidence = self.confidence_in(number)
+                confidence = None if confidences is None else float(confidences[number])
                 yield Mistake(example.place, text, *found, float(errors[number]), confidence)
-
-    def confidence_in(self, number: int) -> float | None:
-        """Return the probability of a prediction; None if it has no single one."""
-        del number
-        return None
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -164,6 +162,8 @@ class TaskScoring(ABC, Generic[Example, Prediction]):
 class ConfidentScoring(TaskScoring[Example, Prediction]):
     """Base of scorings of predictions that are right or wrong, each with a `probability`."""
 
+    is_one_decision = True
+
     @property
     def confidences(self) -> Numbers:
         """The probabilities of the predictions."""
@@ -179,8 +179,3 @@ class ConfidentScoring(TaskScoring[Example, Prediction]):
     def errors(self) -> Numbers:
         """The confidence of each wrong prediction."""
         return np.where(self.is_right, 0.0, self.confidences)
-
-    def confidence_in(self, number: int) -> float:
-        """Return the probability of a prediction."""
-        found: Any = self.predictions[number]
-        return float(found.probability)

@@ -58,8 +58,8 @@ def list_scorer_files(
     """Return the files for official scorers by name; none of which no prediction says anything."""
     rows = list(zip(examples, predictions, strict=True))
     files = {
-        name: {example.example_id: read(prediction) for example, prediction in rows}
-        for name, read in task.scorer_files.items()
+        name: {example.example_id: getattr(prediction, key) for example, prediction in rows}
+        for name, key in task.scorer_files.items()
     }
     return {
         name: content

@@ -41,6 +41,11 @@ class TaskSettings(Settings):
             raise ValueError(f"metric {self.metric} isn't one of {', '.join(self.metrics)}")
         return self
 
+    def choose_metric(self, labels: Sequence[str] = ()) -> str:
+        """Return the metric that selects the best epoch of a task with labels; higher is better."""
+        del labels
+        return "accuracy"
+
 
 class TextSettings(LongTextSettings, TaskSettings):
     """Columns of texts, and what becomes of those that are too long."""

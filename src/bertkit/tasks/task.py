@@ -20,11 +20,11 @@ from bertkit.data.problems import RowReport
 from bertkit.data.tables.record import Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.fine_tuning import FineTunedBert, Scored
+from bertkit.models.bert.fine_tuning import FINE_TUNED, FineTunedBert, Scored
 from bertkit.reports.notebook import Tabular
 from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits, TaskBatch
 from bertkit.tasks.evaluation import TaskScoring
-from bertkit.tasks.settings import TextSettings
+from bertkit.tasks.settings import TaskSettings, TextSettings
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Scores
 
@@ -41,6 +41,7 @@ class TaskExample(ABC):
     """What a task reads of a row, or of a caller's input; subclasses are frozen dataclasses."""
 
     __slots__ = ()
+    samples: ClassVar[Sequence[Any]] = ("a", "a b")  # two inputs of different lengths
     place: str  # file and line, for messages
 
     @classmethod
@@ -144,16 +145,19 @@ def choose_activation(name: str) -> dict[str, Any]:
 class Task(ABC, Generic[Example, Prediction]):
     """A task, with the settings, labels and fitted numbers of one model."""
 
-    settings: Any
+    settings: TaskSettings
     labels: tuple[str, ...] = ()  # by id; empty if the task has none
     # fitted on held-out data after training, such as a temperature
     numbers: Mapping[str, float] = field(default_factory=dict)
 
+    # How many predictions an evaluation keeps together; 0 if each is used at once.
+    num_kept_together: int = 0
+
     name: ClassVar[str]  # its key in TASKS
     example_kind: ClassVar[type[TaskExample]]
-    model_kind: ClassVar[type[FineTunedBert]]
-    # Files for official scorers, by name: what each has of a prediction, by `example_id`.
-    scorer_files: ClassVar[Mapping[str, Callable[[Any], Any]]] = MappingProxyType({})
+    architecture: ClassVar[str]  # of its models, as in config.json
+    # Files for official scorers, by name: the attribute of predictions that each has.
+    scorer_files: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     @property
     def temperature(self) -> float:
@@ -186,7 +190,12 @@ class Task(ABC, Generic[Example, Prediction]):
     @property
     def samples(self) -> Sequence[Any]:
         """Two inputs of different lengths."""
-        return [("a", "b"), ("a b", "b")] if self.reads_pairs else ["a", "a b"]
+        return [("a", "b"), ("a b", "b")] if self.reads_pairs else self.example_kind.samples
+
+    @property
+    def model_kind(self) -> type[FineTunedBert]:
+        """The class of its models."""
+        return FINE_TUNED[self.architecture]
 
     @property
     def scored(self) -> Scored:
@@ -194,9 +203,9 @@ class Task(ABC, Generic[Example, Prediction]):
         return self.model_kind.scored
 
     @property
-    @abstractmethod
     def metric(self) -> str:
         """Name of the metric that selects the best epoch; higher is better."""
+        return self.settings.choose_metric(self.labels)
 
     @classmethod
     def from_examples(cls, settings: Any, examples: Sequence[Example]) -> Self:
@@ -227,8 +236,7 @@ class Task(ABC, Generic[Example, Prediction]):
         It is an InputError if they can't. If there are very many labels, predictions of a
         classifier then have only the likeliest probabilities.
         """
-        del num_examples
-        return self
+        return replace(self, num_kept_together=num_examples)
 
     @abstractmethod
     def encode(self, examples: Sequence[Example], tokenizer: Tokenizer) -> list[Encoded]:
@@ -253,10 +261,6 @@ class Task(ABC, Generic[Example, Prediction]):
     ) -> dict[str, float]:
         """Compute the metrics only, after each epoch; `metric` is among them."""
         return dict(self.score(examples, predictions).metrics)
-
-    def spell(self, label: str) -> str:
-        """Return a label of an example as `labels` would spell it."""
-        return label
 
     def list_warnings(self, examples: Sequence[Example]) -> list[str]:
         """Return task-specific warnings about a set of examples, shown before training.

@@ -1,6 +1,7 @@
 """What every task has: an entry, and examples of what callers give."""
 
 import pytest
+from tools import count_house
 
 from bertkit.base.errors import InputError
 from bertkit.tasks.settings import TextSettings
@@ -50,6 +51,12 @@ def test_each_entry_leads_to_its_task():
         task = entry.load()(entry.settings())
         assert task.name == name
         assert task.reads_texts == issubclass(entry.settings, TextSettings)
+
+
+def test_whoever_writes_a_task_has_few_hooks_to_know():
+    hooks = count_house.list_hooks(count_house.read_trees())
+    for kind in ("Task", "TaskExample", "TaskScoring", "TaskPrediction"):
+        assert len(hooks[kind]) <= 10, hooks[kind]
 
 
 @pytest.mark.parametrize(

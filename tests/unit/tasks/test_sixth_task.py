@@ -8,7 +8,6 @@ from tests.unit.recipes.finetune.small import save_model
 
 import bertkit
 from bertkit.cli.main import main
-from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.tasks.batch import Encoded
 from bertkit.tasks.evaluation import TaskScoring
 from bertkit.tasks.settings import TextSettings
@@ -45,7 +44,7 @@ class CountScoring(TaskScoring):
 
 
 class Count(Task):
-    name, model_kind, metric = "count", BertForSequenceClassification, "accuracy"
+    name, architecture = "count", "BertForSequenceClassification"
     example_kind, score, loss = CountExample, CountScoring, staticmethod(score_rows)
     config_changes = {"num_labels": 4}  # noqa: RUF012
 

@@ -222,3 +222,15 @@ def classifier_dropout(config: BertConfig) -> Dropout:
     """Build the dropout before a classifier, with the same rate as in transformers."""
     rate = config.classifier_dropout
     return Dropout(config.hidden_dropout_prob if rate is None else rate)
+
+
+# The models by their architecture, as config.json names it.
+FINE_TUNED: dict[str, type[FineTunedBert]] = {
+    kind.__name__: kind
+    for kind in (
+        BertForSequenceClassification,
+        BertForTokenClassification,
+        BertForQuestionAnswering,
+        BertForMultipleChoice,
+    )
+}

@@ -134,7 +134,7 @@ class TaskSet(LabeledSet[Any]):
         aren't among those of the task.
         """
         check_unknown(self.name, problems.unknown_tokens, problems.text_tokens)
-        labels = Counter(map(task.spell, self.label_names))
+        labels = Counter(self.label_names)
         known, identity, report = set(task.labels), self.tables[0].identity, self.tables[0].report
         self._counts = SetCounts(
             name=f"{identity['name']}{HELD_OUT if self.name.endswith(HELD_OUT) else ''}",
@@ -195,7 +195,7 @@ class TaskSet(LabeledSet[Any]):
     def _list_unseen(self, task: Task[Any, Any]) -> Iterator[str]:
         known = set(task.labels)
         for example in self.examples:
-            for label in map(task.spell, example.label_names):
+            for label in example.label_names:
                 if label not in known:
                     yield f"  {example.place}: '{show(label, SHOWN_CHARS)}'"
 

@@ -11,7 +11,7 @@ from bertkit.models.bert.feature_based import FeatureHead
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.models.open_model import OpenModel
 from bertkit.recipes.finetune.settings import FineTuneSettings
-from bertkit.tasks.settings import POOLINGS, PoolingName
+from bertkit.tasks.settings import POOLINGS, PoolingName, TextSettings
 from bertkit.tasks.task import Task
 
 SENTENCE_ENCODER = "is_sentence_encoder"  # key of a checkpoint's facts
@@ -24,7 +24,7 @@ def open_pretrained(
     """Open a model with the task's labels and the run's dropout; check that it can be trained."""
     opened = OpenModel.open(name)
     pooling: PoolingName = "cls"
-    if task.reads_texts:
+    if isinstance(task.settings, TextSettings):
         pooling = task.settings.pooling or find_pooling(opened)
     changes = task.config_changes | dropout_rates(settings)
     layers = settings.features or "last"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NamedTuple, Self, TypeGuard
+from typing import Any, ClassVar, NamedTuple, Self, TypeGuard
 
 from bertkit.base.errors import InputError, pluralize
 from bertkit.data.tables.record import BrokenRowError, Record
@@ -31,6 +31,8 @@ class GoldAnswer(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class AnswerExample(TaskExample):
     """A question about a context, with optional answers."""
+
+    samples: ClassVar = (("a", "a b"), ("a", "a b a b"))
 
     question: str
     context: str

@@ -27,6 +27,7 @@ from bertkit.tasks.metrics.texts import (
 )
 from bertkit.tasks.task import TaskPrediction
 
+N_BEST_KEYS = ("text", "probability", "start_logit", "end_logit")  # of google-research/bert
 MARK = "Mn"  # Unicode category of combining accents, which follow their letter
 
 
@@ -52,6 +53,11 @@ class Answer(TaskPrediction):
     probability: float  # among the candidates
     null_odds: float | None  # score of "no answer" minus the best span's; None in SQuAD 1.1
     n_best: tuple[AnswerCandidate, ...]  # the best first
+
+    @property
+    def n_best_scores(self) -> list[dict[str, object]]:
+        """The candidates as google-research/bert writes them, the best first."""
+        return [{name: getattr(one, name) for name in N_BEST_KEYS} for one in self.n_best]
 
     def as_rows(self) -> Sequence[Row]:
         """Return a row for each candidate, the best first."""

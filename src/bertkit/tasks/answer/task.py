@@ -12,7 +12,6 @@ from torch import Tensor
 
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.fine_tuning import BertForQuestionAnswering
 from bertkit.nn.packing import PackedBatch
 from bertkit.tasks.answer import NUM_SPECIAL, STRIDE, AnswerSettings, scoring
 from bertkit.tasks.answer import examples as records
@@ -25,7 +24,6 @@ from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Scores
 
 NULL_THRESHOLD = "null_threshold"
-N_BEST_KEYS = ("text", "probability", "start_logit", "end_logit")  # of google-research/bert
 DEFAULT_THRESHOLD = 0.0  # logits; that of google-research/bert
 
 
@@ -33,22 +31,19 @@ DEFAULT_THRESHOLD = 0.0  # logits; that of google-research/bert
 class AnswerQuestions(Task[AnswerExample, Answer]):
     """Extractive question answering."""
 
+    settings: AnswerSettings
+
     name: ClassVar = "answer"
     example_kind: ClassVar = AnswerExample
-    model_kind: ClassVar = BertForQuestionAnswering
+    architecture: ClassVar = "BertForQuestionAnswering"
     scorer_files: ClassVar = {  # as google-research/bert writes them
-        "predictions.json": lambda answer: answer.text,
-        "nbest_predictions.json": lambda answer: [
-            {name: getattr(one, name) for name in N_BEST_KEYS} for one in answer.n_best
-        ],
-        "null_odds.json": lambda answer: answer.null_odds,
+        "predictions.json": "text",
+        "nbest_predictions.json": "n_best_scores",
+        "null_odds.json": "null_odds",
     }
-    samples: ClassVar = [("a", "a b"), ("a", "a b a b")]
-    metric: ClassVar = "f1"
     config_changes: ClassVar = {"num_labels": 2}  # start and end
 
     list_warnings = staticmethod(records.list_warnings)
-    score = AnswerScoring
 
     @classmethod
     def from_examples(cls, settings: AnswerSettings, examples: Sequence[AnswerExample]) -> Self:
@@ -76,6 +71,8 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
                 f"a question answering model has 2 labels, start and end, not {config.num_labels}"
             )
         version = "1.1" if settings.version == "auto" else settings.version
+        if version == "2.0":  # a finished model keeps its threshold
+            numbers = {NULL_THRESHOLD: DEFAULT_THRESHOLD, **numbers}
         return cls(settings.model_copy(update={"version": version}), numbers=numbers)
 
     @property
@@ -134,14 +131,18 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
         windows: Windows = encoded.alignment
         return find_answer(example.context, windows, logits, self.settings, self.threshold)
 
-    def measure(
+    def score(
         self, examples: Sequence[AnswerExample], predictions: Sequence[Answer]
-    ) -> dict[str, float]:
-        """Compute exact match and F1, from 0 to 1."""
-        if NULL_THRESHOLD not in self.numbers:  # the finished model will have the best one
+    ) -> AnswerScoring:
+        """Compare answers with true ones.
+
+        Until a threshold of "no answer" is fitted, it is done with the best one, which the finished
+        model will have.
+        """
+        if NULL_THRESHOLD not in self.numbers:
             task = self._with_threshold(examples, predictions)
             predictions = [answer.decide(task.threshold) for answer in predictions]
-        return super().measure(examples, predictions)
+        return AnswerScoring(examples, predictions)
 
     def fit_numbers(
         self,

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from bertkit.base.errors import InputError
 from bertkit.data.problems import RowReport
@@ -23,6 +23,8 @@ USUAL_BEGINNINGS = ("ending", "choice", "option")
 @dataclass(frozen=True, slots=True)
 class ChooseExample(TaskExample):
     """A context and its choices."""
+
+    samples: ClassVar = (("a", ("a", "b")), ("a b", ("a b", "b")))
 
     context: str
     choices: tuple[str, ...]  # 2 to 64

@@ -11,7 +11,6 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from bertkit.models.bert.fine_tuning import BertForMultipleChoice
 from bertkit.tasks.batch import Encoded, Logits, TaskBatch
 from bertkit.tasks.choose.examples import ChooseExample
 from bertkit.tasks.choose.scoring import Choice, ChooseScoring
@@ -30,10 +29,8 @@ class Choose(Task[ChooseExample, Choice]):
     """Multiple choice among answers or endings."""
 
     name: ClassVar = "choose"
-    samples: ClassVar = [("a", ("a", "b")), ("a b", ("a b", "b"))]
     example_kind: ClassVar = ChooseExample
-    model_kind: ClassVar = BertForMultipleChoice
-    metric: ClassVar = "accuracy"
+    architecture: ClassVar = "BertForMultipleChoice"
 
     score = ChooseScoring
 

@@ -3,6 +3,7 @@
 Source: Devlin et al. 2018, section 4.1: C, then a linear layer.
 """
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -59,9 +60,9 @@ class ClassifySettings(TextSettings):
         """The listed labels; None if none are listed."""
         return None if self.labels is None else tuple(map(spell_label, self.labels.split(",")))
 
-    @property
-    def chosen_metric(self) -> str:
-        """The metric that is shown first: the default if the loss selects the model."""
+    def choose_metric(self, labels: Sequence[str] = ()) -> str:
+        """Return the metric that is shown first: the default if the loss selects the model."""
+        del labels
         if self.metric not in {"auto", "loss"}:
             return self.metric
         return "micro_f1" if self.multi_label else "accuracy"
@@ -84,7 +85,7 @@ class ClassifySettings(TextSettings):
     @model_validator(mode="after")
     def _metric_fits(self) -> Self:
         known = OF_MANY_LABELS if self.multi_label else OF_ONE_LABEL
-        if self.chosen_metric not in known:
+        if self.choose_metric() not in known:
             how = "with" if self.multi_label else "without"
             raise ValueError(
                 f"metric {self.metric} isn't one of those {how} multi_label: {', '.join(known)}"

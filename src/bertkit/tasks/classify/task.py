@@ -12,7 +12,6 @@ from torch import Tensor
 
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.reports.text import show
 from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits, TaskBatch
 from bertkit.tasks.classify import DEFAULT_THRESHOLD, ClassifySettings, decoding
@@ -37,24 +36,28 @@ MAX_GIVEN = 1 << 27  # predicted labels of all texts in an evaluation: 1 GB
 class Classify(Task[ClassifyExample, Classification]):
     """Classification of texts or pairs of texts."""
 
+    settings: ClassifySettings
     label_weights: tuple[float, ...] = ()  # class weights of the loss; empty if all are equal
     top_k: int | None = None  # how many labels a prediction gives, best first; None for all, by id
-    num_kept: int | None = None  # how many of very many probabilities are kept; None for all
 
     name: ClassVar = "classify"
     example_kind: ClassVar = ClassifyExample
-    model_kind: ClassVar = BertForSequenceClassification
+    architecture: ClassVar = "BertForSequenceClassification"
 
-    @property
-    def metric(self) -> str:
-        """The chosen metric: by default accuracy, or micro F1 with multi-label."""
-        metric: str = self.settings.chosen_metric
-        return metric
+    def __post_init__(self) -> None:
+        """Refuse to keep the labels of too many texts, which may be given all of very many."""
+        most = MAX_GIVEN // max(1, len(self.labels))
+        if self.settings.multi_label and self.num_kept_together > most:
+            raise InputError(
+                f"with multi_label, {len(self.labels):,} labels are evaluated on at most {most:,}"
+                f" texts, and there are {self.num_kept_together:,}; give fewer texts (--dev in"
+                " training), or drop rare labels"
+            )
 
     @property
     def positive(self) -> str | None:
         """The label that F1 is computed for; None if none is named and there are more than two."""
-        named: str | None = self.settings.positive_label
+        named = self.settings.positive_label
         return self.labels[1] if named is None and len(self.labels) == 2 else named
 
     @classmethod
@@ -95,20 +98,6 @@ class Classify(Task[ClassifyExample, Classification]):
             "problem_type": MULTI_LABEL if is_multi else ONE_LABEL,
             **choose_activation("sigmoid" if is_multi else "identity"),
         }
-
-    def for_evaluation(self, num_examples: int) -> Self:
-        """Return the task that keeps the 100 likeliest of more than 1,000 probabilities.
-
-        A text may be given all labels, which are kept: InputError for too many labels x texts.
-        """
-        most = MAX_GIVEN // len(self.labels)
-        if self.settings.multi_label and num_examples > most:
-            raise InputError(
-                f"with multi_label, {len(self.labels):,} labels are evaluated on at most {most:,}"
-                f" texts, and there are {num_examples:,}; give fewer texts (--dev in training),"
-                f" or drop rare labels"
-            )
-        return replace(self, num_kept=MAX_KEPT) if len(self.labels) > MANY_LABELS else self
 
     def list_warnings(self, examples: Sequence[ClassifyExample]) -> list[str]:
         """Report pairs, texts without a label, and the positive label if it is ambiguous."""
@@ -176,10 +165,10 @@ class Classify(Task[ClassifyExample, Classification]):
         return found if self.top_k is None else found.keep_likeliest(self.top_k)
 
     def _choose_of_many(self, scores: Logits, shares: npt.NDArray[np.float64]) -> Classification:
-        """Return the labels that are given, with all probabilities or the `num_kept` likeliest."""
-        if self.num_kept is None:
+        """Return the labels that are given, with all probabilities, or the likeliest if kept."""
+        if not self.num_kept_together:
             return self._choose(self.labels, scores, shares.tolist())
-        kept = decoding.find_likeliest(scores, self.num_kept)
+        kept = decoding.find_likeliest(scores, MAX_KEPT)
         labels = [self.labels[id_] for id_ in kept]
         found = self._choose(labels, scores[kept], shares[kept].tolist())
         if not self.settings.multi_label:

@@ -13,7 +13,7 @@ Source: Tjong Kim Sang and Veenstra, "Representing Text Chunks", EACL 1999; conl
 task of CoNLL-2000; seqeval, `get_entities`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
@@ -55,6 +55,19 @@ class EntityCounts:
     types: tuple[str, ...]  # that occur or were predicted, sorted
     by_type: Counts  # over all sentences, `[types]`
     by_sentence: Counts  # over all types, `[sentences, 1]`
+
+
+def find_scheme(labels: Collection[str]) -> Scheme | None:
+    """Detect the scheme by which labels mark entities; None if they don't."""
+    letters = {label.partition("-")[0] for label in labels}
+    has_types = all("-" in label for label in labels)
+    if not letters <= MEANINGS.keys() or not (OUTSIDE in labels or has_types):
+        return None
+    if letters & {"L", "U"}:
+        return "BILOU"
+    if "M" in letters:
+        return "BMES"
+    return "BIOES" if letters & {"E", "S"} else "BIO"
 
 
 def find_entities(tags: Iterable[str]) -> list[Entity]:

@@ -3,6 +3,8 @@
 Source: Devlin et al. 2018, section 4.1 (STS-B): C, then a linear layer with one output.
 """
 
+from collections.abc import Sequence
+
 from pydantic import Field
 
 from bertkit.tasks.settings import TextSettings
@@ -16,3 +18,8 @@ class RegressSettings(TextSettings):
         description="Column of the number; by default label, labels, score,"
         " similarity or similarity_score.",
     )
+
+    def choose_metric(self, labels: Sequence[str] = ()) -> str:
+        """Return the correlation."""
+        del labels
+        return "pearson"

@@ -16,7 +16,6 @@ from bertkit.base.errors import CheckpointError, InputError
 from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.reports.text import format_number
 from bertkit.tasks.batch import Encoded, Logits, TaskBatch
 from bertkit.tasks.columns import SHOWN_CHARS, find_column, take_answer
@@ -181,10 +180,11 @@ class RegressScoring(TaskScoring[RegressExample, Regression]):
 class Regress(Task[RegressExample, Regression]):
     """Regression on texts or pairs of texts."""
 
+    settings: RegressSettings
+
     name: ClassVar = "regress"
     example_kind: ClassVar = RegressExample
-    model_kind: ClassVar = BertForSequenceClassification
-    metric: ClassVar = "pearson"
+    architecture: ClassVar = "BertForSequenceClassification"
     config_changes: ClassVar = {
         "num_labels": 1,
         "problem_type": "regression",

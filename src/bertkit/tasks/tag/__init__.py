@@ -3,10 +3,12 @@
 Source: Devlin et al. 2018, section 5.3: T_i of a word's first piece, then a linear layer.
 """
 
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 from pydantic import Field
 
+from bertkit.tasks.metrics.entities import Scheme, find_scheme
 from bertkit.tasks.settings import Count, TaskSettings
 from bertkit.tokenization.long_texts import LongTextSettings
 
@@ -37,3 +39,11 @@ class TagSettings(LongTextSettings, TaskSettings):
         description="Tokens between the starts of two windows, at most a window; by default, two"
         f" windows share {OVERLAP} tokens, at most half a window.",
     )
+
+    def find_scheme(self, labels: Collection[str]) -> Scheme | None:
+        """Return the scheme by which labels mark entities; None if they don't."""
+        return None if self.scheme == "plain" else find_scheme(labels)
+
+    def choose_metric(self, labels: Sequence[str] = ()) -> str:
+        """Return F1 of entities, or accuracy if labels don't mark entities."""
+        return "accuracy" if self.find_scheme(labels) is None else "f1"

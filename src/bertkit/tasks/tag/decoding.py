@@ -18,6 +18,7 @@ from bertkit.tasks.metrics.entities import (
     Entity,
     Scheme,
     find_entities,
+    find_scheme,
     spell_tags,
 )
 from bertkit.tasks.task import TaskPrediction
@@ -39,19 +40,6 @@ def spell(tag: str) -> str | None:
     if found is None:
         return None
     return found["letter"].upper() + (f"-{found['type']}" if found["type"] else "")
-
-
-def find_scheme(labels: Collection[str]) -> Scheme | None:
-    """Detect the scheme by which labels mark entities; None if they don't."""
-    letters = {label.partition("-")[0] for label in labels}
-    has_types = all("-" in label for label in labels)
-    if not letters <= MEANINGS.keys() or not (OUTSIDE in labels or has_types):
-        return None
-    if letters & {"L", "U"}:
-        return "BILOU"
-    if "M" in letters:
-        return "BMES"
-    return "BIOES" if letters & {"E", "S"} else "BIO"
 
 
 def choose_labels(counts: Mapping[str, int]) -> set[str]:

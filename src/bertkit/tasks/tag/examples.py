@@ -2,7 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Self, TypeVar
@@ -17,7 +17,7 @@ from bertkit.tasks.columns import check_label, find_column, name_labels, settle_
 from bertkit.tasks.metrics.entities import OUTSIDE, Scheme, repair_tags
 from bertkit.tasks.missing_labels import SIGN_MARKS, find_marks
 from bertkit.tasks.tag import TagSettings
-from bertkit.tasks.tag.decoding import list_strays, spell
+from bertkit.tasks.tag.decoding import choose_labels, list_strays, spell
 from bertkit.tasks.task import TaskExample
 
 USUAL_WORDS = ("tokens", "words")
@@ -59,15 +59,14 @@ class TagExample(TaskExample):
         settings: TagSettings,
         known: Sequence[str] = (),
     ) -> list[Self]:
-        """Drop marks of words without a tag, and leave out sentences without any tag."""
-        del settings
+        """Drop marks of words without a tag, and sentences without any; spell tags as usual."""
         examples = [_settle_classes(example, known) for example in examples]
         counts = count_tags(examples)
         marks = find_marks(counts, known, are_tags=True)
         if not known:
             marks -= _find_outside(counts)
         if not marks:
-            return examples
+            return _spell_as_usual(examples, report, settings, known)
         number = pluralize(sum(counts[mark] for mark in marks), "word")
         report.notes.append(
             f"{number} with {name_labels(sorted(marks))} have no tag: they are neither learned nor"
@@ -80,7 +79,7 @@ class TagExample(TaskExample):
                 kept.append(example if tags == example.tags else replace(example, tags=tags))
             else:
                 report.add_unlabeled(f"{example.place} has no word with a tag")
-        return kept
+        return _spell_as_usual(kept, report, settings, known)
 
     @classmethod
     def build_parser(
@@ -161,16 +160,7 @@ def list_warnings(examples: Sequence[TagExample], scheme: Scheme | None) -> list
             f"{_count(odd)} tags that don't follow {scheme}, such as an I- that begins an entity;"
             f" they are decoded as by seqeval; first {odd[0].place}"
         )
-    return lines + _warn_of_spellings(count_tags(examples))
-
-
-def _warn_of_spellings(tags: Iterable[str]) -> list[str]:
-    """Warn of tags in another spelling, and of those that mark no entity in any."""
-    spelled = {tag: spell(tag) for tag in tags}
-    lines = []
-    if other := [tag for tag, usual in spelled.items() if usual not in {tag, None}]:
-        lines.append(f"tags such as {show(other[0])} are read as {show(spelled[other[0]] or '')}")
-    if strays := [tag for tag, usual in spelled.items() if usual is None]:
+    if strays := [tag for tag in count_tags(examples) if spell(tag) is None]:
         lines.append(
             f"tags that mark no entity: {name_labels(strays)}; their words aren't learned and count"
             " as mistakes; correct them, or give --scheme plain if words have independent tags"
@@ -203,6 +193,25 @@ def warn_of_plain(examples: Sequence[TagExample]) -> list[str]:
 def count_tags(examples: Sequence[TagExample]) -> Counter[str]:
     """Count the words with each tag."""
     return Counter(chain.from_iterable(example.label_names for example in examples))
+
+
+def _spell_as_usual(
+    examples: list[Tagged], report: RowReport, settings: TagSettings, known: Sequence[str]
+) -> list[Tagged]:
+    """Spell tags as usual if they mark entities, or those of the model or the training data do."""
+    counts = count_tags(examples)
+    usual = {label for label in known if spell(label) == label}
+    is_clear = 2 * len(usual) > len(known)  # a few labels may be typing errors
+    labels = choose_labels(counts) if not known else usual if is_clear else set(known)
+    spelled = {tag: other for tag in counts if (other := spell(tag)) not in {tag, None}}
+    if settings.find_scheme(labels) is None or not spelled:
+        return examples
+    first, other = next(iter(spelled.items()))
+    report.notes.append(f"tags such as {show(first)} are read as {show(other)}")
+    return [
+        one if one.tags is None else replace(one, tags=tuple(spelled.get(t, t) for t in one.tags))
+        for one in examples
+    ]
 
 
 def _find_outside(counts: Counter[str]) -> set[str]:

@@ -11,21 +11,12 @@ import numpy.typing as npt
 
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.fine_tuning import BertForTokenClassification
 from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits, TokenSequence
 from bertkit.tasks.columns import name_labels
 from bertkit.tasks.metrics.entities import OUTSIDE, Scheme
 from bertkit.tasks.tag import OVERLAP, TagSettings, decoding
 from bertkit.tasks.tag import examples as records
-from bertkit.tasks.tag.decoding import (
-    Sentence,
-    Tagging,
-    choose_labels,
-    find_scheme,
-    list_strays,
-    spell,
-    spell_labels,
-)
+from bertkit.tasks.tag.decoding import Sentence, Tagging, choose_labels, list_strays, spell_labels
 from bertkit.tasks.tag.examples import TagExample
 from bertkit.tasks.tag.scoring import TagScoring
 from bertkit.tasks.task import Task, score_rows
@@ -38,21 +29,18 @@ NUM_SPECIAL = 2  # [CLS] and [SEP]
 class Tag(Task[TagExample, Tagging]):
     """Tags the words of a text."""
 
+    settings: TagSettings
+
     name: ClassVar = "tag"
     example_kind: ClassVar = TagExample
-    model_kind: ClassVar = BertForTokenClassification
+    architecture: ClassVar = "BertForTokenClassification"
 
     loss = staticmethod(score_rows)
-
-    @property
-    def metric(self) -> str:
-        """F1 of entities, or accuracy if tags don't mark entities."""
-        return "f1" if self.scheme is not None else "accuracy"
 
     @cached_property
     def scheme(self) -> Scheme | None:
         """The scheme by which tags mark entities; None if they don't."""
-        return None if self.settings.scheme == "plain" else find_scheme(self.labels)
+        return self.settings.find_scheme(self.labels)
 
     @classmethod
     def from_examples(cls, settings: TagSettings, examples: Sequence[TagExample]) -> Self:
@@ -84,10 +72,6 @@ class Tag(Task[TagExample, Tagging]):
             labels = spell_labels(labels)
         return cls(settings, labels, numbers)
 
-    def spell(self, label: str) -> str:
-        """Spell a tag as usual if tags mark entities."""
-        return label if self.scheme is None else spell(label) or label
-
     def list_warnings(self, examples: Sequence[TagExample]) -> list[str]:
         """Warn of blank words and of tags that break the scheme."""
         lines = records.list_warnings(examples, self.scheme)
@@ -107,7 +91,7 @@ class Tag(Task[TagExample, Tagging]):
             own = [next(pieces) or [tokenizer.unk_id] for _ in sentence.words]
             labels = None
             if example.tags is not None:
-                labels = [ids.get(self.spell(tag), IGNORED_LABEL) for tag in example.tags]
+                labels = [ids.get(tag, IGNORED_LABEL) for tag in example.tags]
             found.append(self._encode(sentence, own, labels, tokenizer))
         return found
 

@@ -307,7 +307,7 @@ def test_a_finished_folder_that_lost_or_got_something_says_so(whole, sources, tm
 
 
 def test_what_official_scorers_read_is_written_too(sources, tmp_path, monkeypatch):
-    monkeypatch.setattr(Classify, "scorer_files", {"labels.json": lambda found: found.label})
+    monkeypatch.setattr(Classify, "scorer_files", {"labels.json": "label"})
     settings = QUICK.model_copy(update={"epochs": 1.0})
     finetune(sources, tmp_path / "out", TASK, settings)
     assert len(json.loads((tmp_path / "out" / "labels.json").read_text())) == 16

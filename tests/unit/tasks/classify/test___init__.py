@@ -7,9 +7,9 @@ from bertkit.tasks.classify import ClassifySettings
 
 
 def test_the_metric_follows_from_how_many_labels_a_text_has():
-    assert ClassifySettings().chosen_metric == "accuracy"
-    assert ClassifySettings(multi_label=True).chosen_metric == "micro_f1"
-    assert ClassifySettings(metric="matthews").chosen_metric == "matthews"
+    assert ClassifySettings().choose_metric() == "accuracy"
+    assert ClassifySettings(multi_label=True).choose_metric() == "micro_f1"
+    assert ClassifySettings(metric="matthews").choose_metric() == "matthews"
 
 
 @pytest.mark.parametrize(

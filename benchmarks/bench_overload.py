@@ -41,7 +41,7 @@ import numpy as np
 from bertkit.checkpoints.bundled import find_bundled
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.fill_mask import FillMask
-from bertkit.serving.routes.answers import write_json
+from bertkit.serving.endpoint import write_json
 from program import PASSIVE, build_parser, write_figures
 
 KEY = "of-the-benchmark"

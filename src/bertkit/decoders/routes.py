@@ -20,13 +20,12 @@ from bertkit.decoders.generation.generator import ContinuedText, Generator, Word
 from bertkit.decoders.generation.settings import GeneratorSettings
 from bertkit.decoders.generation.stopped_text import StoppedText
 from bertkit.inference.settings import take_settings
+from bertkit.serving.endpoint import EVENTS, JSON, Endpoint, RequestContext, write_events
 from bertkit.serving.errors import Reason, describe_refusal, write_error
-from bertkit.serving.routes.answers import EVENTS, JSON, Endpoint, TaskResults, write_events
 from bertkit.serving.routes.hub import HubForm, read
 from bertkit.serving.routes.openai import Usage, list_inputs
 from bertkit.serving.routes.requests import Body, HubRequest, OwnBody, TaskBody, Text
-from bertkit.serving.routes.tasks import OF_MODEL, compute_task
-from bertkit.serving.service import RequestContext
+from bertkit.serving.routes.tasks import OF_MODEL, TaskResults, compute_task
 
 WORD_COST = 32  # of a word that is streamed: tokens that are read in about that time
 

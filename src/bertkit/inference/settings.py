@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from bertkit.base.errors import SettingsError
 from bertkit.base.settings import Settings, validate
@@ -59,7 +59,7 @@ def take_settings(kind: type[AnySettings], values: Mapping[str, Any], name: str)
     return validate(kind, values, name)
 
 
-def check_names(kind: type[Settings], names: Iterable[str], owner: str) -> None:
+def check_names(kind: type[BaseModel], names: Iterable[str], owner: str) -> None:
     """Raise SettingsError for names that aren't fields of the settings of something."""
     if unknown := [name for name in names if name not in kind.model_fields]:
         known = ", ".join(kind.model_fields) or "none"

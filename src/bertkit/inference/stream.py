@@ -11,7 +11,6 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Self, TypeVar
 
 from bertkit.base.errors import BertkitError, InputError
-from bertkit.data.problems import is_unknown
 from bertkit.tokenization.long_texts import TextCutter
 from bertkit.tokenization.tokenizer import Tokenizer, check_texts
 
@@ -113,10 +112,11 @@ class TextEncoder:
             num_unknown = own.count(self.tokenizer.unk_id)
             counts.text_tokens += len(own)
             counts.unknown_tokens += num_unknown
-            counts.unknown_only += is_unknown(num_unknown, len(own))
-            if self.keeps_end and self.stride is None:
-                cut = max(0, len(pieces) - room)
-                parts = [(pieces[:num_of_prompt] + own[cut:])[:room]]
+            counts.unknown_only += 0 < num_unknown == len(own)
+            if len(pieces) <= room:
+                parts = [pieces]
+            elif self.keeps_end and self.stride is None:
+                parts = [(pieces[:num_of_prompt] + own[len(pieces) - room :])[:room]]
             else:
                 parts = [
                     pieces[part.start : part.stop]

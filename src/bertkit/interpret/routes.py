@@ -14,12 +14,11 @@ from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.opening import choose_start
 from bertkit.interpret.views.view import ViewInputs
 from bertkit.reports.interactive import read_files
+from bertkit.serving.endpoint import Endpoint, RequestContext
 from bertkit.serving.errors import Reason
-from bertkit.serving.models import ReadyModel
-from bertkit.serving.routes.answers import Endpoint, PageParts, TaskResults
 from bertkit.serving.routes.requests import InputsBody, OwnBody, Pair, Text
-from bertkit.serving.routes.tasks import OF_MODEL, answer
-from bertkit.serving.service import RequestContext
+from bertkit.serving.routes.tasks import OF_MODEL, PageParts, TaskResults, answer
+from bertkit.serving.service import ReadyModel
 
 MAX_TOKENS_WITH_ATTENTION = 256  # whose weights, in one layer of BERT-Large, are a million numbers
 

@@ -1,4 +1,4 @@
 """The server: pipelines behind HTTP.
 
-Read `app.py` (a request and its limits), `routes/`, `service.py` and `models.py` in this order.
+Read `responder.py` (a request and its limits), `routes/`, `endpoint.py` and `service.py`.
 """

@@ -14,8 +14,8 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
-from bertkit.serving.app import REFUSAL, refuse
 from bertkit.serving.errors import Reason, ServingError
+from bertkit.serving.responder import REFUSAL, refuse
 
 Headers = Sequence[tuple[bytes, bytes]]
 

@@ -14,7 +14,7 @@ from prometheus_client import (
     generate_latest,
 )
 
-from bertkit.serving.sharing.request import ModelRequest
+from bertkit.serving.sharing.fair_queue import ModelRequest
 
 SECONDS = [1e-4 * 2**power for power in range(18)]  # 0.1 ms to 13 s
 SIZES = [2**power for power in range(13)]

@@ -6,8 +6,8 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from bertkit._version import __version__
+from bertkit.serving.endpoint import JSON, Endpoint
 from bertkit.serving.errors import ERRORS, Reason, find_status
-from bertkit.serving.routes.answers import JSON, Endpoint
 
 OF_ALL = Reason.MALFORMED, Reason.LARGE_HEAD, Reason.SLOW
 OF_CLOSED = Reason.NO_KEY, Reason.UNKNOWN_MODEL, Reason.LOADING

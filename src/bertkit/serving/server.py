@@ -24,8 +24,7 @@ from bertkit.serving.app import build_app
 from bertkit.serving.connection import Connection, Listener
 from bertkit.serving.keys import ADMIN_VARIABLE, KEYS_VARIABLE, Keys
 from bertkit.serving.logs import log_requests
-from bertkit.serving.models import ServedModel
-from bertkit.serving.service import Service
+from bertkit.serving.service import ServedModel, Service
 from bertkit.serving.settings import ServeSettings
 
 # What is served if no model is named.

@@ -1,32 +1,163 @@
-"""The models of a server, and what a request does with them, whatever its route."""
+"""Served models: what is loaded of each, options of requests, and loading them again."""
 
 import asyncio
 import logging
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
-from bertkit.base.settings import Settings
-from bertkit.inference.fill_mask import MASK, FillMask
+from bertkit.base.errors import SettingsError, storage_errors
+from bertkit.base.settings import Settings, select
+from bertkit.checkpoints.checkpoint import copied_files
+from bertkit.inference.embeddings.embedder import Embedder, find_prompt
+from bertkit.inference.embeddings.settings import EmbedderSettings
+from bertkit.inference.engines.engine import Engine
+from bertkit.inference.loading import find_max_length
+from bertkit.inference.opening import Pipelines, load_pipelines
 from bertkit.inference.pipeline import Pipeline
-from bertkit.serving.errors import Reason, ServingError
-from bertkit.serving.logs import REQUESTS
+from bertkit.inference.settings import Precision
+from bertkit.models.open_model import OpenModel
+from bertkit.retrieval.settings import SearchSettings
+from bertkit.serving.errors import Reason
 from bertkit.serving.metrics import ServerMetrics
-from bertkit.serving.models import ReadyModel, ServedModel
 from bertkit.serving.searcher import Searcher
 from bertkit.serving.settings import ServeSettings
-from bertkit.serving.sharing.request import MOST_TOKENS, ModelRequest, WritingOptions, find_texts
+from bertkit.serving.sharing.worker import Worker
 
 logger = logging.getLogger(__name__)
 
-WINDOWED = {"answer", "choose", "score", "summarize", "tag"}  # read the whole of a long input
+MAX_OPTION_CHARS = 100_000
+MAX_VARIANTS = 64  # pipelines with options of requests that are kept
+USUAL_BATCH_TOKENS = 2048  # of a model that no engine runs
 MAX_FAILURES = 3  # batches in a row of which nothing could be computed
 LEAST_SECONDS_BETWEEN_LOADS = 60.0  # of a model that fails
 MAX_RELOADS = 2  # one that runs, and one that waits
-MAX_FOUND, MAX_CANDIDATES = 10_000, 100_000  # of all queries, and of all [MASK]s, of a request
-MAX_ROWS = 16  # sequences that are written at a time for a text
+
+
+@dataclass(eq=False)
+class ReadyModel:
+    """A model that is ready: its pipelines, and those with options of requests.
+
+    It reads its folder no longer, which may hold another model by then.
+
+    Attributes:
+        max_length: maximum number of tokens of a text, special ones included.
+    """
+
+    opened: OpenModel
+    pipelines: Pipelines
+    changed: int  # the time of its folder's last change, in seconds since 1970
+    whole_precision: Precision  # of a model that no engine computes
+    max_length: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.max_length = find_max_length(self.opened.halves[0], self.opened.model_max_length)
+        embedder = self.pipelines.get("embed")
+        if isinstance(embedder, Embedder):
+            self.max_length = embedder.text_encoder.max_length
+        self.opened = self.opened.without_weights()
+        self._change = lru_cache(MAX_VARIANTS)(partial(change_options, self.pipelines))
+
+    @cached_property
+    def engine(self) -> Engine | None:
+        """The engine of its pipelines; None for an encoder-decoder."""
+        engines = (getattr(pipeline, "engine", None) for pipeline in self.pipelines.values())
+        return next((engine for engine in engines if engine is not None), None)
+
+    @property
+    def precision(self) -> Precision:
+        """What it computes in, in the task that it is for."""
+        engine: Engine | None = getattr(self.usual[1], "engine", None)
+        return self.whole_precision if engine is None else engine.precision
+
+    @property
+    def batch_tokens(self) -> int:
+        """Tokens that are computed at once."""
+        return USUAL_BATCH_TOKENS if self.engine is None else self.engine.tokens_per_batch
+
+    def find_prompt(self, name: str) -> str:
+        """Return a prompt of an embedder; `SettingsError` if it has none of this name."""
+        embedder = self.pipelines.get("embed")
+        sentences = embedder.opened.sentences if isinstance(embedder, Embedder) else None
+        return find_prompt(sentences, EmbedderSettings(prompt_name=name))
+
+    @property
+    def usual(self) -> tuple[str, Any]:
+        """The task that it is for, and the pipeline."""
+        return next(iter(self.pipelines.items()))
+
+    def choose(self, task: str, options: Settings | None = None) -> Pipeline[Any, Any]:
+        """Return a pipeline with the options of a request; equal options give the same object."""
+        is_usual = options is None or not options.model_fields_set
+        return self.pipelines[task] if is_usual else self._change(task, options)
+
+
+def change_options(pipelines: Pipelines, task: str, options: Settings) -> Pipeline[Any, Any]:
+    """Return a pipeline with options."""
+    if len(options.model_dump_json()) > MAX_OPTION_CHARS:
+        raise SettingsError(f"options take {MAX_OPTION_CHARS:,} characters; give fewer")
+    return pipelines[task].with_options(options)
+
+
+class ServedModel:
+    """A model of the server: what is loaded now, its thread, and how it is loaded again.
+
+    Attributes:
+        name: by which requests name it.
+        worker: its thread.
+    """
+
+    def __init__(
+        self, name: str, path: str, settings: ServeSettings, corpus: str | None = None
+    ) -> None:
+        self.name = name
+        self.worker = Worker(name, settings, is_deterministic=settings.deterministic)
+        self._loaded: ReadyModel | None = None
+        self._path = path
+        self._settings = settings
+        self._corpus = corpus  # that it searches
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether it was loaded once."""
+        return self._loaded is not None
+
+    @property
+    def loaded(self) -> ReadyModel:
+        """Its pipelines; an error before it is loaded."""
+        if self._loaded is None:
+            raise Reason.LOADING.error(f"{self.name} is being loaded; try again")
+        return self._loaded
+
+    def load(self) -> ReadyModel:
+        """Load the model and compute something with it, so that the first request is fast."""
+        with copied_files():  # whoever replaces a model may write over the files of this one
+            opened = OpenModel.open(self._path, revision=self._settings.revision)
+            if self._corpus is None:
+                pipelines = load_pipelines(opened, select(EmbedderSettings, self._settings))
+            else:
+                loading = select(SearchSettings, self._settings)
+                search = Searcher.build(opened, loading, self._corpus)
+                pipelines = {"embed": search.text_embedder, "search": search}
+            with storage_errors(opened.folder, "read"):
+                changed = int(opened.folder.stat().st_mtime)
+        whole: Precision = "bf16" if self._settings.precision == "bf16" else "fp32"
+        loaded = ReadyModel(opened, pipelines, changed, whole)
+        if loaded.engine is not None and self._settings.max_batch_tokens is not None:
+            loaded.engine.tokens_per_batch = self._settings.max_batch_tokens
+        for pipeline in loaded.pipelines.values():
+            pipeline.warm_up()
+        return loaded
+
+    def start(self, loaded: ReadyModel, note: Callable[[int, int], None]) -> None:
+        """Serve what was loaded; what waits for an earlier one is computed by that."""
+        self.worker.batch_tokens = self._settings.max_batch_tokens or loaded.batch_tokens
+        self.worker.num_failures = 0
+        if not self.is_loaded:
+            self.worker.start(note)
+        self._loaded = loaded
 
 
 class Service:
@@ -137,173 +268,3 @@ class Service:
                 return model
         known = "; ".join(f"{one.name} does {', '.join(one.loaded.pipelines)}" for one in asked)
         raise Reason.UNKNOWN_MODEL.error(f"no model here does {' or '.join(tasks)}: {known}")
-
-
-@dataclass
-class RequestContext:
-    """One request, while it is answered.
-
-    Attributes:
-        client: who asks: its key, or else its address.
-        identity: a name of the request, for logs.
-        named: the model that the path or the body names, or None.
-        accepted: the media types that the client accepts.
-        route: the path's template, for metrics.
-        model: the name of the model that it asked, or empty.
-        request: what it asked of a model last; None if it didn't.
-        num_bytes: of its body, as far as it was read, and of its answer until that is sent.
-        failure: the kind of an error that it was answered with, or empty.
-    """
-
-    service: Service
-    client: str
-    route: str
-    identity: str
-    named: str | None = None
-    accepted: str = ""
-    begun: float = field(default_factory=time.monotonic)
-    model: str = ""
-    request: ModelRequest | None = None
-    num_bytes: int = 0
-    failure: str = ""
-
-    def find(self, *tasks: str) -> ReadyModel:
-        """Return what is loaded of its model, and remember its name; errors as `Service.find`."""
-        model = self.service.find(self.named, *tasks)
-        self.model = model.name
-        return model.loaded
-
-    async def compute(
-        self,
-        task: str,
-        inputs: Sequence[Any],
-        options: Settings | None = None,
-        *,
-        truncate: bool | None = None,
-    ) -> list[Any]:
-        """Return what a pipeline of its model, or of the first that has it, gives for inputs.
-
-        Args:
-            task: the name of the pipeline.
-            inputs: one or more.
-            options: those that were set differ from the pipeline's own.
-            truncate: whether inputs may be cut off; by default as the server's settings say.
-        """
-        loaded = self.find(task)
-        most = MOST_TOKENS + 1 if task in WINDOWED else loaded.max_length
-        compute = loaded.choose(task, options)
-        check_size(compute, inputs)
-        chosen = compute.options
-        written = chosen.written_tokens if isinstance(chosen, WritingOptions) else 0
-        return await self.run(
-            compute, inputs, truncate=truncate, most_tokens=most, written_tokens=written
-        )
-
-    async def run(
-        self,
-        compute: Any,
-        inputs: Sequence[Any],
-        *,
-        truncate: bool | None = None,
-        most_tokens: int = MOST_TOKENS + 1,
-        written_tokens: int = 0,
-    ) -> list[Any]:
-        """Return what a pipeline, or a function of one input, gives in the model's thread."""
-        settings = self.service.settings
-        if len(inputs) > settings.max_client_batch_size:
-            raise Reason.UNREADABLE.error(
-                f"the request has {len(inputs):,} inputs, and the server takes"
-                f" {settings.max_client_batch_size:,} at most; divide it"
-            )
-        self.request = ModelRequest(
-            compute=compute,
-            inputs=inputs,
-            client=self.client,
-            identity=self.identity,
-            truncates=settings.auto_truncate if truncate is None else truncate,
-            most_tokens=most_tokens,
-            written_tokens=written_tokens,
-        )
-        return await self.resume(self.request)
-
-    async def resume(self, request: ModelRequest) -> list[Any]:
-        """Return the next results."""
-        settings = self.service.settings
-        try:
-            async with asyncio.timeout(self.begun + settings.timeout - time.monotonic()):
-                return await self.service.models[self.model].worker.compute(request)
-        except ServingError as error:
-            if error.reason is Reason.FAILED:
-                self.service.note_failure(self.model)
-            raise
-        except TimeoutError:
-            raise Reason.LATE.error(
-                f"the answer took longer than {settings.timeout:g} s; send fewer texts"
-            ) from None
-
-    @property
-    def num_tokens(self) -> int:
-        """The tokens that the model read."""
-        return self.request.num_tokens if self.request else 0
-
-    def count_bytes(self, num_bytes: int) -> None:
-        """Count bytes of its body, or of its answer until that is sent."""
-        self.num_bytes += num_bytes
-        self.service.num_bytes += num_bytes
-
-    def describe_times(self) -> dict[str, str]:
-        """Return headers that say how long the request took, in milliseconds."""
-        request = self.request
-        if request is None:
-            return {}
-        total = f"{1000 * (time.monotonic() - self.begun):.0f}"
-        return {
-            "x-compute-time": total,
-            "x-total-time": total,
-            "x-queue-time": f"{1000 * (request.begun - request.queued):.0f}",
-            "x-inference-time": f"{1000 * (request.ended - request.begun):.0f}",
-            "x-compute-characters": str(sum(map(len, find_texts(request.inputs)))),
-            "x-compute-tokens": str(self.num_tokens),
-        }
-
-    def note_end(self, status: int) -> None:
-        """Count the request, and log it if the settings say so."""
-        seconds, metrics = time.monotonic() - self.begun, self.service.metrics
-        metrics.note_request(self.model, self.route, self.failure)
-        if self.request is not None and not self.failure:
-            metrics.note_answer(self.model, self.request, seconds)
-        if not self.service.settings.log_requests:
-            return
-        line = {
-            "id": self.identity,
-            "route": self.route,
-            "model": self.model,
-            "status": status,
-            "milliseconds": round(1000 * seconds, 1),
-            "tokens": self.num_tokens,
-            "client": self.client,
-            "failure": self.failure,
-        }
-        REQUESTS.info("request", extra={"request": line})
-
-
-def check_size(pipeline: Pipeline[Any, Any], inputs: Sequence[Any]) -> None:
-    """Refuse a request whose answer would take too much memory."""
-    options: Any = pipeline.options
-    if isinstance(options, WritingOptions) and options.num_rows > MAX_ROWS:
-        raise Reason.UNREADABLE.error(
-            f"a server takes at most {MAX_ROWS} beams and answers, and the request asks for"
-            f" {options.num_rows:,}"
-        )
-    if isinstance(pipeline, FillMask):
-        num_masks = sum(text.count(MASK) for text in inputs)
-        num, most, what = options.top_k * num_masks, MAX_CANDIDATES, "words"
-    elif isinstance(pipeline, Searcher):
-        num, most, what = options.top_k * len(inputs), MAX_FOUND, "texts"
-    else:
-        return
-    if num > most:
-        raise Reason.UNREADABLE.error(
-            f"the request asks for {num:,} {what} in all, and {most:,} is the limit; lower top_k or"
-            " divide it"
-        )

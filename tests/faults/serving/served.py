@@ -66,7 +66,7 @@ def run_command(
     """Run the command in this process, which was forked for that, and end as it ends."""
     from bertkit.cli.main import main
     from bertkit.serving import workers
-    from bertkit.serving.models import ServedModel
+    from bertkit.serving.service import ServedModel
 
     if is_stuck:
         ServedModel.load = load_for_ever  # type: ignore[assignment]

@@ -16,9 +16,9 @@ from bertkit.base.settings import Settings
 from bertkit.checkpoints.bundled import find_bundled
 from bertkit.inference.embeddings.settings import EmbedOptions
 from bertkit.inference.settings import FillOptions
-from bertkit.serving.models import ServedModel
+from bertkit.serving.service import ServedModel
 from bertkit.serving.settings import ServeSettings
-from bertkit.serving.sharing.request import ModelRequest
+from bertkit.serving.sharing.fair_queue import ModelRequest
 from bertkit.serving.sharing.worker import Worker
 
 # Each word is a token, so that two texts fit into the 24 of the small models.

@@ -4,7 +4,7 @@ import json
 
 from tests.closeness import close
 
-from bertkit.serving.routes.answers import write_json
+from bertkit.serving.endpoint import write_json
 
 
 def check_task(client, path, one):

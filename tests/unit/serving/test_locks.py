@@ -10,8 +10,9 @@ from starlette.routing import Route
 from tests.unit.serving.running import running
 
 from bertkit.base.errors import DamagedFileError, MissingFileError, SettingsError
-from bertkit.serving.app import MAX_VALUES, build_app, list_endpoints
+from bertkit.serving.app import build_app, list_endpoints
 from bertkit.serving.keys import KEYS_VARIABLE, Keys
+from bertkit.serving.responder import MAX_VALUES
 from bertkit.serving.server import check_certificate
 from bertkit.serving.settings import ServeSettings
 

@@ -20,7 +20,7 @@ from bertkit.inference.predictor import Predictor
 from bertkit.inference.settings import FillOptions
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.serving import service
-from bertkit.serving.models import MAX_OPTION_CHARS, MAX_VARIANTS, ServedModel
+from bertkit.serving.service import MAX_OPTION_CHARS, MAX_VARIANTS, ServedModel
 from bertkit.serving.settings import ServeSettings
 from bertkit.tokenization.tokenizer import Tokenizer
 

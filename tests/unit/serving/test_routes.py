@@ -16,10 +16,10 @@ from bertkit.inference.predictor import Predictor
 from bertkit.nn.packing import PackedBatch
 from bertkit.retrieval.search_index import SearchIndex
 from bertkit.serving.app import list_endpoints
+from bertkit.serving.endpoint import RequestContext
 from bertkit.serving.errors import ServingError
 from bertkit.serving.server import name_corpora
-from bertkit.serving.service import RequestContext
-from bertkit.serving.sharing.request import MOST_TOKENS
+from bertkit.serving.sharing.fair_queue import MOST_TOKENS
 
 TEXTS = ["A cat sat.", "The dog saw a hat.", "It was a long day in the old town, and it rained."]
 

@@ -15,8 +15,8 @@ from pydantic import ValidationError
 from bertkit.base.settings import Settings, describe_validation
 from bertkit.base.wings import SERVER_HUB_FORMS, list_installed, load_object
 from bertkit.inference.fill_mask import MASK, FilledText
+from bertkit.serving.endpoint import Endpoint, RequestContext
 from bertkit.serving.errors import Reason
-from bertkit.serving.routes.answers import Endpoint
 from bertkit.serving.routes.requests import (
     AnswerRequest,
     AnyBody,
@@ -30,7 +30,6 @@ from bertkit.serving.routes.requests import (
     TagRequest,
 )
 from bertkit.serving.routes.tei import compare, embed_inputs, predict, rerank, score_labels
-from bertkit.serving.service import RequestContext
 from bertkit.tasks.answer.scoring import Answer
 from bertkit.tasks.tag.decoding import Tagging
 

@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bertkit.inference.embeddings.settings import EmbedOptions
+from bertkit.serving.endpoint import Endpoint, RequestContext
 from bertkit.serving.errors import Reason
-from bertkit.serving.routes.answers import Endpoint
 from bertkit.serving.routes.requests import EmbeddingsBody, EmbedParameters, RerankingBody
-from bertkit.serving.service import RequestContext
 from bertkit.tasks.classify.decoding import sigmoid
 
 Vector = npt.NDArray[np.float32]

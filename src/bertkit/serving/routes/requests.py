@@ -9,13 +9,12 @@ from pydantic import (
     GetJsonSchemaHandler,
     JsonValue,
     RootModel,
-    field_validator,
     model_validator,
 )
 from pydantic_core import CoreSchema
 
 from bertkit.base.settings import Settings
-from bertkit.inference.settings import FillOptions, check_names
+from bertkit.inference.settings import FillOptions
 from bertkit.serving.searcher import SearchOptions
 from bertkit.tasks.classify import ClassifyAnswers
 
@@ -270,14 +269,6 @@ class TaskBody(InputsBody[One], Generic[One, Parameters], extra="forbid"):
 
     truncate: bool | None = None
     options: Parameters = Field(default_factory=dict, validate_default=True)
-
-    @field_validator("options", mode="before")
-    @classmethod
-    def _has_such_options(cls, options: object) -> object:
-        kind = cls.model_fields["options"].annotation
-        if isinstance(options, dict) and isinstance(kind, type) and issubclass(kind, Settings):
-            check_names(kind, options, "the task")
-        return options
 
 
 class FillMaskBody(TaskBody[Text, FillOptions]):

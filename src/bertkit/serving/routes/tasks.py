@@ -3,6 +3,7 @@
 import asyncio
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from itertools import chain
@@ -12,8 +13,8 @@ from starlette.responses import HTMLResponse, Response
 
 from bertkit.base.wings import SERVER_PAGE_PARTS, list_installed, load_object
 from bertkit.reports.interactive import InteractivePage, page_modules, read_files
+from bertkit.serving.endpoint import Endpoint, RequestContext
 from bertkit.serving.errors import Reason
-from bertkit.serving.routes.answers import Endpoint, TaskResults
 from bertkit.serving.routes.requests import (
     ChoicesBody,
     ClassifyBody,
@@ -27,7 +28,6 @@ from bertkit.serving.routes.requests import (
     TextsOrPairsBody,
     WordsBody,
 )
-from bertkit.serving.service import RequestContext
 
 RELOAD_SECONDS = 5  # that loading a model takes, about
 
@@ -42,6 +42,30 @@ TASKS: Mapping[str, tuple[type[TaskBody[Any, Any]], str]] = {
     "answer": (QuestionsBody, "Answer questions with a part of a text."),
     "choose": (ChoicesBody, "Choose among endings."),
 }
+
+
+@dataclass(frozen=True)
+class TaskResults:
+    """The results of a pipeline: one, or a list as of the inputs."""
+
+    model: str
+    results: Any
+    usage: dict[str, int]
+
+
+@dataclass(frozen=True)
+class PageParts:
+    """What another wing adds to the page.
+
+    Attributes:
+        tasks: names of tasks; a module of the same name exports each, as those of `tasks.js`.
+        modules: JavaScript by file name.
+        styles: style sheets.
+    """
+
+    tasks: Sequence[str]
+    modules: Mapping[str, str]
+    styles: Sequence[str]
 
 
 async def compute_task(call: RequestContext, body: TaskBody[Any, Any]) -> TaskResults:

@@ -12,9 +12,8 @@ from starlette.responses import PlainTextResponse, Response
 
 from bertkit._version import __version__
 from bertkit.inference.embeddings.embedder import Embedder
+from bertkit.serving.endpoint import Endpoint, RequestContext
 from bertkit.serving.errors import Reason
-from bertkit.serving.models import ReadyModel
-from bertkit.serving.routes.answers import Endpoint
 from bertkit.serving.routes.openai import embed, list_inputs, rank
 from bertkit.serving.routes.requests import (
     DecodeBody,
@@ -27,7 +26,7 @@ from bertkit.serving.routes.requests import (
     TokenizeBody,
     take_pair,
 )
-from bertkit.serving.service import RequestContext
+from bertkit.serving.service import ReadyModel
 from bertkit.tasks.classify.decoding import sigmoid
 from bertkit.tokenization.tokenizer import Tokenizer
 

@@ -17,8 +17,13 @@ from bertkit.base.errors import InputError, SettingsError, locate_failure
 from bertkit.inference.pipeline import Pipeline, join_windows
 from bertkit.serving.errors import Reason, ServingError, describe_refusal
 from bertkit.serving.settings import LimitSettings
-from bertkit.serving.sharing.fair_queue import FairClock, FairQueue
-from bertkit.serving.sharing.request import MOST_TOKENS, ModelRequest, RequestPiece
+from bertkit.serving.sharing.fair_queue import (
+    MOST_TOKENS,
+    FairClock,
+    FairQueue,
+    ModelRequest,
+    RequestPiece,
+)
 
 logger = logging.getLogger(__name__)
 

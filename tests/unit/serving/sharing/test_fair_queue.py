@@ -1,7 +1,12 @@
 """What waits is taken fairly between clients, and short requests pass long ones."""
 
-from bertkit.serving.sharing.fair_queue import MAX_CLIENTS, FairClock, FairQueue
-from bertkit.serving.sharing.request import ModelRequest, RequestPiece
+from bertkit.serving.sharing.fair_queue import (
+    MAX_CLIENTS,
+    FairClock,
+    FairQueue,
+    ModelRequest,
+    RequestPiece,
+)
 
 
 def push(queue, client, name="", cost=10):

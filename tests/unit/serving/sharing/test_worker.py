@@ -15,8 +15,7 @@ from bertkit.inference.pipeline import NamedInput, Pipeline
 from bertkit.inference.stream import TextCounts
 from bertkit.serving.errors import ServingError
 from bertkit.serving.settings import LimitSettings
-from bertkit.serving.sharing.fair_queue import FairQueue
-from bertkit.serving.sharing.request import MOST_TOKENS, ModelRequest, estimate_tokens
+from bertkit.serving.sharing.fair_queue import MOST_TOKENS, FairQueue, ModelRequest, estimate_tokens
 from bertkit.serving.sharing.worker import PIECE_TOKENS, Worker, has_failed
 
 

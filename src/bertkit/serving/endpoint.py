@@ -1,0 +1,248 @@
+"""A route and a request: what handlers are given, what they return, and how it becomes JSON."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from types import NoneType
+from typing import Any, get_type_hints
+
+import orjson
+from pydantic import BaseModel
+
+from bertkit.base.settings import Settings
+from bertkit.inference.fill_mask import MASK, FillMask
+from bertkit.inference.pipeline import Pipeline
+from bertkit.serving.errors import Reason, ServingError
+from bertkit.serving.logs import REQUESTS
+from bertkit.serving.searcher import Searcher
+from bertkit.serving.service import ReadyModel, Service
+from bertkit.serving.sharing.fair_queue import MOST_TOKENS, ModelRequest, WritingOptions, find_texts
+
+JSON, EVENTS = "application/json", "text/event-stream"
+WINDOWED = {"answer", "choose", "score", "summarize", "tag"}  # read the whole of a long input
+MAX_FOUND, MAX_CANDIDATES = 10_000, 100_000  # of all queries, and of all [MASK]s, of a request
+MAX_ROWS = 16  # sequences that are written at a time for a text
+
+
+@dataclass
+class RequestContext:
+    """One request, while it is answered.
+
+    Attributes:
+        client: who asks: its key, or else its address.
+        identity: a name of the request, for logs.
+        named: the model that the path or the body names, or None.
+        accepted: the media types that the client accepts.
+        route: the path's template, for metrics.
+        model: the name of the model that it asked, or empty.
+        request: what it asked of a model last; None if it didn't.
+        num_bytes: of its body, as far as it was read, and of its answer until that is sent.
+        failure: the kind of an error that it was answered with, or empty.
+    """
+
+    service: Service
+    client: str
+    route: str
+    identity: str
+    named: str | None = None
+    accepted: str = ""
+    begun: float = field(default_factory=time.monotonic)
+    model: str = ""
+    request: ModelRequest | None = None
+    num_bytes: int = 0
+    failure: str = ""
+
+    def find(self, *tasks: str) -> ReadyModel:
+        """Return what is loaded of its model, and remember its name; errors as `Service.find`."""
+        model = self.service.find(self.named, *tasks)
+        self.model = model.name
+        return model.loaded
+
+    async def compute(
+        self,
+        task: str,
+        inputs: Sequence[Any],
+        options: Settings | None = None,
+        *,
+        truncate: bool | None = None,
+    ) -> list[Any]:
+        """Return what a pipeline of its model, or of the first that has it, gives for inputs.
+
+        Args:
+            task: the name of the pipeline.
+            inputs: one or more.
+            options: those that were set differ from the pipeline's own.
+            truncate: whether inputs may be cut off; by default as the server's settings say.
+        """
+        loaded = self.find(task)
+        most = MOST_TOKENS + 1 if task in WINDOWED else loaded.max_length
+        compute = loaded.choose(task, options)
+        check_size(compute, inputs)
+        chosen = compute.options
+        written = chosen.written_tokens if isinstance(chosen, WritingOptions) else 0
+        return await self.run(
+            compute, inputs, truncate=truncate, most_tokens=most, written_tokens=written
+        )
+
+    async def run(
+        self,
+        compute: Any,
+        inputs: Sequence[Any],
+        *,
+        truncate: bool | None = None,
+        most_tokens: int = MOST_TOKENS + 1,
+        written_tokens: int = 0,
+    ) -> list[Any]:
+        """Return what a pipeline, or a function of one input, gives in the model's thread."""
+        settings = self.service.settings
+        if len(inputs) > settings.max_client_batch_size:
+            raise Reason.UNREADABLE.error(
+                f"the request has {len(inputs):,} inputs, and the server takes"
+                f" {settings.max_client_batch_size:,} at most; divide it"
+            )
+        self.request = ModelRequest(
+            compute=compute,
+            inputs=inputs,
+            client=self.client,
+            identity=self.identity,
+            truncates=settings.auto_truncate if truncate is None else truncate,
+            most_tokens=most_tokens,
+            written_tokens=written_tokens,
+        )
+        return await self.resume(self.request)
+
+    async def resume(self, request: ModelRequest) -> list[Any]:
+        """Return the next results."""
+        settings = self.service.settings
+        try:
+            async with asyncio.timeout(self.begun + settings.timeout - time.monotonic()):
+                return await self.service.models[self.model].worker.compute(request)
+        except ServingError as error:
+            if error.reason is Reason.FAILED:
+                self.service.note_failure(self.model)
+            raise
+        except TimeoutError:
+            raise Reason.LATE.error(
+                f"the answer took longer than {settings.timeout:g} s; send fewer texts"
+            ) from None
+
+    @property
+    def num_tokens(self) -> int:
+        """The tokens that the model read."""
+        return self.request.num_tokens if self.request else 0
+
+    def count_bytes(self, num_bytes: int) -> None:
+        """Count bytes of its body, or of its answer until that is sent."""
+        self.num_bytes += num_bytes
+        self.service.num_bytes += num_bytes
+
+    def describe_times(self) -> dict[str, str]:
+        """Return headers that say how long the request took, in milliseconds."""
+        request = self.request
+        if request is None:
+            return {}
+        total = f"{1000 * (time.monotonic() - self.begun):.0f}"
+        return {
+            "x-compute-time": total,
+            "x-total-time": total,
+            "x-queue-time": f"{1000 * (request.begun - request.queued):.0f}",
+            "x-inference-time": f"{1000 * (request.ended - request.begun):.0f}",
+            "x-compute-characters": str(sum(map(len, find_texts(request.inputs)))),
+            "x-compute-tokens": str(self.num_tokens),
+        }
+
+    def note_end(self, status: int) -> None:
+        """Count the request, and log it if the settings say so."""
+        seconds, metrics = time.monotonic() - self.begun, self.service.metrics
+        metrics.note_request(self.model, self.route, self.failure)
+        if self.request is not None and not self.failure:
+            metrics.note_answer(self.model, self.request, seconds)
+        if not self.service.settings.log_requests:
+            return
+        line = {
+            "id": self.identity,
+            "route": self.route,
+            "model": self.model,
+            "status": status,
+            "milliseconds": round(1000 * seconds, 1),
+            "tokens": self.num_tokens,
+            "client": self.client,
+            "failure": self.failure,
+        }
+        REQUESTS.info("request", extra={"request": line})
+
+
+def check_size(pipeline: Pipeline[Any, Any], inputs: Sequence[Any]) -> None:
+    """Refuse a request whose answer would take too much memory."""
+    options: Any = pipeline.options
+    if isinstance(options, WritingOptions) and options.num_rows > MAX_ROWS:
+        raise Reason.UNREADABLE.error(
+            f"a server takes at most {MAX_ROWS} beams and answers, and the request asks for"
+            f" {options.num_rows:,}"
+        )
+    if isinstance(pipeline, FillMask):
+        num_masks = sum(text.count(MASK) for text in inputs)
+        num, most, what = options.top_k * num_masks, MAX_CANDIDATES, "words"
+    elif isinstance(pipeline, Searcher):
+        num, most, what = options.top_k * len(inputs), MAX_FOUND, "texts"
+    else:
+        return
+    if num > most:
+        raise Reason.UNREADABLE.error(
+            f"the request asks for {num:,} {what} in all, and {most:,} is the limit; lower top_k or"
+            " divide it"
+        )
+
+
+Handler = Callable[[RequestContext, Any], Awaitable[Any]]
+
+
+@dataclass(eq=False)
+class Endpoint:
+    """A route: where it is, what answers it, and in which forms.
+
+    Attributes:
+        path: its template; `{model}` is the name of a model.
+        handle: answers a call with its checked body, or None where there is none.
+        style: whose form its errors have: openai, tei or cohere.
+        body: the class of its body, or None; by default that of the handler's annotation.
+        answer: the type of its answers in JSON; by default that of the handler's annotation.
+        summary: for the OpenAPI page; by default the first line of the handler's docstring.
+        media_types: of its answers.
+        is_open: whether it needs no key.
+        is_admin: whether it needs the key of whoever runs the server; it is a POST.
+    """
+
+    path: str
+    handle: Handler
+    style: str
+    body: type[BaseModel] | None = None
+    answer: Any = None
+    summary: str = ""
+    media_types: Sequence[str] = (JSON,)
+    is_open: bool = False
+    is_admin: bool = False
+
+    def __post_init__(self) -> None:
+        _, body, answer = get_type_hints(self.handle).values()
+        self.body = self.body or (None if body is NoneType else body)
+        self.answer = self.answer or answer
+        self.summary = self.summary or (self.handle.__doc__ or "").partition("\n")[0]
+
+    @property
+    def method(self) -> str:
+        """POST where it has a body or changes something, else GET."""
+        return "GET" if self.body is None and not self.is_admin else "POST"
+
+
+async def write_events(parts: AsyncIterator[Any]) -> AsyncIterator[bytes]:
+    """Yield each part as a server-sent event, and at last one that tells the end."""
+    async for part in parts:
+        yield b"data: " + write_json(part) + b"\n\n"
+    yield b"data: [DONE]\n\n"
+
+
+def write_json(content: Any) -> bytes:
+    """Return an answer as JSON; arrays and dataclasses are written as lists and objects."""
+    return orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY)

@@ -1,0 +1,83 @@
+"""How far a request walks: the files of bertkit that run between the ASGI call and the answer."""
+
+import asyncio
+import json
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from tests.unit.inference.small import save_kind
+from tests.waiting import TIMEOUT_SECONDS
+
+import bertkit
+from bertkit.models.bert.encoder import BertModel
+from bertkit.serving.app import build_app
+from bertkit.serving.keys import Keys
+from bertkit.serving.service import ServedModel, Service
+from bertkit.serving.settings import ServeSettings
+
+SOURCES = Path(bertkit.__file__).parent
+BODY = json.dumps({"input": ["the cat saw a hat", "a dog"]}).encode()
+SCOPE = {
+    "type": "http",
+    "method": "POST",
+    "path": "/v1/embeddings",
+    "query_string": b"",
+    "headers": [(b"content-type", b"application/json")],
+    "state": {},
+}
+
+
+async def ask(app):
+    """The status and the body of the answer to a request for vectors."""
+    waiting, sent = [{"type": "http.request", "body": BODY, "more_body": False}], []
+
+    async def receive():
+        return waiting.pop() if waiting else await asyncio.Event().wait()
+
+    async def send(message):
+        sent.append(message)
+
+    await app(SCOPE, receive, send)
+    start, end = sent
+    return start["status"], json.loads(end["body"])
+
+
+async def walk(folder, engine):
+    """The files that run, in all threads, for the second request of a server."""
+    ran, is_watching = set(), threading.Event()
+
+    def note(frame, event, _):
+        path = Path(frame.f_code.co_filename)
+        if event == "call" and is_watching.is_set() and path.is_relative_to(SOURCES):
+            ran.add(path.relative_to(SOURCES).as_posix())
+
+    settings = ServeSettings(device="cpu", engine=engine, precision="fp32")
+    service = Service([ServedModel("m", str(folder), settings)], settings)
+    app, before = build_app(service, Keys(), Keys()), sys.getprofile()
+    threading.setprofile(note)
+    try:
+        await service.load()
+        first = await ask(app)
+        sys.setprofile(note)
+        is_watching.set()
+        assert await ask(app) == first
+        is_watching.clear()
+    finally:
+        sys.setprofile(before)
+        threading.setprofile(None)
+        assert service.close(TIMEOUT_SECONDS)
+    status, answer = first
+    assert (status, len(answer["data"])) == (200, 2)
+    return ran
+
+
+@pytest.mark.parametrize("engine", ["onnx", "torch"])
+def test_a_request_for_vectors_visits_at_most_15_files(tmp_path, engine):
+    """PyTorch's engine runs the files of the encoder itself besides."""
+    save_kind(tmp_path, BertModel)
+    ran = asyncio.run(walk(tmp_path, engine))
+    encoder = {name for name in ran if engine == "torch" and name.startswith(("models/", "nn/"))}
+    assert {"serving/responder.py", "serving/sharing/worker.py", "inference/stream.py"} <= ran
+    assert len(ran - encoder) <= 15, sorted(ran)

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from bertkit.nn.attention import SelfAttention, TokenBatch
-from bertkit.nn.dropout import Dropout
+from bertkit.nn.dropout import drop
 
 
 def gelu_tanh(values: Float[Tensor, " *shape"]) -> Float[Tensor, " *shape"]:
@@ -81,7 +81,7 @@ class Block(nn.Module):
         for name, sub_layer in sub_layers.items():
             self.add_module(name, sub_layer)
             self.add_module(f"{name}_norm", nn.LayerNorm(hidden_size, eps=layer_norm_epsilon))
-        self.dropout = Dropout(dropout_rate)
+        self.dropout_rate = dropout_rate
 
     def add(
         self,
@@ -97,8 +97,11 @@ class Block(nn.Module):
         """
         read = norm(tokens) if self.normalizes_first else tokens
         residual = tokens if kept is None else tokens[kept]
-        # No name for what the sub-layer returns: its memory is free as soon as it is added.
-        summed: Tensor = residual + self.dropout(sub_layer(read, *inputs))
+        computed: Tensor = sub_layer(read, *inputs)
+        if self.training:
+            computed = drop(computed, self.dropout_rate)
+        summed: Tensor = residual + computed
+        del computed  # so that its memory is free before the norm
         higher: Tensor = summed if self.normalizes_first else norm(summed)
         return higher
 

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bertkit.nn.attention import TokenBatch
-from bertkit.nn.dropout import Dropout
+from bertkit.nn.dropout import drop
 
 
 class Embeddings(nn.Module):
@@ -31,7 +31,7 @@ class Embeddings(nn.Module):
         self.position = nn.Embedding(num_positions, hidden_size)
         self.token_type = nn.Embedding(num_segments, hidden_size)
         self.norm = nn.LayerNorm(hidden_size, eps=layer_norm_epsilon)
-        self.dropout = Dropout(dropout_rate)
+        self.dropout_rate = dropout_rate
 
     def forward(self, batch: TokenBatch) -> Float[Tensor, "tokens hidden"]:
         """Look up the three embeddings, add and normalize them."""
@@ -40,8 +40,8 @@ class Embeddings(nn.Module):
             + self.position(batch.position_ids)
             + self.token_type(batch.token_type_ids)
         )
-        embedded: Tensor = self.dropout(self.norm(summed))
-        return embedded
+        embedded: Tensor = self.norm(summed)
+        return drop(embedded, self.dropout_rate) if self.training else embedded
 
 
 def sinusoids(num_positions: int, hidden_size: int) -> Float[Tensor, "positions hidden"]:

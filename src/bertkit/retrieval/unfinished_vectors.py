@@ -106,18 +106,19 @@ def find_resume_state(
     if not path.is_file():
         raise DamagedFileError(f"{path} is missing; start over with --overwrite")
     crc32 = 0
-    for rows in read_rows(path, state.num_rows, dimension):
+    start = len(format_header(FLOAT, (state.num_rows, dimension)))
+    for rows in read_rows(path, start, state.num_rows, dimension):
         crc32 = zlib.crc32(rows.data, crc32)
     if crc32 != state.rows_crc32:
         raise DamagedFileError(f"{path} was altered; start over with --overwrite")
     return state
 
 
-def read_rows(path: Path, num_rows: int, dimension: int) -> Iterator[Vectors]:
-    """Yield the rows of an unfinished file, a few MiB at a time."""
+def read_rows(path: Path, start: int, num_rows: int, dimension: int) -> Iterator[Vectors]:
+    """Yield the rows of an unfinished file from a byte on, a few MiB at a time."""
     row_bytes = dimension * FLOAT.itemsize
     with storage_errors(path, "read"), path.open("rb") as stream:
-        stream.seek(len(format_header(FLOAT, (num_rows, dimension))))
+        stream.seek(start)
         while num_rows:
             data = stream.read(min(num_rows, max(1, BLOCK_BYTES // row_bytes)) * row_bytes)
             if not data or len(data) % row_bytes:
@@ -137,6 +138,7 @@ class UnfinishedVectors:
     def __init__(self, output: Path, state: ResumeState, dimension: int) -> None:
         self.path, self.dimension, self.state = rows_path(output), dimension, state
         self._output = output
+        self._start = len(self._header())
         self._descriptor: int | None = None
         self._ids: IO[bytes] | None = None
         self._saved = state
@@ -254,7 +256,7 @@ class UnfinishedVectors:
         if self._ids is not None:
             with self._advising_to_resume():
                 self._ids.seek(0)
-        for rows in read_rows(self.path, self.state.num_rows, self.dimension):
+        for rows in read_rows(self.path, self._start, self.state.num_rows, self.dimension):
             ids = None if self._ids is None else [*map(json.loads, islice(self._ids, len(rows)))]
             yield first, rows, ids
             first += len(rows)
@@ -268,11 +270,11 @@ class UnfinishedVectors:
                 storage.close(descriptor)
 
     def _open_files(self, *, has_ids: bool) -> None:
-        header, row_bytes = self._header(), self.dimension * FLOAT.itemsize
+        rows_bytes = self.state.num_rows * self.dimension * FLOAT.itemsize
         with self._advising_to_resume():
             self._descriptor = storage.open_within(self.path)
-            write_all(self._descriptor, memoryview(header))
-            storage.seek(self._descriptor, len(header) + self.state.num_rows * row_bytes)
+            write_all(self._descriptor, memoryview(self._header()))
+            storage.seek(self._descriptor, self._start + rows_bytes)
             if has_ids:
                 self._ids = TemporaryFile(dir=self._output.parent)  # noqa: SIM115, `open` closes it
 

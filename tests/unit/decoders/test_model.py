@@ -89,9 +89,9 @@ def test_every_kernel_reads_left_to_right(mode):
             if hasattr(module, "dropout_rate"):
                 module.dropout_rate = 1e-9  # the kernel with dropout, and next to no dropout
         model.encoder.train()
-        model.encoder.embeddings.dropout.rate = 0.0
+        model.encoder.embeddings.dropout_rate = 0.0
         for layer in model.encoder.layers:
-            layer.dropout.rate = 0.0
+            layer.dropout_rate = 0.0
         found = model.next_scores(batch)
     else:  # the fused kernel over padded rows, or over runs
         with torch.no_grad() if mode == "no gradient" else torch.inference_mode():

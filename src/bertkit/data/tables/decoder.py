@@ -6,7 +6,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -130,7 +130,9 @@ class RowDecoder:
             self.decoding.add_invalid(content, self.place, error)
             self.check_decodable(is_whole=False)
             return content.decode(errors="replace")
-        self.decoding.add_valid(text)
+        counts = self.report.decoding
+        counts.num_lines += 1
+        counts.num_non_ascii += not text.isascii()
         return text
 
     def parse(self, content: bytes, place: str = "", max_values: int = MAX_JSON_VALUES) -> Any:
@@ -209,10 +211,10 @@ class RowDecoder:
         """Return the id of a row as a value by `ID_FIELD`; nothing if rows needn't have one."""
         if self.id_column is None:
             return {}
-        try:
-            found = look_up(values, self.id_column)
-        except KeyError:
-            found = None
+        found = values.get(self.id_column)
+        if found is None and "." in self.id_column:
+            with suppress(KeyError):
+                found = look_up(values, self.id_column)
         return {ID_FIELD: None if isinstance(found, dict | list) else found}
 
     def check_unique(self, names: Sequence[str]) -> None:

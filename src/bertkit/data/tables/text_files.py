@@ -77,6 +77,11 @@ class TextFiles:
         Raises:
             InputError: a row can't be read as a text; the message names it.
         """
+        if self.is_single and not self.skips_blank:
+            return enumerate(next(iter(self.tables.values())).rows())
+        return self._number_rows()
+
+    def _number_rows(self) -> Iterator[tuple[int, TextRow]]:
         self.num_blank, number = 0, 0
         for name, table in self.tables.items():
             try:

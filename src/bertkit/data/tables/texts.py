@@ -48,12 +48,7 @@ class TextRow(NamedTuple):
 
 @dataclass
 class TextTable:
-    """Texts, each in a row of a file or of standard input, or given one by one.
-
-    Attributes:
-        num_undecodable: number of rows read so far with invalid UTF-8 or lone surrogates, which
-            became U+FFFD.
-    """
+    """Texts, each in a row of a file or of standard input, or given one by one."""
 
     name: str  # in messages
     format: str  # one of `TableFormat`, or memory
@@ -61,13 +56,18 @@ class TextTable:
     reading: TableSettings = field(default_factory=TableSettings)  # how its bytes become texts
     size_bytes: int | None = None  # None if unknown, as for a pipe
     texts: Sequence[str] = field(default=(), repr=False)  # of memory
-    num_undecodable: int = 0
+    _decoder: RowDecoder | None = field(default=None, init=False, compare=False, repr=False)
     _announced: set[str] = field(default_factory=set, init=False, compare=False)
 
     @property
     def id_column(self) -> str | None:
         """The column of ids; None if texts have none."""
         return self.reading.id_column if isinstance(self.reading, CorpusSettings) else None
+
+    @property
+    def num_undecodable(self) -> int:
+        """Rows read so far with invalid UTF-8 or lone surrogates, which became U+FFFD."""
+        return 0 if self._decoder is None else self._decoder.report.num_undecodable
 
     def place(self, number: int) -> str:
         """Return the name of a row, counted from 1, in messages."""
@@ -81,13 +81,11 @@ class TextTable:
         if self.format == MEMORY:
             yield from (TextRow(text, len(text)) for text in self.texts)
             return
-        self.num_undecodable = 0
-        decoder = self.decoder()
+        decoder = self._decoder = self.decoder()
         with open_rows(self.path, self.format, decoder) as rows:
             position = 0
             for record in rows.records:
                 before, position = position, self._find_position(decoder, rows)
-                self.num_undecodable = decoder.report.num_undecodable
                 text = record.values[rows.columns[0]] or ""  # a null of Parquet is an empty text
                 yield TextRow(str(text), position - before, self._find_id(record, decoder))
         decoder.check_decodable(is_whole=True)

@@ -73,7 +73,7 @@ def _take_field(values: dict[str, Any], column: str, decoder: RowDecoder) -> Any
             " name the one that has the text with --text-column"
         )
     try:
-        return look_up(values, column)
+        return values[column] if column in values else look_up(values, column)
     except KeyError:
         has = f"it has {show_names(values)}" if values else "it is empty"
         raise InputError(f"{decoder.place} has no field {column}; {has}") from None

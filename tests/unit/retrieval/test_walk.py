@@ -1,0 +1,92 @@
+"""A text goes through few files of the package to its vector, and its own file is read once."""
+
+import io
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+from tests.unit.retrieval.small_embedding import (
+    NUM_TEXTS,
+    WINDOW_TEXTS,
+    load,
+    make_texts,
+    settings,
+    use_engine,
+    use_small_windows,
+)
+
+import bertkit
+from bertkit.data.tables.texts import TextRow
+from bertkit.retrieval.embed import embed
+from bertkit.retrieval.unfinished_vectors import VECTOR_WRITERS
+
+PACKAGE = Path(bertkit.__file__).parent
+FLOOR = "base/"  # on which all else stands; its files aren't counted
+MAX_FILES = 18
+
+
+class Walk:
+    """The files of the package whose functions run while it is watched, in any thread."""
+
+    def __init__(self) -> None:
+        self.files: set[str] = set()
+        self.is_watched = False
+
+    def __call__(self, frame: FrameType, event: str, _: object) -> None:
+        path = Path(frame.f_code.co_filename)
+        if self.is_watched and event == "call" and path.is_relative_to(PACKAGE):
+            self.files.add(str(path.relative_to(PACKAGE)))
+
+
+@pytest.fixture
+def walk() -> Iterator[Walk]:
+    walk = Walk()
+    threading.setprofile(walk)
+    sys.setprofile(walk)
+    yield walk
+    sys.setprofile(None)
+    threading.setprofile(None)
+
+
+def test_a_text_walks_through_few_files_from_one_read_of_its_own(
+    model, tmp_path, monkeypatch, walk
+):
+    use_small_windows(monkeypatch)
+    use_engine(monkeypatch, load(model))
+    source, output = tmp_path / "in.jsonl", tmp_path / "vectors.jsonl"
+    rows = [{"key": f"id {number}", "text": text} for number, text in enumerate(make_texts())]
+    source.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+    def watch(numbered: Iterator[tuple[int, TextRow]]) -> Iterator[TextRow]:
+        """Watch texts from where the input is open, and for as long as it is."""
+        for number, row in numbered:
+            walk.is_watched = WINDOW_TEXTS <= number < NUM_TEXTS - 1
+            yield row
+
+    opened, open_file = [], io.open
+
+    def note_opened(path: Any, *arguments: Any, **options: Any) -> Any:
+        opened.append(path)
+        return open_file(path, *arguments, **options)
+
+    monkeypatch.setattr(io, "open", note_opened)  # of `Path.open`
+    write: Callable[..., Any] = VECTOR_WRITERS[".jsonl"]
+
+    def watch_writing(*arguments: Any) -> None:
+        walk.is_watched = True
+        write(*arguments)
+        walk.is_watched = False
+
+    monkeypatch.setitem(VECTOR_WRITERS, ".jsonl", watch_writing)
+    embed(model, source, output, settings(id_column="key"), tap=watch)
+    first = json.loads(output.read_text().partition("\n")[0])
+    assert (first["id"], len(first["embedding"])) == ("id 0", 8)
+    visited = sorted(name for name in walk.files if not name.startswith(FLOOR))
+    assert {"data/tables/texts.py", "nn/attention.py", "retrieval/embed.py"} < set(visited)
+    assert opened.count(source) == 1
+    assert len(visited) <= MAX_FILES, " ".join(visited)

@@ -93,20 +93,10 @@ class SourceDecoder(RowDecoder):
         """Count a line that is too long, and is skipped as if it were blank."""
         self.problems.add("long-record", f"{self.name}:{self.num_lines + 1:,}")
 
-    def refuse_rest(self, name: str, cause: str) -> None:
+    def refuse(self, fault: str, cause: str, message: str) -> None:
         """Count the fault that ends the reading of this source."""
         self.is_faulty = True
-        self.problems.add(name, f"{self.name} ({cause})")
-
-    def refuse_encoding(self, cause: str) -> None:
-        """Count the damage of a file with a byte order mark; refuse a wrong name of an encoding."""
-        if self.encoding is not None:
-            super().refuse_encoding(cause)
-        self.refuse_rest("damaged", f"it {cause}")
-
-    def refuse_packed(self, suffix: str, content: str) -> None:
-        """Count a file with the name of a compressed one that is something else."""
-        self.refuse_rest("damaged", f"it isn't compressed as {suffix} says, but is {content}")
+        self.problems.add(fault, f"{self.name} ({cause})")
 
     def refuse_foreign(self, start: bytes) -> None:
         """Count a file that isn't text; refuse one in another encoding."""

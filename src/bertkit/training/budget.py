@@ -130,12 +130,13 @@ def count_steps(job: Job[AnyBatch], pace: StepPace | None = None) -> int:
 
 
 def find_seconds(
-    settings: OptimizationSettings, default_minutes: float = DEFAULT_MINUTES
+    settings: OptimizationSettings, default_minutes: float | None = DEFAULT_MINUTES
 ) -> float | None:
     """Return the seconds of a budget in minutes; None if the settings have another one."""
     if not isinstance(settings, BudgetedSettings) or settings.steps or settings.tokens:
         return None
-    return 60.0 * (settings.minutes or default_minutes)
+    minutes = settings.minutes or default_minutes
+    return None if minutes is None else 60.0 * minutes
 
 
 def count_steps_in(seconds: float, pace: StepPace, settings: OptimizationSettings) -> int:

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
 import torch
@@ -182,6 +183,9 @@ class Job(ABC, Generic[AnyBatch]):
         progress_metrics: metrics from 0 to 1 to display, each with its heading.
         muon_learning_rate: peak learning rate of Muon for the matrices of Transformer blocks; None
             if AdamW updates everything.
+        learning_rate_scales: factors of the learning rate by parameter name; 1 for others.
+            Parameters that don't require a gradient stay frozen.
+        max_steps: the most steps that a plan may have; None for any number.
         lookahead: makes micro-batches ahead, while the loop runs on a GPU.
         last_share: share of the steps, the last ones, that are a phase with examples of its own.
         last_cost: how many times as long such a step takes.
@@ -196,6 +200,8 @@ class Job(ABC, Generic[AnyBatch]):
     num_micro_batches: int = 1
     progress_metrics: Mapping[str, str]
     muon_learning_rate: float | None = None
+    learning_rate_scales: Mapping[str, float] = MappingProxyType({})
+    max_steps: int | None = None
     watched: Watched | None = None
     lookahead: Lookahead | None = None
     example_names: str = "examples"
@@ -238,24 +244,12 @@ class Job(ABC, Generic[AnyBatch]):
         """Write the model's files; return their records by file name."""
         return {**self.model.save_pretrained(folder), **self.save_rest(folder)}
 
-    def learning_rate_scale(self, name: str) -> float:
-        """Return the factor of a parameter's learning rate.
-
-        Parameters that don't require a gradient stay frozen.
-        """
-        del name
-        return 1.0
-
     def set_num_steps(self, num_steps: int, phase_step: int | None) -> None:
         """Prepare for so many steps, and for the last phase to begin at `phase_step`.
 
         It is called before the first step, and where a run with a deadline is planned again.
         `phase_step` is None if the run has no deadline; the phase then begins as `last_share` says.
         """
-
-    def limit_steps(self, num_steps: int) -> int:
-        """Return the number of steps of a plan, or fewer."""
-        return num_steps
 
     def needed_steps(self, step: int) -> Collection[int]:
         """Return steps up to the newest, `step`, whose checkpoints are written and kept.

@@ -124,24 +124,16 @@ class Recipe(ABC, Generic[AnyJob, Result]):
 
     Attributes:
         inputs: files and folders that are read, which the output must not overlap with.
-        default_minutes: the budget, if the settings have none.
+        run_folder: the folder of the run in the output; by default the output itself.
+        overwrite: whether another run in the output is replaced; None if the recipe never does.
+        default_minutes: the budget, if the settings have none; None for one that isn't in minutes.
     """
 
     settings: OptimizationSettings
     inputs: Sequence[str | Path] = ()
-    default_minutes: float = DEFAULT_MINUTES
-
-    @property
-    def overwrite(self) -> bool | None:
-        """Whether another run in the output is replaced; None if the recipe never does."""
-        return None
-
-    def place_run(self, output: Path) -> Run:
-        """Return the run of an output folder."""
-        return Run(output)
-
-    def check_output(self, output: Path) -> None:
-        """Raise an error to reject an output folder for a reason of the recipe's own."""
+    run_folder: str = ""
+    overwrite: bool | None = None
+    default_minutes: float | None = DEFAULT_MINUTES
 
     @abstractmethod
     def describe(self, run: Run) -> RunRecord:
@@ -163,18 +155,14 @@ class Recipe(ABC, Generic[AnyJob, Result]):
     def open(self, checkpoint: Path | None, machine: Machine) -> AnyJob:
         """Read data and model, the run's if it has a checkpoint."""
 
-    def complete(self, record: RunRecord, job: AnyJob) -> RunRecord:
-        """Return the run's record with what `open` found out."""
+    def find_facts(self, job: AnyJob) -> dict[str, Any]:
+        """Return the fields of the run's record that `open` found out."""
         del job
-        return record
+        return {}
 
     @abstractmethod
-    def decide_steps(self, job: AnyJob, before: RunRecord | None, record: RunRecord) -> int:
-        """Return the number of steps; `record` has that of the run that is resumed, or 0."""
-
-    def find_seconds(self) -> float | None:
-        """Return the time that the run may take; None if it has a number of steps."""
-        return find_seconds(self.settings, self.default_minutes)
+    def decide_steps(self, job: AnyJob, before: RunRecord | None, wanted: RunRecord) -> int:
+        """Return the number of steps; `before` is the record of the run that is resumed."""
 
     def plan(self, job: AnyJob, run: Run, state: RunState, num_steps: int) -> RunState:
         """Prepare the job for so many steps; return the state to train from."""
@@ -199,15 +187,7 @@ class ModelRecipe(Recipe[AnyJob, Result]):
     settings: Any
     saved_kind: type[FinishedRecord]
     result_kind: Callable[[Path, Any], Result]  # of an output folder and what it saved
-
-    @property
-    def overwrite(self) -> bool:
-        """As the settings say."""
-        return bool(self.settings.overwrite)
-
-    def place_run(self, output: Path) -> Run:
-        """Return the run in the model's folder."""
-        return Run(output / RUN_FOLDER)
+    run_folder = RUN_FOLDER
 
     def find_finished(self, run: Run) -> Result | None:
         """Return the result of a finished run whose files are as they were written."""
@@ -221,11 +201,11 @@ class ModelRecipe(Recipe[AnyJob, Result]):
         announce(f"{output} is already finished; nothing is trained")
         return self.result_kind(output, saved)
 
-    def complete(self, record: RunRecord, job: AnyJob) -> RunRecord:
-        """Return the record with the model's sizes and what identifies its source."""
+    def find_facts(self, job: AnyJob) -> dict[str, Any]:
+        """Return the model's sizes and what identifies its source."""
         config = job.model.config.to_dict()
         sizes = {name: value for name, value in config.items() if name not in WRITTEN_KEYS}
-        return record.model_copy(update={"model": sizes, "source": job.source})
+        return {"model": sizes, "source": job.source}
 
     @abstractmethod
     def write_model(self, job: AnyJob, run: Run, state: RunState) -> FinishedRecord:
@@ -251,13 +231,12 @@ def train(recipe: Recipe[AnyJob, Result], output: Path) -> Result:
     data, or that another process trains in it; a `StoppedError` that a signal came, and that the
     same call resumes; a `NonFiniteError` that the loss became infinite and stayed so.
     """
-    run = recipe.place_run(output)
-    with open_run(run, output, inputs=recipe.inputs, check=recipe.check_output):
+    run = Run(output / recipe.run_folder)
+    with open_run(run, output, inputs=recipe.inputs):
         before, is_replaced = run.read_record(), False
         wanted = recipe.describe(run).recognize_source(before)
         if before is not None:
-            known = wanted.model_copy(update={"model": wanted.model or before.model})
-            if not keep_run(before, known, overwrite=recipe.overwrite):
+            if not keep_run(before, wanted, overwrite=recipe.overwrite):
                 before, wanted, is_replaced = None, recipe.describe(run), True
             elif (result := recipe.find_finished(run)) is not None:
                 return result
@@ -265,16 +244,23 @@ def train(recipe: Recipe[AnyJob, Result], output: Path) -> Result:
         checkpoint = None if is_replaced else run.newest_checkpoint()
         state = run.read_state(checkpoint)
         job = recipe.open(checkpoint, machine)
+        found = recipe.find_facts(job)
         versions = describe_versions(machine.device, machine.precision)
-        wanted = recipe.complete(wanted.model_copy(update={"versions": versions}), job)
-        record = merge_records(run, before, wanted, state)
+        if before is not None:
+            before.check_resume(wanted, found)
+            found |= before.list_kept(wanted, versions)
+        if state.step:
+            precision = (before or wanted).precision
+            announce(
+                f"resuming after step {state.step:,} of {run.folder}, in {precision} as before"
+            )
         started = time.monotonic()
-        num_steps = recipe.decide_steps(job, before, record)
-        seconds_after = job.seconds_after or record.seconds_after
+        num_steps = recipe.decide_steps(job, before, wanted)
+        seconds_after = job.seconds_after or found.get("seconds_after", 0.0)
         state = begin_plan(
             state,
             num_steps,
-            recipe.find_seconds(),
+            find_seconds(recipe.settings, recipe.default_minutes),
             spent_seconds=time.monotonic() - started,
             reserved_seconds=seconds_after,
             last_share=job.last_share,
@@ -282,7 +268,8 @@ def train(recipe: Recipe[AnyJob, Result], output: Path) -> Result:
         if is_replaced:  # only now, as data and model can be read
             replace_run(run, output)
         decided = {"num_steps": num_steps, "seconds_after": seconds_after}
-        record = run.write_record(record.model_copy(update=decided))
+        facts = {"versions": versions} | found | decided
+        record = run.write_record(wanted.model_copy(update=facts))
         state = recipe.plan(job, run, state, record.num_steps)
         state = train_to_end(job, run, record, state)
         return finish(recipe, job, run, state)
@@ -321,22 +308,6 @@ def replace_run(run: Run, output: Path) -> None:
         for name in list_names(run.folder) - {RECORD_FILE}:
             remove_folder(run.folder / name)
     ranks.wait()
-
-
-def merge_records(
-    run: Run, before: RunRecord | None, wanted: RunRecord, state: RunState
-) -> RunRecord:
-    """Return the run's record, with `num_steps` of the run that is resumed and 0 for a new one.
-
-    A `ResumeError` says that the run has other settings, data or weights.
-    """
-    if before is not None:
-        before.check_resume(wanted)
-        wanted = before.keep_versions(wanted)
-    if state.step:
-        precision = wanted.precision if before is None else before.precision
-        announce(f"resuming after step {state.step:,} of {run.folder}, in {precision} as before")
-    return wanted
 
 
 def train_to_end(job: Job[Any], run: Run, record: RunRecord, state: RunState) -> RunState:

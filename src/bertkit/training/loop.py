@@ -5,6 +5,7 @@ Everything specific to a model or a task comes in a `Job`.
 
 import copy
 import math
+import sys
 import time
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -307,7 +308,7 @@ class _Loop(Generic[AnyBatch]):
         if is_late and state.step:
             num_steps = state.step
         elif is_evaluation or is_plan_due(state):
-            num_steps = self.job.limit_steps(plan_steps(state, self.job))
+            num_steps = min(plan_steps(state, self.job), self.job.max_steps or sys.maxsize)
         else:
             return None
         self.plans[state.step] = num_steps

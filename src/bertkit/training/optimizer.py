@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -174,7 +175,7 @@ JOINED = {"query_key_value": 3}  # projections whose weight joins several matric
 def build_optimizer(
     model: nn.Module,
     settings: OptimizationSettings,
-    learning_rate_scale: Callable[[str], float] = lambda _: 1.0,
+    learning_rate_scales: Mapping[str, float] = MappingProxyType({}),
     muon_learning_rate: float | None = None,
 ) -> torch.optim.AdamW:
     """Build AdamW or Muon over the parameters that require a gradient.
@@ -183,15 +184,19 @@ def build_optimizer(
     and layer norms, which have one.
 
     Args:
-        learning_rate_scale: parameter name → factor of its learning rate. Parameters with equal
-            factors share groups; `set_learning_rate` applies the factor.
+        learning_rate_scales: factors of the learning rate by parameter name; 1 for others.
+            Parameters with equal factors share groups; `set_learning_rate` applies the factor.
         muon_learning_rate: peak learning rate of Muon, which then updates the matrices of the
             Transformer blocks; None for AdamW alone.
     """
     groups: dict[tuple[bool, int, float], list[nn.Parameter]] = {}
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
-            scale, num_parts, is_vector = learning_rate_scale(name), 0, parameter.dim() <= 1
+            scale, num_parts, is_vector = (
+                learning_rate_scales.get(name, 1.0),
+                0,
+                parameter.dim() <= 1,
+            )
             if muon_learning_rate is not None and BLOCKS in name and not is_vector:
                 num_parts = JOINED.get(name.split(".")[-2], 1)
                 scale *= muon_learning_rate / settings.learning_rate

@@ -70,7 +70,7 @@ class Replica(Generic[AnyBatch]):
         else:
             scoring = ModelWithLoss(model, job.loss)
         optimizer = build_optimizer(
-            model, settings, job.learning_rate_scale, job.muon_learning_rate
+            model, settings, job.learning_rate_scales, job.muon_learning_rate
         )
         return cls(model, scoring, optimizer, ranks)
 

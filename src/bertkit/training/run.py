@@ -6,6 +6,7 @@ import platform
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar, get_args
 
 import torch
@@ -171,21 +172,25 @@ class RunRecord(ChecksummedModel):
         asked = str(self.settings.get("precision", AUTO))
         return self.versions.get("precision", AUTO) if asked == AUTO else asked
 
-    def check_resume(self, new: Self) -> None:
+    def check_resume(self, new: Self, found: Mapping[str, Any] = MappingProxyType({})) -> None:
         """Raise `ResumeError` if settings, data or the source of the weights differ from the run's.
 
-        With precision auto, a run keeps its own, as `keep_precision` says.
+        With precision auto, a run keeps its own, as `keep_precision` says. `found` has the model
+        and the source, if they became known after the record was made.
         """
+        facts = {"model": new.model, "source": new.source} | dict(found)
+        model, source = facts["model"], facts["source"]
         fixed = sorted((self.settings.keys() | new.settings.keys()) - MAY_CHANGE - {"precision"})
         differences = list_flag_differences(self.settings, new.settings, fixed)
         if new.settings.get("precision", AUTO) != AUTO:
             differences += list_flag_differences(
                 {"precision": self.precision}, new.settings, ["precision"]
             )
-        differences += [f"model's {change}" for change in list_differences(self.model, new.model)]
+        if model:
+            differences += [f"model's {change}" for change in list_differences(self.model, model)]
         if self.data_fingerprint != new.data_fingerprint:
             differences.append("data: different data")
-        if new.source and self.source != new.source:
+        if source and self.source != source:
             differences.append("source: different files or commit")
         if differences:
             raise ResumeError(
@@ -206,11 +211,13 @@ class RunRecord(ChecksummedModel):
             before = old.settings.get("model")
             if now != before and is_same_model(now, old.source["sha256"]):
                 now = str(before)
+        if now == named:
+            return self
         return self.model_copy(update={"settings": {**self.settings, "model": now}})
 
-    def keep_versions(self, new: Self) -> Self:
-        """Return the record of a resumed run, with its old versions, source and number of steps."""
-        if differences := ", ".join(list_differences(self.versions, new.versions)):
+    def list_kept(self, new: Self, versions: Mapping[str, str]) -> dict[str, Any]:
+        """Return what a resumed run keeps: its first versions, its source and number of steps."""
+        if differences := ", ".join(list_differences(self.versions, dict(versions))):
             announce(f"the resumed run won't be bit for bit that of one machine: {differences}")
         kept: dict[str, Any] = {
             "versions": self.versions,
@@ -220,7 +227,7 @@ class RunRecord(ChecksummedModel):
         if self.has_same_budget(new):
             names = ("plans", "evaluation_plans", "seconds_after")
             kept |= {name: getattr(self, name) for name in names}
-        return new.model_copy(update=kept)
+        return kept
 
     def has_same_budget(self, new: Self) -> bool:
         """Whether both have the same budget, so that the number of steps is the same."""

@@ -113,9 +113,9 @@ class Baseline(Recipe[BaselineJob, RecurrentResult]):
         net = self.baseline.begin() if checkpoint is None else self.baseline.load(checkpoint)
         return BaselineJob(self.baseline, net.to(machine.device), machine, self.settings)
 
-    def decide_steps(self, job: BaselineJob, before: RunRecord | None, record: RunRecord) -> int:
+    def decide_steps(self, job: BaselineJob, before: RunRecord | None, wanted: RunRecord) -> int:
         """Return the number of steps of the budget."""
-        return record.num_steps or count_steps(job)
+        return (before.num_steps if before else 0) or count_steps(job)
 
     def finish(self, job: BaselineJob, run: Run, state: RunState) -> RecurrentResult:
         """Return the best checkpoint and its evaluation."""

@@ -34,7 +34,7 @@ class LineFitting(Recipe[LineJob, Path]):
             job.model.load_state_dict(load_file(checkpoint / "model.safetensors"))
         return job
 
-    def decide_steps(self, job: LineJob, before: RunRecord | None, record: RunRecord) -> int:
+    def decide_steps(self, job: LineJob, before: RunRecord | None, wanted: RunRecord) -> int:
         return self.settings.steps
 
     def finish(self, job: LineJob, run: Run, state: RunState) -> Path:
@@ -44,10 +44,10 @@ class LineFitting(Recipe[LineJob, Path]):
 class LineInMinutes(LineFitting):
     """Reserves time that it estimates with the number of steps, in the first process alone."""
 
-    def decide_steps(self, job: LineJob, before: RunRecord | None, record: RunRecord) -> int:
-        if not record.num_steps:
+    def decide_steps(self, job: LineJob, before: RunRecord | None, wanted: RunRecord) -> int:
+        if before is None:
             job.seconds_after = 7.0
-        return record.num_steps or 12
+        return 12 if before is None else before.num_steps
 
     def plan(self, job: LineJob, run: Run, state: RunState, num_steps: int) -> RunState:
         self.reserved_seconds = state.reserved_seconds

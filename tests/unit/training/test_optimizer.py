@@ -1,7 +1,8 @@
 """The mean of weights is that in float64, and only weights of one model have one."""
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 import pytest
 import torch
@@ -79,8 +80,8 @@ SETTINGS = LoopSettings(
 )
 
 
-def scale_inner(factor: float) -> Callable[[str], float]:
-    return lambda name: factor if name.startswith("inner.") else 1.0
+def scale_inner(factor: float) -> dict[str, float]:
+    return {"inner.weight": factor, "inner.bias": factor}
 
 
 def freeze_inner(job: Job) -> None:
@@ -91,7 +92,7 @@ def train(
     run: Run,
     num_steps: int,
     *,
-    scale: Callable[[str], float] = lambda name: 1.0,
+    scales: Mapping[str, float] = MappingProxyType({}),
     change: Callable[[Job], object] = lambda job: None,
     settings: LoopSettings = SETTINGS,
 ) -> Line:
@@ -100,14 +101,14 @@ def train(
     state = run.newest_state()
     if state.step:
         load_weights(job, run, state)
-    job = vary(job, learning_rate_scale=scale)
+    job = vary(job, learning_rate_scales=scales)
     fit(job, run, state, num_steps)
     return job.model
 
 
 def test_a_scale_reaches_the_parameters_it_names(run):
     """A first step from the same gradients: a half of the rate is the rate times a half."""
-    scaled = train(run, 1, scale=scale_inner(0.5))
+    scaled = train(run, 1, scales=scale_inner(0.5))
     halved = SETTINGS.model_copy(update={"learning_rate": 0.01})
     slow = train(another(run, "slow"), 1, settings=halved)
     whole = train(another(run, "whole"), 1)
@@ -137,10 +138,10 @@ def test_groups_are_by_decay_then_scale_and_keep_the_order_of_the_model():
 
 @pytest.mark.parametrize("change", [lambda job: None, freeze_inner])
 def test_resuming_with_scales_and_frozen_parameters_is_exact(run, change):
-    whole = train(run, 8, scale=scale_inner(0.3), change=change)
+    whole = train(run, 8, scales=scale_inner(0.3), change=change)
     other = another(run, "other")
-    train(other, 3, scale=scale_inner(0.3), change=change)
-    resumed = train(other, 8, scale=scale_inner(0.3), change=change)
+    train(other, 3, scales=scale_inner(0.3), change=change)
+    resumed = train(other, 8, scales=scale_inner(0.3), change=change)
     for name, tensor in whole.state_dict().items():
         assert torch.equal(tensor, resumed.state_dict()[name]), name
     first, second = (checkpoint_path(each.folder, 8) for each in (run, other))

@@ -251,23 +251,27 @@ class RowDecoder:
             f"{self.place} has more than {MAX_ROW_BYTES >> 20} MiB, the limit for a row"
         )
 
-    def refuse_rest(self, _: str, cause: str) -> None:
+    def refuse(self, fault: str, cause: str, message: str) -> None:
+        """Refuse a file by a message; a subclass may count the fault, whose cause is shorter."""
+        del fault, cause
+        raise InputError(f"{self.name} {message}")
+
+    def refuse_rest(self, fault: str, cause: str) -> None:
         """Refuse a file that can't be decompressed or read any further."""
-        raise InputError(
-            f"{self.name} is damaged or cut short after row {self.report.num_rows:,} ({cause});"
-            " create or download it again"
-        )
+        where = f"is damaged or cut short after row {self.report.num_rows:,}"
+        self.refuse(fault, cause, f"{where} ({cause}); create or download it again")
 
     def refuse_encoding(self, cause: str) -> None:
         """Refuse a file that isn't in its encoding."""
-        raise InputError(f"{self.name} {cause}; name another encoding")
+        if self.encoding is not None:
+            raise InputError(f"{self.name} {cause}; name another encoding")
+        self.refuse("damaged", f"it {cause}", f"{cause}; name another encoding")
 
     def refuse_packed(self, suffix: str, content: str) -> None:
         """Refuse a file with the name of a compressed one that is something else."""
-        raise InputError(
-            f"{self.name} isn't compressed as {suffix} says, but is {content}; give it a name"
-            f" without {suffix}, or create or download it again"
-        )
+        cause = f"isn't compressed as {suffix} says, but is {content}"
+        advice = f"give it a name without {suffix}, or create or download it again"
+        self.refuse("damaged", f"it {cause}", f"{cause}; {advice}")
 
     def refuse_foreign(self, start: bytes) -> None:
         """Refuse a file that isn't text, or in another encoding, by its first bytes."""

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -174,9 +175,10 @@ class Seq2SeqJob(Job[PairBatch]):
         """Set the number of steps, after which the last weights are averaged."""
         self.num_steps = num_steps
 
-    def limit_steps(self, num_steps: int) -> int:
-        """Limit the epochs of a run without a budget of its own."""
-        return num_steps if self.settings.minutes else limit_epochs(self.order, num_steps)
+    @cached_property
+    def max_steps(self) -> int | None:  # type: ignore[override]
+        """The most epochs of a run without a budget of its own."""
+        return None if self.settings.minutes else count_epoch_steps(self.order, MOST_EPOCHS)
 
     def examples_at(self, step: int) -> list[int]:
         """Return the numbers of a step's pairs."""

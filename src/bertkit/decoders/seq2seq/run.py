@@ -192,11 +192,12 @@ class Seq2SeqTraining(ModelRecipe[Seq2SeqJob, Seq2SeqResult]):
     """Training an encoder-decoder on pairs of texts."""
 
     saved_kind, result_kind = SavedSeq2Seq, Seq2SeqResult
-    default_minutes = DEFAULT_MINUTES
     settings: Seq2SeqSettings
 
     def __init__(self, files: PairFiles, settings: Seq2SeqSettings) -> None:
         self.settings, self.inputs = settings, files.paths
+        self.overwrite = settings.overwrite
+        self.default_minutes = None if settings.epochs else DEFAULT_MINUTES
         self.data = PairData(files, settings)
 
     def describe(self, run: Run) -> RunRecord:
@@ -236,13 +237,10 @@ class Seq2SeqTraining(ModelRecipe[Seq2SeqJob, Seq2SeqResult]):
         tell_data(job)
         return job
 
-    def decide_steps(self, job: Seq2SeqJob, before: RunRecord | None, record: RunRecord) -> int:
+    def decide_steps(self, job: Seq2SeqJob, before: RunRecord | None, wanted: RunRecord) -> int:
         """Return the number of steps of the budget."""
-        return record.num_steps or decide_steps(job, partial(estimate_evaluation_seconds, job))
-
-    def find_seconds(self) -> float | None:
-        """Return the time that the run may take; None if it has a number of steps or epochs."""
-        return None if self.settings.epochs else super().find_seconds()
+        known = before.num_steps if before else 0
+        return known or decide_steps(job, partial(estimate_evaluation_seconds, job))
 
     def plan(self, job: Seq2SeqJob, run: Run, state: RunState, num_steps: int) -> RunState:
         """Decide when the run evaluates and what it averages."""

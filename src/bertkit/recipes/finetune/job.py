@@ -113,6 +113,11 @@ class FineTuningJob(Job[TaskBatch]):
         settings = settings.for_solved_head() if has_solved_head else settings
         self.settings = settings.model_copy(update={"eval_every": interval})
         self.num_micro_batches = settings.accumulate
+        num_layers = model.config.num_hidden_layers
+        self.learning_rate_scales = {  # 1 for the head, times `layer_decay` for each lower layer
+            name: settings.layer_decay ** (num_layers + 1 - _height(name, num_layers))
+            for name, _ in model.named_parameters()
+        }
         self.progress_metrics = {self.task.metric: self.task.metric}
         is_by_loss = self.task.settings.metric == "loss"
         self.watched = Watched(
@@ -179,11 +184,6 @@ class FineTuningJob(Job[TaskBatch]):
     def save_rest(self, folder: Path) -> dict[str, FileRecord]:
         """Write tokenizer and task."""
         return {**self.save_tokenizer(folder), **save_task(folder, self.task)}
-
-    def learning_rate_scale(self, name: str) -> float:
-        """Return 1 for the head, times `layer_decay` for each lower layer."""
-        num_layers = self.model.config.num_hidden_layers
-        return float(self.settings.layer_decay ** (num_layers + 1 - _height(name, num_layers)))
 
 
 def decode_all(

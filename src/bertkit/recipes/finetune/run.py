@@ -68,11 +68,7 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
     ) -> None:
         self.sources, self.task_settings, self.settings = sources, task_settings, settings
         self.data = data or open_data(sources, task_settings, settings)
-        self.inputs = list_paths(sources)
-
-    def check_output(self, output: Path) -> None:
-        """Refuse the folder of several seeds."""
-        check_kind(output, RUN_FOLDER)
+        self.inputs, self.overwrite = list_paths(sources), settings.overwrite
 
     @cached_property
     def parent(self) -> OpenModel:
@@ -123,9 +119,9 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
         job.source = source if checkpoint is None else {}
         return job
 
-    def decide_steps(self, job: FineTuningJob, before: RunRecord | None, record: RunRecord) -> int:
+    def decide_steps(self, job: FineTuningJob, before: RunRecord | None, wanted: RunRecord) -> int:
         """Return the steps of the epochs."""
-        return record.num_steps or decide_steps(
+        return (before.num_steps if before else 0) or decide_steps(
             job.settings, job.num_epoch_steps, has_solved_head=job.has_solved_head
         )
 
@@ -150,6 +146,7 @@ def finetune(
     data: FineTuningData | None = None,
 ) -> FineTuneResult:
     """Fine-tune, or resume the run in `output`, as `train`; `data` is that of other seeds."""
+    check_kind(output, RUN_FOLDER)
     recipe = FineTuning(sources, task_settings, settings, data)
     result = train(recipe, output)
     return replace(result, examples=recipe.data.sets[0].examples)

@@ -171,12 +171,12 @@ class Pretraining(Recipe[PretrainingJob, PretrainResult]):
         torch.manual_seed(self.settings.seed)
         return load_source(self.source, self.settings, self.shards.token_counts)
 
-    def decide_steps(self, job: PretrainingJob, before: RunRecord | None, record: RunRecord) -> int:
+    def decide_steps(self, job: PretrainingJob, before: RunRecord | None, wanted: RunRecord) -> int:
         """Return the number of steps: a resumed run has as many as before, or more."""
         settings = self.settings
-        if before is not None and before.has_same_budget(record):
-            return record.num_steps
-        planned = record.num_steps if before is None else before.planned_steps
+        if before is not None and before.has_same_budget(wanted):
+            return before.num_steps
+        planned = 0 if before is None else before.planned_steps
         keeps_minutes = before is not None and self._keeps_minutes(before)
         if settings.steps is None and settings.tokens is None:
             announce("measuring a few steps to convert the minutes to steps")
@@ -197,7 +197,9 @@ class Pretraining(Recipe[PretrainingJob, PretrainResult]):
         """
         names = {name: before.settings.get(name) for name in BUDGET_FIELDS}
         old_settings = self.settings.model_copy(update=names)
-        old, new = find_seconds(old_settings, self.default_minutes), self.find_seconds()
+        old, new = (
+            find_seconds(each, self.default_minutes) for each in (old_settings, self.settings)
+        )
         if old is None or new is None:
             return False
         if new < old:

@@ -123,11 +123,11 @@ def test_an_epoch_has_each_example_once_and_accumulation_parts_the_step(sources)
 
 def test_layers_learn_at_the_rates_that_were_asked_for(sources):
     job = open_job(sources, TASK, QUICK.model_copy(update={"layer_decay": 0.5}))
-    scale = job.learning_rate_scale
-    assert scale("classifier.weight") == scale("pooler.dense.bias") == 1.0
-    assert scale("encoder.layers.1.attention.output.weight") == 0.5
-    assert scale("encoder.layers.0.feed_forward.up.bias") == 0.25
-    assert scale("encoder.embeddings.word.weight") == 0.125
+    scales = job.learning_rate_scales
+    assert scales["classifier.weight"] == scales["pooler.dense.bias"] == 1.0
+    assert scales["encoder.layers.1.attention.output.weight"] == 0.5
+    assert scales["encoder.layers.0.feed_forward.up.bias"] == 0.25
+    assert scales["encoder.embeddings.word.weight"] == 0.125
 
 
 def test_logits_in_parts_give_the_same_metrics_and_answers(job, monkeypatch):

@@ -29,7 +29,6 @@ def record(num_steps: int = 0, threads: str = "2", **settings) -> RunRecord:
 def decide(before: RunRecord | None, **settings) -> int:
     """The examples are not asked for where the budget is in steps."""
     wanted = record(threads="1", **settings)
-    wanted = wanted if before is None else before.keep_versions(wanted)
     recipe = Pretraining(None, PretrainSettings(**settings))
     phase = SimpleNamespace(settings=recipe.settings)
     phases = SimpleNamespace(phases=[(phase, 0.75), (phase, 0.25)])
@@ -97,15 +96,17 @@ def test_another_device_and_precision_are_told_where_the_setting_is_auto(capsys)
         versions = describe_versions(torch.device(device), precision)
         return record(40, steps=40).model_copy(update={"versions": versions})
 
-    describe("meta", "bf16").keep_versions(describe("cpu", "fp32"))
+    now = describe("cpu", "fp32")
+    describe("meta", "bf16").list_kept(now, now.versions)
     assert "device: 'meta' → 'cpu', precision: 'bf16' → 'fp32'\n" in capsys.readouterr().err
 
 
 def test_another_machine_is_told_and_the_first_one_stays_on_record(capsys):
-    kept = record(40, steps=40).keep_versions(record(threads="1", steps=40))
+    now = record(threads="1", steps=40)
+    kept = record(40, steps=40).list_kept(now, now.versions)
     assert "threads: '2' → '1'" in capsys.readouterr().err
-    assert kept.versions == {"threads": "2"}
-    record(40, threads="1", steps=40).keep_versions(record(threads="1", steps=40))
+    assert kept["versions"] == {"threads": "2"}
+    record(40, threads="1", steps=40).list_kept(now, now.versions)
     assert capsys.readouterr().err == ""
 
 

@@ -65,8 +65,6 @@ class FinetuneKeywords(FinetuneArguments, total=False):
     format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet', 'conll', 'squad']  # 'auto'
     header: bool  # True
     decimal: Literal['.', ',']  # '.'
-    token_column: int | None  # None
-    tag_column: int | None  # None
     max_broken: float  # 0.01
     warmup: float  # 0.1
     schedule: Literal['linear', 'cosine', 'constant', 'inverse_sqrt']  # 'linear'
@@ -113,8 +111,8 @@ class RegressKeywords(FinetuneKeywords, total=False):
     pooling: Literal['cls', 'mean', 'max'] | None  # None
 
 class TagKeywords(FinetuneKeywords, total=False):
-    words_column: str | None  # None
-    tags_column: str | None  # None
+    text_column: str | None  # None
+    label_column: str | None  # None
     scheme: Literal['auto', 'entities', 'plain']  # 'auto'
     long_texts: Literal['truncate', 'windows']  # 'windows'
     stride: int | None  # None
@@ -131,7 +129,7 @@ class AnswerKeywords(FinetuneKeywords, total=False):
     version: Literal['auto', '1.1', '2.0']  # 'auto'
     question_column: str | None  # None
     context_column: str | None  # None
-    answers_column: str | None  # None
+    label_column: str | None  # None
     metric: Literal['auto', 'loss', 'accuracy', 'f1', 'macro_f1', 'matthews', 'micro_f1', 'subset_accuracy']  # 'auto'
 
 class ChooseKeywords(FinetuneKeywords, total=False):
@@ -214,11 +212,8 @@ class EvaluateKeywords(TypedDict, total=False):
     text_column: str | None  # None
     pair_column: str | None  # None
     label_column: str | None  # None
-    words_column: str | None  # None
-    tags_column: str | None  # None
     question_column: str | None  # None
     context_column: str | None  # None
-    answers_column: str | None  # None
     choices_column: str | None  # None
     split: Literal['train', 'dev', 'test']  # 'dev'
     overwrite: bool  # False
@@ -227,8 +222,6 @@ class EvaluateKeywords(TypedDict, total=False):
     format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet', 'conll', 'squad']  # 'auto'
     header: bool  # True
     decimal: Literal['.', ',']  # '.'
-    token_column: int | None  # None
-    tag_column: int | None  # None
     max_broken: float  # 0.01
     engine: Literal['auto', 'torch', 'onnx']  # 'auto'
     precision: Literal['auto', 'fp32', 'bf16', 'int8']  # 'auto'
@@ -239,11 +232,8 @@ class PredictKeywords(TypedDict, total=False):
     text_column: str | None  # None
     pair_column: str | None  # None
     label_column: str | None  # None
-    words_column: str | None  # None
-    tags_column: str | None  # None
     question_column: str | None  # None
     context_column: str | None  # None
-    answers_column: str | None  # None
     choices_column: str | None  # None
     split: Literal['train', 'dev', 'test']  # 'test'
     id_column: str | None  # None
@@ -254,8 +244,6 @@ class PredictKeywords(TypedDict, total=False):
     format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet', 'conll', 'squad']  # 'auto'
     header: bool  # True
     decimal: Literal['.', ',']  # '.'
-    token_column: int | None  # None
-    tag_column: int | None  # None
     top_k: int | None  # None
     engine: Literal['auto', 'torch', 'onnx']  # 'auto'
     precision: Literal['auto', 'fp32', 'bf16', 'int8']  # 'auto'

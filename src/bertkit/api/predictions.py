@@ -34,11 +34,8 @@ class TaskColumns(Settings):
     text_column: str | None = None
     pair_column: str | None = None
     label_column: str | None = None
-    words_column: str | None = None
-    tags_column: str | None = None
     question_column: str | None = None
     context_column: str | None = None
-    answers_column: str | None = None
     choices_column: str | None = None
 
 

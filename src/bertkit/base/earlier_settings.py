@@ -8,6 +8,9 @@ RENAMED = {
     "from_revision": "revision",
     "eval_sequences": "eval_examples",
     "eval_pairs": "eval_examples",
+    "words_column": "text_column",
+    "tags_column": "label_column",
+    "answers_column": "label_column",
 }
 # Settings that are gone, with the values that are still what is done; None: none matters.
 GONE: dict[str, tuple[object, ...] | None] = {
@@ -16,6 +19,8 @@ GONE: dict[str, tuple[object, ...] | None] = {
     "lstm_hidden": None,
     "max_skipped_steps": None,
     "random_tokens": ("uniform",),
+    "tag_column": (None,),  # of CoNLL, whose columns have numbers as names
+    "token_column": (None,),
 }
 
 

@@ -74,9 +74,7 @@ RARE = frozenset(
         "share-embeddings",
         "short-rate",
         "stride",
-        "tag-column",
         "threshold",
-        "token-column",
         "warmup",
         "weight-decay",
     }

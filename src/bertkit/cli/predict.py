@@ -15,6 +15,7 @@ from bertkit.cli.next_step import choose_arguments, suggest
 from bertkit.cli.output import describe_files, print_result
 from bertkit.cli.texts import (
     NO_TEXT,
+    TextFile,
     Words,
     find_source,
     legible,
@@ -147,7 +148,9 @@ def describe(result: "FineTuneResult") -> str:
 DOCSTRING = """{summary}
 
     Takes a model of `bertkit finetune {name}`, or of another tool. Prediction n belongs to text n,
-    or to row n of the file; a row that can't be read is an error.
+    or to row n of the file; a row that can't be read is an error. The file has texts, or records as
+    for training, without labels; it may be hub:owner/name, and, where the output is a folder, a
+    folder or glob.
 
     **Examples**
 
@@ -162,9 +165,7 @@ DOCSTRING = """{summary}
     Args:
         model: A folder of `bertkit finetune`, another tool's model for the task, or the id of a
             model of the Hub.
-        words: {words}; - reads standard input, by default one text per line.
-        file: File of texts, or of records as for training (labels aren't needed); or
-            hub:owner/name. A folder or glob of them where the output is a folder.
+        words: {words}; - alone reads standard input.
         output: File for the rows of the input with their predictions: .csv, .tsv, .jsonl or
             .parquet; or a folder, for one file per input.
         json: Print one JSON object per prediction, with all scores.
@@ -184,7 +185,7 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
         /,
         *words: Words,
         inputs: Annotated[inputs_kind, as_flags] = inputs_kind(),
-        file: str | None = None,
+        file: TextFile = None,
         output: Path | None = None,
         answers: Annotated[answers_kind, as_answers] = answers_kind(),
         settings: PredictSettings = PredictSettings(),

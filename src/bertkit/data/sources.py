@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
@@ -21,6 +21,7 @@ from bertkit.data.input_files import (
     look_at,
 )
 from bertkit.data.tables.formats import find_format
+from bertkit.data.tables.settings import FORMAT, TEXT_COLUMN
 
 CorpusFormat = Literal["auto", "text", "jsonl", "parquet", "mediawiki"]
 MEMORY = "memory"  # the format of texts from Python
@@ -29,12 +30,8 @@ MEMORY = "memory"  # the format of texts from Python
 class ReaderSettings(EncodingSettings):
     """Settings of every command that reads a corpus."""
 
-    format: CorpusFormat = Field(
-        default="auto", description="Format of all inputs; auto uses the file extensions."
-    )
-    text_column: str = Field(
-        default="text", description="Field of JSONL, or column of Parquet, that has the text."
-    )
+    format: CorpusFormat = Field(default="auto", description=FORMAT)
+    text_column: Annotated[str, TEXT_COLUMN] = "text"
     strict: bool = Field(
         default=False,
         description="Stop at the first problem in the input, and report its file and line.",

@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field
 
 from bertkit.base.errors import SettingsError
 from bertkit.base.settings import Settings, validate
+from bertkit.tasks.settings import TOP_K
 
 AnySettings = TypeVar("AnySettings", bound=Settings)
 
@@ -46,7 +47,7 @@ class EngineSettings(LoadingSettings):
 class FillOptions(Settings):
     """Options of fill-mask."""
 
-    top_k: int = Field(default=5, ge=1, description="Number of candidates per [MASK].")
+    top_k: int = Field(default=5, ge=1, description=TOP_K)
     targets: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(
         default=None,
         description="Consider only these words; probabilities aren't renormalized.",

@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field, field_validator
 
 from bertkit.base.settings import Settings
-from bertkit.data.tables.settings import LayoutSettings
+from bertkit.data.tables.settings import IdColumn, LayoutSettings
 
 KILOBYTE, KIBIBYTE = 1000, 1024
 UNITS = {
@@ -79,11 +79,7 @@ class PredictSettings(LayoutSettings):
     split: Split = Field(
         default="test", description="Split of a GLUE folder or of a data set on the Hub."
     )
-    id_column: str | None = Field(
-        default=None,
-        description="Column that identifies a row, for the key id of --json; by default the row's"
-        " number, from 1.",
-    )
+    id_column: IdColumn = None
     keep_columns: tuple[str, ...] | None = Field(
         default=None,
         description="Columns of the file to write in front of the predictions; by default all.",

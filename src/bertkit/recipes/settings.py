@@ -16,9 +16,7 @@ class EvaluateSettings(RecordSettings):
     split: Literal["train", "dev", "test"] = Field(
         default="dev", description="Split of a GLUE folder or of a data set on the Hub."
     )
-    overwrite: bool = Field(
-        default=False, description="Replace the files of an earlier evaluation in the output."
-    )
+    overwrite: bool = Field(default=False, description="Replace an existing output.")
 
 
 class ReportSettings(Settings):

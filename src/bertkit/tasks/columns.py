@@ -49,7 +49,8 @@ def find_column(
         wanted = next((name for name in usual if columns is None or name in columns), None)
     if wanted is None or (columns is not None and not has_column(columns, wanted)):
         shown = show_names(columns) if columns else "none"
-        what = f"no column {wanted}" if wanted is not None else f"no column for the {role}"
+        usually = f", such as {usual[0]}" if usual and role not in usual else ""
+        what = f"no column {wanted}" if wanted is not None else f"no column for the {role}{usually}"
         raise InputError(
             f"{table.name} has {what}; name one of its columns with --{role}-column: {shown}"
             + ("; if its first row is data, give --no-header" if lacks_names(columns or ()) else "")

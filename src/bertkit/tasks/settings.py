@@ -1,6 +1,5 @@
 """Settings shared by all tasks, and by tasks on texts or pairs."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
 
@@ -8,11 +7,16 @@ from pydantic import Field, create_model, model_validator
 
 from bertkit.base.errors import SettingsError
 from bertkit.base.settings import Settings
+from bertkit.data.tables.settings import TextColumn
 from bertkit.tokenization.long_texts import LongTextSettings
 
 LEAST_WINDOW = 8  # tokens: [CLS], two [SEP], and at least two of each text
 
 Count = Annotated[int, Field(ge=1)]
+TOP_K = (
+    "Number of results, the best first: words of a [MASK], labels of a text, texts of a query,"
+    " neighbors of a word."
+)
 PoolingName = Literal["cls", "mean", "max"]
 POOLINGS: tuple[PoolingName, ...] = get_args(PoolingName)
 OF_ONE_LABEL = ("accuracy", "f1", "macro_f1", "matthews")
@@ -24,6 +28,35 @@ METRIC_HELP = (
     "Metric of the held-out data that selects the best model: auto, the one of the task; loss; of"
     f" classify also {', '.join(OF_ONE_LABEL)}, with multi_label {', '.join(OF_MANY_LABELS)}."
 )
+PairColumn = Annotated[
+    str | None,
+    Field(
+        description="Column, or field of JSON, of the second text of each pair; by default, if"
+        " text_column isn't given either, the usual name that belongs to that of the first."
+    ),
+]
+LabelColumn = Annotated[
+    str | None,
+    Field(
+        description="Column, or field of JSON, of what is learned: the label, the number, the tags"
+        " (of CoNLL its number, from 1), the answers, or the correct choice, as its text or its"
+        " number from 0. By default label, or another usual name."
+    ),
+]
+QuestionColumn = Annotated[
+    str | None,
+    Field(
+        description="Column, or field of JSON, of the question, or of the beginning that each"
+        " choice continues; by default question, or another usual name."
+    ),
+]
+ContextColumn = Annotated[
+    str | None,
+    Field(
+        description="Column, or field of JSON, of the context; by default context, or another usual"
+        " name."
+    ),
+]
 
 
 class TaskSettings(Settings):
@@ -50,18 +83,8 @@ class TaskSettings(Settings):
 class TextSettings(LongTextSettings, TaskSettings):
     """Columns of texts, and what becomes of those that are too long."""
 
-    text_column: str | None = Field(
-        default=None,
-        description="Column of the text, or of the first of two; by default text, sentence,"
-        " premise, sentence1, question1, question, text1 or query.",
-    )
-    pair_column: str | None = Field(
-        default=None,
-        description="Column of a second text. By default, if text_column isn't given either, the"
-        " one that belongs to the first: text_pair or pair to text, hypothesis to premise,"
-        " sentence2 to sentence1, question2 to question1, sentence to question, text2 to text1,"
-        " passage or document to query.",
-    )
+    text_column: TextColumn = None
+    pair_column: PairColumn = None
     pairs: bool | None = Field(
         default=None,
         description="Whether every example has a second text; by default, detected from the"
@@ -89,24 +112,13 @@ SettingsKind = TypeVar("SettingsKind", bound=TaskSettings)
 
 
 def choose_columns(*kinds: type[TaskSettings]) -> type[Settings]:
-    """Build a settings class with the column settings of some tasks, all of them optional.
-
-    The description of a setting that several tasks share joins the descriptions of each.
-    """
-    types: dict[str, Any] = {}
-    descriptions: defaultdict[str, list[str]] = defaultdict(list)
+    """Build a settings class with the column settings of some tasks, all of them optional."""
+    fields: dict[str, Any] = {}
     for kind in kinds:
         for name, info in kind.model_fields.items():
             if name.endswith(ENDINGS) and info.annotation is not None:
-                types[name] = info.annotation | None
-                descriptions[name].append(info.description or "")
-    fields: dict[str, Any] = {
-        name: (
-            type_,
-            Field(default=None, description=" Or: ".join(dict.fromkeys(descriptions[name]))),
-        )
-        for name, type_ in types.items()
-    }
+                field = Field(default=None, description=info.description)
+                fields[name] = (info.annotation | None, field)
     return create_model("Columns", __base__=Settings, **fields)
 
 

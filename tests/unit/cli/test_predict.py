@@ -198,10 +198,9 @@ def test_which_input_is_meant(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     assert find_source((), None) == find_source(("-",), None) == "-"
     assert find_source((), "a.csv") == "a.csv"
-    assert find_source(("a", "-"), None) is None
     assert find_source(("a",), None, has_other_inputs=True) is None
     assert find_source((), None, has_other_inputs=True) is None
-    for words, file in (((), "a.csv"), (("-",), None), (("a",), "a.csv")):
+    for words, file in (((), "a.csv"), (("-",), None), (("a",), "a.csv"), (("a", "-"), None)):
         with pytest.raises(SettingsError, match="not both"):
             find_source(words, file, has_other_inputs=True)
     monkeypatch.setattr(sys, "stdin", None)  # as `<&-` leaves it

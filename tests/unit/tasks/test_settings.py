@@ -3,24 +3,23 @@
 import pytest
 
 from bertkit.base.errors import SettingsError
+from bertkit.tasks.answer import AnswerSettings
 from bertkit.tasks.classify import ClassifySettings
-from bertkit.tasks.regress import RegressSettings
 from bertkit.tasks.settings import choose_columns, with_columns
+from bertkit.tasks.table import TASKS
 from bertkit.tasks.tag import TagSettings
 
 
-def test_a_column_of_several_tasks_is_described_as_in_each():
-    fields = choose_columns(ClassifySettings, RegressSettings, TagSettings).model_fields
-    assert set(fields) == {
-        "text_column", "pair_column", "label_column", "words_column", "tags_column"
-    }  # fmt: skip
-    label = fields["label_column"].description
-    assert label.startswith("Column of the label; by default")
-    assert " Or: Column of the number; by default" in label
-    same = TagSettings.model_fields["words_column"].description
-    assert fields["words_column"].description == same
-    both = choose_columns(ClassifySettings, ClassifySettings).model_fields["text_column"]
-    assert both.description == ClassifySettings.model_fields["text_column"].description
+def test_a_column_means_the_same_in_all_tasks():
+    kinds = [entry.settings for entry in TASKS.values()]
+    fields = choose_columns(*kinds).model_fields
+    assert fields.keys() == {
+        *("text_column", "pair_column", "label_column"),
+        *("question_column", "context_column", "choices_column"),
+    }
+    for kind in kinds:
+        for name in fields.keys() & kind.model_fields.keys():
+            assert fields[name].description == kind.model_fields[name].description
 
 
 def test_columns_replace_those_of_training_where_they_are_given():
@@ -28,5 +27,6 @@ def test_columns_replace_those_of_training_where_they_are_given():
     trained = ClassifySettings(text_column="body", label_column="stars")
     found = with_columns(trained, kind(text_column="review"))
     assert (found.text_column, found.label_column) == ("review", "stars")
-    with pytest.raises(SettingsError, match="this task has no words_column"):
-        with_columns(trained, kind(words_column="tokens"))
+    kind = choose_columns(AnswerSettings)
+    with pytest.raises(SettingsError, match="this task has no context_column"):
+        with_columns(trained, kind(context_column="body"))

@@ -1,14 +1,29 @@
 """Settings for reading a file of texts or of labeled records."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, PositiveInt, field_validator
+from pydantic import Field, field_validator
 
 from bertkit.base.settings import in_panel
 from bertkit.data.encodings import READING, EncodingSettings
 
 TableFormat = Literal["auto", "text", "json", "jsonl", "csv", "tsv", "parquet"]
 RecordFormat = Literal[TableFormat, "conll", "squad"]
+TEXT_COLUMN = Field(
+    description="Column, or field of JSON, of the texts; of pairs the first, of tagged data the"
+    " words (of CoNLL its number, from 1). By default text, or another usual name."
+)
+TextColumn = Annotated[str | None, TEXT_COLUMN]
+IdColumn = Annotated[
+    str | None,
+    Field(
+        description="Column, or field of JSON, of the ids of rows, which results then show; by"
+        " default rows are known by their numbers, and those of several files by file and number."
+    ),
+]
+FORMAT = (
+    "Format of the input; auto uses the file extension, and takes standard input as plain text."
+)
 NAMED_DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}
 
 
@@ -34,38 +49,21 @@ class FileSettings(EncodingSettings):
 class TableSettings(FileSettings):
     """Settings of every command that reads a file of texts."""
 
-    format: TableFormat = Field(
-        default="auto",
-        description="Format of the input; auto uses the file extension, and takes standard"
-        " input as plain text.",
-    )
-    text_column: str | None = Field(
-        default=None,
-        description="Column of CSV, TSV and Parquet, or field of JSONL, that has the text; by"
-        " default the only one, or else the one named text.",
-    )
+    format: TableFormat = Field(default="auto", description=FORMAT)
+    text_column: TextColumn = None
 
 
 class CorpusSettings(TableSettings):
     """Settings of commands that read texts to be found again."""
 
-    id_column: str | None = Field(
-        default=None,
-        description="Column of CSV, TSV and Parquet, or field of JSONL, that has the id of a text;"
-        " results then show it. By default texts are known by their row, and those of several"
-        " files by file and row.",
-    )
+    id_column: IdColumn = None
 
 
 @in_panel(*READING)
 class LayoutSettings(FileSettings):
     """Settings of every command that reads records, whether they have answers or not."""
 
-    format: RecordFormat = Field(
-        default="auto",
-        description="Format of the data; auto uses the file extension, and takes"
-        " standard input as plain text with one text per line.",
-    )
+    format: RecordFormat = Field(default="auto", description=FORMAT)
     header: bool = Field(
         default=True,
         description="Whether the first row of CSV and TSV has the column names; otherwise columns"
@@ -73,16 +71,6 @@ class LayoutSettings(FileSettings):
     )
     decimal: Literal[".", ","] = Field(
         default=".", description="Decimal separator of numbers that are stored as text, as in CSV."
-    )
-    token_column: PositiveInt | None = Field(
-        default=None,
-        description="Column of CoNLL that has the words, counted from 1; by default the first, or"
-        " FORM of CoNLL-U.",
-    )
-    tag_column: PositiveInt | None = Field(
-        default=None,
-        description="Column of CoNLL that has the tags, counted from 1; by default the last, or"
-        " UPOS of CoNLL-U.",
     )
 
 

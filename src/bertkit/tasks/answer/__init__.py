@@ -10,7 +10,14 @@ from pydantic import Field, model_validator
 
 from bertkit.base.errors import InputError
 from bertkit.base.settings import NO_FLAG
-from bertkit.tasks.settings import Count, TaskInputs, TaskSettings
+from bertkit.tasks.settings import (
+    ContextColumn,
+    Count,
+    LabelColumn,
+    QuestionColumn,
+    TaskInputs,
+    TaskSettings,
+)
 from bertkit.tokenization.long_texts import LongTextSettings
 
 NUM_SPECIAL = 3  # [CLS] question [SEP] context [SEP]
@@ -50,15 +57,9 @@ class AnswerSettings(LongTextSettings, TaskSettings):
         description="Rules of SQuAD: in 2.0 a question may have no answer. By default 2.0 if the"
         " training data has such questions.",
     )
-    question_column: str | None = Field(
-        default=None, description="Column of the question; by default question."
-    )
-    context_column: str | None = Field(
-        default=None, description="Column of the context; by default context."
-    )
-    answers_column: str | None = Field(
-        default=None, description="Column of the answers; by default answers or answer."
-    )
+    question_column: QuestionColumn = None
+    context_column: ContextColumn = None
+    label_column: LabelColumn = None
 
     def choose_metric(self, labels: Sequence[str] = ()) -> str:
         """Return the F1 of words."""

@@ -78,7 +78,7 @@ class AnswerExample(TaskExample):
         context = find_column(table, "context", settings.context_column, ("context",))
         answers = None
         if needs_answer:
-            answers = find_column(table, "answers", settings.answers_column, ("answers", "answer"))
+            answers = find_column(table, "label", settings.label_column, ("answers", "answer"))
         seen: set[str] = set()
 
         def parse(record: Record) -> AnswerExample:

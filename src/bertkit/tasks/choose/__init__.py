@@ -9,7 +9,13 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from bertkit.base.errors import InputError
-from bertkit.tasks.settings import TaskInputs, TaskSettings
+from bertkit.tasks.settings import (
+    ContextColumn,
+    LabelColumn,
+    QuestionColumn,
+    TaskInputs,
+    TaskSettings,
+)
 
 MIN_CHOICES, MAX_CHOICES = 2, 64
 
@@ -17,26 +23,15 @@ MIN_CHOICES, MAX_CHOICES = 2, 64
 class ChooseSettings(TaskSettings):
     """Settings of multiple choice."""
 
-    context_column: str | None = Field(
-        default=None,
-        description="Column of the context; by default context, sent1, premise or text.",
-    )
-    question_column: str | None = Field(
-        default=None,
-        description="Column of the question, or of the beginning that each choice continues; by"
-        " default question or sent2, if there is one.",
-    )
+    context_column: ContextColumn = None
+    question_column: QuestionColumn = None
     choices_column: str | None = Field(
         default=None,
         description="Column of a list of choices, or the common prefix of numbered columns. By"
         " default choices, endings, options, or ending0, ending1 …,"
         " choice0 …, option0 ….",
     )
-    label_column: str | None = Field(
-        default=None,
-        description="Column of the correct choice: its number from 0, or its text; by default"
-        " label or answer.",
-    )
+    label_column: LabelColumn = None
 
 
 class ChooseInputs(TaskInputs):

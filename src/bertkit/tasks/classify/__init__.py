@@ -17,7 +17,14 @@ from pydantic import (
 
 from bertkit.base.settings import Settings
 from bertkit.tasks.columns import spell_label
-from bertkit.tasks.settings import OF_MANY_LABELS, OF_ONE_LABEL, Count, TextSettings
+from bertkit.tasks.settings import (
+    OF_MANY_LABELS,
+    OF_ONE_LABEL,
+    TOP_K,
+    Count,
+    LabelColumn,
+    TextSettings,
+)
 
 DEFAULT_THRESHOLD = 0.5
 
@@ -25,9 +32,7 @@ DEFAULT_THRESHOLD = 0.5
 class ClassifySettings(TextSettings):
     """Settings of classification."""
 
-    label_column: str | None = Field(
-        default=None, description="Column of the label; by default label or labels."
-    )
+    label_column: LabelColumn = None
     labels: str | None = Field(
         default=None,
         description="All labels in the order of their ids, separated by commas; a row with another"
@@ -108,8 +113,4 @@ class ClassifySettings(TextSettings):
 class ClassifyAnswers(Settings):
     """Which labels of a prediction are given."""
 
-    top_k: Count | None = Field(
-        default=None,
-        description="Return the top k labels with their probabilities, best first; all if there are"
-        " fewer.",
-    )
+    top_k: Count | None = Field(default=None, description=TOP_K)

@@ -5,19 +5,13 @@ Source: Devlin et al. 2018, section 4.1 (STS-B): C, then a linear layer with one
 
 from collections.abc import Sequence
 
-from pydantic import Field
-
-from bertkit.tasks.settings import TextSettings
+from bertkit.tasks.settings import LabelColumn, TextSettings
 
 
 class RegressSettings(TextSettings):
     """Settings of regression."""
 
-    label_column: str | None = Field(
-        default=None,
-        description="Column of the number; by default label, labels, score,"
-        " similarity or similarity_score.",
-    )
+    label_column: LabelColumn = None
 
     def choose_metric(self, labels: Sequence[str] = ()) -> str:
         """Return the correlation."""

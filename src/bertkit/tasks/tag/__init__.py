@@ -8,8 +8,9 @@ from typing import Literal
 
 from pydantic import Field
 
+from bertkit.data.tables.settings import TextColumn
 from bertkit.tasks.metrics.entities import Scheme, find_scheme
-from bertkit.tasks.settings import Count, TaskSettings
+from bertkit.tasks.settings import Count, LabelColumn, TaskSettings
 from bertkit.tokenization.long_texts import LongTextSettings
 
 OVERLAP = 32  # tokens that two windows share by default, at most half a window
@@ -18,12 +19,8 @@ OVERLAP = 32  # tokens that two windows share by default, at most half a window
 class TagSettings(LongTextSettings, TaskSettings):
     """Settings of tagging words."""
 
-    words_column: str | None = Field(
-        default=None, description="Column of a list of words; by default tokens or words."
-    )
-    tags_column: str | None = Field(
-        default=None, description="Column of a list of tags; by default tags, ner_tags or pos_tags."
-    )
+    text_column: TextColumn = None
+    label_column: LabelColumn = None
     scheme: Literal["auto", "entities", "plain"] = Field(
         default="auto",
         description="entities: tags such as B-PER, I-PER and O mark entities of several words;"

@@ -88,17 +88,16 @@ class TagExample(TaskExample):
         """Build a function that reads words and tags, or untagged words or a text."""
         if not needs_answer:
             # A file with one text per line has this column, whatever it was called in training.
-            wanted = None if table.format == TEXT else settings.words_column
-            column = find_column(table, "words", wanted, (*USUAL_WORDS, TEXT))
+            wanted = None if table.format == TEXT else settings.text_column
+            column = find_column(table, "text", wanted, (*USUAL_WORDS, TEXT))
             return lambda record: cls._parse_untagged(record, column)
-        if table.format == "conll" and table.columns == ("tokens",):
+        if table.format == "conll" and "tags" not in (table.columns or ("tags",)):
             raise InputError(
                 f"{table.name} has one column, the words, and no tags; put a tab between each word"
-                " and its tag (where there are several columns, --tag-column gives the number of"
-                " the tags')"
+                " and its tag"
             )
-        words_column = find_column(table, "words", settings.words_column, USUAL_WORDS)
-        tags_column = find_column(table, "tags", settings.tags_column, USUAL_TAGS)
+        words_column = find_column(table, "text", settings.text_column, USUAL_WORDS)
+        tags_column = find_column(table, "label", settings.label_column, USUAL_TAGS)
         return lambda record: cls._parse_tagged(record, words_column, tags_column)
 
     @classmethod
@@ -115,7 +114,7 @@ class TagExample(TaskExample):
         if not all(tags):
             raise BrokenRowError(f"{record.place} has an empty tag")
         for tag in tags:
-            check_label(tag, record, tags_column, "tags")
+            check_label(tag, record, tags_column, "label")
         return cls(words=words, tags=tags, place=record.place)
 
     @classmethod

@@ -76,11 +76,13 @@ def test_conll_is_read_with_its_tags_or_without(tmp_path):
     assert (first.words, first.tags) == (("Ada", "ran"), None)
     path.write_text("Ada\nran\n")
     assert [one.words for one in read(path, needs_answer=False)] == [("Ada", "ran")]
-    message = "has one column, the words, and no tags; put a tab .*--tag-column"
+    message = "has one column, the words, and no tags; put a tab "
     with pytest.raises(InputError, match=message):
         read(path)
     path = write(tmp_path / "a.jsonl", {"tokens": ["Ada"]})
-    with pytest.raises(InputError, match=r"no column for the tags; name one of .*--tags-column"):
+    with pytest.raises(
+        InputError, match=r"no column for the label, such as tags; name one of .*--label-column"
+    ):
         read(path)
 
 
@@ -94,10 +96,10 @@ def test_usual_columns_are_found(words, tags, tmp_path):
 
 def test_columns_may_be_named(tmp_path):
     path = write(tmp_path / "a.jsonl", {"tokens": ["a"], "tags": ["x"], "w": ["b"], "t": ["y "]})
-    (example,) = read(path, words_column="w", tags_column="t")
+    (example,) = read(path, text_column="w", label_column="t")
     assert (example.words, example.tags) == (("b",), ("y",))
-    with pytest.raises(InputError, match="has no column v; name one of its columns with --words"):
-        read(path, words_column="v")
+    with pytest.raises(InputError, match="has no column v; name one of its columns with --text"):
+        read(path, text_column="v")
 
 
 @pytest.mark.parametrize(
@@ -122,15 +124,15 @@ def test_broken_records_are_told_with_their_place(values, message, tmp_path):
 def test_without_answers_a_text_will_do(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("Ada ran\n\n")
-    for settings in ({}, {"words_column": "w"}):
+    for settings in ({}, {"text_column": "w"}):
         found = read(path, needs_answer=False, **settings)
         assert [(one.text, one.words) for one in found] == [("Ada ran", None), ("", None)]
     path = write(tmp_path / "a.jsonl", {"text": "Ada", "w": ["Bob"]}, {"text": ["Cleo"]})
     found = read(path, needs_answer=False)
     assert [(one.text, one.words) for one in found] == [("Ada", None), (None, ("Cleo",))]
     with pytest.raises(BrokenRowError, match="line 2 has no w"):
-        read(path, needs_answer=False, words_column="w")
-    with pytest.raises(InputError, match="no column for the words"):
+        read(path, needs_answer=False, text_column="w")
+    with pytest.raises(InputError, match="no column for the text"):
         read(path)
     parse = TagExample.build_parser(TagSettings(), open_records(path), needs_answer=False)
     with pytest.raises(BrokenRowError, match="has no list in text: 3"):
@@ -172,7 +174,7 @@ def test_a_word_is_blank_if_the_tokenizer_drops_it():
 
 def test_a_tag_as_long_as_a_text_breaks_its_row(tmp_path):
     path = write(tmp_path / "a.jsonl", {"tokens": ["a"], "tags": ["x" * 1001]})
-    with pytest.raises(BrokenRowError, match=r"line 1 has 1,001 characters in tags.*--tags-column"):
+    with pytest.raises(BrokenRowError, match=r"line 1 has 1,001 characters in tags.*--label-col"):
         read(path)
 
 

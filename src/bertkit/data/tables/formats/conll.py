@@ -1,16 +1,17 @@
 """CoNLL: one word per line with its tags in columns, a blank line between sentences.
 
 Columns are separated by tabs or, if the first line has none, by any number of tabs and spaces. Tags
-are left unchanged, whatever their scheme. Document marks and comments are skipped: a comment is a
-line at the beginning of a sentence that starts with # and isn't a word with its tags. CoNLL-U is
-recognized by its ten columns with a number in the first; of it the syntactic words are read, not
-the multiword ranges.
+are left unchanged, whatever their scheme. Words are by default in the first column and tags in the
+last; any column has its number, from 1, as a name. Document marks and comments are skipped: a
+comment is a line at the beginning of a sentence that starts with # and isn't a word with its tags.
+CoNLL-U is recognized by its ten columns with a number in the first; of it the syntactic words are
+read, not the multiword ranges.
 
 Source: https://universaldependencies.org/format.html.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import BinaryIO
@@ -18,7 +19,7 @@ from typing import BinaryIO
 from bertkit.base.errors import InputError, pluralize
 from bertkit.data.tables.decoder import MAX_ROW_BYTES, RowDecoder
 from bertkit.data.tables.formats.lines import LINE_ENDS, read_lines
-from bertkit.data.tables.record import Record, Rows
+from bertkit.data.tables.record import BrokenRowError, Record, Rows
 
 BLANKS = " \t\r\n"
 DOCUMENT_MARKS = ("-DOCSTART-", "#begin document", "#end document")
@@ -38,8 +39,8 @@ class ConllLayout:
 
     is_tabbed: bool  # whether single tabs separate the columns
     num_columns: int
-    token: int  # index of the column of words
-    tag: int | None  # index of the column of tags; None if there is none
+    columns: dict[str, int]  # indices by name: tokens, tags if there are some, 1, 2 …
+    is_universal: bool  # whether it is CoNLL-U
 
     def split(self, line: str) -> list[str]:
         """Split a line into cells."""
@@ -56,7 +57,7 @@ class ConllLayout:
 
 
 def read_rows(stream: BinaryIO, decoder: RowDecoder) -> Rows:
-    """Read a record for each sentence with `tokens` and, if the file has them, `tags`."""
+    """Read a record for each sentence."""
     sentences = _read_sentences(stream, decoder)
     first_sentences: list[list[Line]] = []
     typical = None
@@ -67,9 +68,10 @@ def read_rows(stream: BinaryIO, decoder: RowDecoder) -> Rows:
             break
     if not first_sentences:
         return Rows((), iter(()))
-    layout = _find_layout(typical or first_sentences[0][0][1], decoder)
-    columns = ("tokens",) if layout.tag is None else ("tokens", "tags")
-    return Rows(columns, _read_words(chain(first_sentences, sentences), layout, decoder))
+    layout = _find_layout(typical or first_sentences[0][0][1])
+    return Rows(
+        tuple(layout.columns), _read_words(chain(first_sentences, sentences), layout, decoder)
+    )
 
 
 def _read_sentences(stream: BinaryIO, decoder: RowDecoder) -> Iterator[list[Line]]:
@@ -95,25 +97,47 @@ def _read_sentences(stream: BinaryIO, decoder: RowDecoder) -> Iterator[list[Line
         yield sentence
 
 
-def _find_layout(line: str, decoder: RowDecoder) -> ConllLayout:
+def _find_layout(line: str) -> ConllLayout:
     """Determine the columns of a file from one of its lines."""
     is_tabbed = "\t" in line
     cells = line.split("\t") if is_tabbed else SEPARATORS.split(line.strip(BLANKS))
     num_columns = len(cells)
-    if is_tabbed and num_columns == UNIVERSAL_COLUMNS and NUMBER.fullmatch(cells[0]):
-        usual_token, usual_tag = FORM, UPOS
-    else:
-        usual_token, usual_tag = 1, num_columns
-    settings = decoder.layout
-    token, tag = settings.token_column or usual_token, settings.tag_column or usual_tag
-    if max(token, tag) > num_columns:
-        flag = "--token-column" if token > num_columns else "--tag-column"
-        raise InputError(
-            f"{decoder.name} has {pluralize(num_columns, 'column')} and no column"
-            f" {max(token, tag)} ({flag}); they are counted from 1"
-        )
-    has_tags = num_columns > 1 or settings.tag_column is not None
-    return ConllLayout(is_tabbed, num_columns, token - 1, tag - 1 if has_tags else None)
+    is_universal = bool(
+        is_tabbed and num_columns == UNIVERSAL_COLUMNS and NUMBER.fullmatch(cells[0])
+    )
+    columns = {"tokens": FORM - 1 if is_universal else 0}
+    if num_columns > 1:
+        columns["tags"] = UPOS - 1 if is_universal else num_columns - 1
+    columns |= {str(number): number - 1 for number in range(1, num_columns + 1)}
+    return ConllLayout(is_tabbed, num_columns, columns, is_universal)
+
+
+@dataclass(frozen=True)
+class SentenceCells(Mapping[str, object]):
+    """The cells of a sentence by column; a column that is asked for has a text in each."""
+
+    file: str
+    rows: list[tuple[int, list[str]]]  # cells of each line, after its number
+    layout: ConllLayout
+
+    def __getitem__(self, column: str) -> list[str]:
+        index = self.layout.columns[column]
+        for number, cells in self.rows:
+            if not cells[index].strip(BLANKS):  # a no-break space is a word
+                raise BrokenRowError(
+                    f"{self.file}, line {number:,} has an empty cell where {column} should be"
+                    f"{_leave_out(self.rows)}"
+                )
+        return [cells[index] for _, cells in self.rows]
+
+    def __contains__(self, column: object) -> bool:
+        return column in self.layout.columns
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in ("tokens", "tags") if name in self.layout.columns)
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
 
 
 def _read_words(
@@ -130,32 +154,35 @@ def _read_words(
         decoder.finish_row(problem)
         if not problem:
             decoder.set_line(sentence[0][0])
-            yield Record(_name_cells([cells for _, cells in rows], layout), decoder.place)
+            words = SentenceCells(decoder.name, _drop_ranges(rows, layout), layout)
+            yield Record(words, decoder.place)
 
 
 def _find_problem(
     rows: list[tuple[int, list[str]]], layout: ConllLayout, decoder: RowDecoder
 ) -> str:
     """Return what is wrong with a sentence, and set the decoder to that line; "" if nothing."""
-    of_sentence = f"; the sentence from line {rows[0][0]:,} on is left out"
     for number, cells in rows:
         decoder.set_line(number)
         if len(cells) != layout.num_columns:
             by = " between tabs, as the first line has them" if layout.is_tabbed else ""
             return (
                 f"{decoder.place} has {pluralize(len(cells), 'cell')} where there are"
-                f" {layout.num_columns} columns{by}{of_sentence}"
+                f" {layout.num_columns} columns{by}{_leave_out(rows)}"
             )
-        needed = [cells[layout.token], "x" if layout.tag is None else cells[layout.tag]]
-        if not all(cell.strip(BLANKS) for cell in needed):  # a no-break space is a word
-            return f"{decoder.place} has an empty cell where word and tag should be{of_sentence}"
     return ""
 
 
-def _name_cells(rows: list[list[str]], layout: ConllLayout) -> dict[str, object]:
-    if layout.token > 0:
-        rows = [cells for cells in rows if RANGE.fullmatch(cells[0]) is None]
-    values: dict[str, object] = {"tokens": [cells[layout.token] for cells in rows]}
-    if layout.tag is not None:
-        values["tags"] = [cells[layout.tag] for cells in rows]
-    return values
+def _leave_out(rows: list[tuple[int, list[str]]]) -> str:
+    return f"; the sentence from line {rows[0][0]:,} on is left out"
+
+
+def _drop_ranges(
+    rows: list[tuple[int, list[str]]], layout: ConllLayout
+) -> list[tuple[int, list[str]]]:
+    """Leave out ranges and empty nodes, in CoNLL-U or where the other lines count from 1."""
+    kept = [row for row in rows if RANGE.fullmatch(row[1][0]) is None]
+    if len(kept) == len(rows) or layout.is_universal:
+        return kept
+    counted = list(map(str, range(1, len(kept) + 1)))
+    return kept if [cells[0] for _, cells in kept] == counted else rows

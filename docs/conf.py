@@ -1,13 +1,11 @@
 """How the documentation is built."""
 
 import bertkit
-import bertkit.interpret
 from bertkit import __version__
 
 # Loaded first: autodoc imports as a type checker would, and pydantic can't build every model then.
-for room in (bertkit, bertkit.interpret):
-    for name in room.__all__:
-        getattr(room, name)
+for name in bertkit.__all__:
+    getattr(bertkit, name)
 
 project = "bertkit"
 author = "the bertkit contributors"

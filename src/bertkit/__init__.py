@@ -48,8 +48,14 @@ if TYPE_CHECKING:
     from bertkit.inference.predictor import Regressor as Regressor
     from bertkit.inference.predictor import Tagger as Tagger
     from bertkit.inference.text_scorer import TextScorer as TextScorer
+    from bertkit.interpret.ablation import ablate as ablate
     from bertkit.interpret.attention_view import AttentionView as AttentionView
+    from bertkit.interpret.contexts import compare_contexts as compare_contexts
     from bertkit.interpret.functions import view as view
+    from bertkit.interpret.geometry import nearest_by_layer as nearest_by_layer
+    from bertkit.interpret.geometry import project as project
+    from bertkit.interpret.head_predictions import find_outcome as find_outcome
+    from bertkit.interpret.inspected_model import InspectedModel as InspectedModel
     from bertkit.interpret.settings import ViewSettings as ViewSettings
     from bertkit.models.bert.config import BertConfig as BertConfig
     from bertkit.models.bert.encoder import BertModel as BertModel
@@ -93,8 +99,13 @@ _NAMES = {
     "bertkit.inference.next_sentence": "NextSentence",
     "bertkit.inference.predictor": "Answerer Chooser Classifier Predictor Regressor Tagger",
     "bertkit.inference.text_scorer": "TextScorer",
+    "bertkit.interpret.ablation": "ablate",
     "bertkit.interpret.attention_view": "AttentionView",
+    "bertkit.interpret.contexts": "compare_contexts",
     "bertkit.interpret.functions": "view",
+    "bertkit.interpret.geometry": "nearest_by_layer project",
+    "bertkit.interpret.head_predictions": "find_outcome",
+    "bertkit.interpret.inspected_model": "InspectedModel",
     "bertkit.interpret.settings": "ViewSettings",
     "bertkit.models.bert.config": "BertConfig",
     "bertkit.models.bert.encoder": "BertModel",

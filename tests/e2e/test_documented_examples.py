@@ -48,7 +48,6 @@ class Given:
 GIVEN = {
     "README.md": Given(("reviews.csv", "story.txt"), is_quick=True),
     "docs/guide/answer.md": Given(("reader",)),
-    "docs/guide/checkpoints.md": Given(("old-model",)),
     "docs/guide/choose.md": Given(("endings",)),
     "docs/guide/classify.md": Given(("sentiment",)),
     "docs/guide/corpus.md": Given(("books", "tokenizer")),

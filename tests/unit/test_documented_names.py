@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
+from tests.unit.test_house import PUBLIC_NAMES
 from tests.wings import needs_all_wings
 
 from bertkit.base.wings import TEXT_TASKS
@@ -123,6 +124,43 @@ def find_problem(span: str) -> str | None:
 
 def read_page(page: str) -> str:
     return FENCED.sub("", (ROOT / page).read_text("utf-8"))
+
+
+def list_lessons() -> list[Path]:
+    """What shows people how to use bertkit; `explained/` and `PAGES` are on its code."""
+    guides = [*(ROOT / "docs" / "guide").glob("*.md"), *(ROOT / "docs").glob("*.md")]
+    pages = [path for path in guides if str(path.relative_to(ROOT)) not in PAGES]
+    return [ROOT / "README.md", *pages, *(ROOT / "examples").glob("*.py")]
+
+
+def find_inner_names(code: str) -> set[str]:
+    """What code takes from bertkit that isn't public."""
+    modules = re.findall(r"^\s*(?:from|import) (bertkit\.[\w.]+)", code, re.MULTILINE)
+    imported = re.findall(r"^\s*from bertkit import ([^(\n]+|\([^)]*\))", code, re.MULTILINE)
+    names = {*re.findall(r"\w+", " ".join(imported)), *re.findall(r"\bbertkit\.(\w+)\(", code)}
+    return {*modules, *(names - {*PUBLIC_NAMES})}
+
+
+@pytest.mark.parametrize("path", list_lessons(), ids=lambda one: one.name)
+def test_a_lesson_uses_public_names_alone(path):
+    text = path.read_text("utf-8")
+    code = text if path.suffix == ".py" else "\n".join(FENCED.findall(text))
+    assert find_inner_names(code) == set()
+
+
+@pytest.mark.parametrize(
+    ("code", "names"),
+    [
+        ("import bertkit\nfrom bertkit import Embedder, embed\nbertkit.embed([])", set()),
+        ("from bertkit.jobs.convert import convert", {"bertkit.jobs.convert"}),
+        ("import bertkit.interpret", {"bertkit.interpret"}),
+        ("from bertkit import Tokenizer, base", {"base"}),
+        ("from bertkit import (\n    Tokenizer,\n    nn,\n)", {"nn"}),
+        ("bertkit.convert(folder)", {"convert"}),
+    ],
+)
+def test_a_name_that_is_not_public_is_found(code, names):
+    assert find_inner_names(code) == names
 
 
 @needs_all_wings

@@ -52,6 +52,7 @@ PUBLIC_NAMES = [
     "FillMask",
     "Generator",
     "GeneratorSettings",
+    "InspectedModel",
     "NextSentence",
     "Predictor",
     "Regressor",
@@ -65,17 +66,22 @@ PUBLIC_NAMES = [
     "ViewSettings",
     "WordVectors",
     "__version__",
+    "ablate",
+    "compare_contexts",
     "embed",
     "evaluate",
     "export",
     "fill_mask",
+    "find_outcome",
     "finetune",
     "generate",
     "inspect",
+    "nearest_by_layer",
     "next_sentence",
     "predict",
     "prepare",
     "pretrain",
+    "project",
     "report",
     "score",
     "search",
@@ -119,7 +125,7 @@ def test_each_command_is_a_function_of_its_name():
     assert [name for name, home in list_installed(COMMANDS).items() if not load_object(home)] == []
     homes = {target.partition(":")[0] for target in COMMANDS.values()}
     files = {home.rpartition(".")[2] for home in homes if home.startswith("bertkit.cli.")}
-    others = {"main", "next_step", "output", "predict", "texts", "usage"}
+    others = {"help", "main", "next_step", "output", "predict", "texts", "usage"}
     assert list_modules("bertkit.cli") - others == files
 
 

@@ -87,9 +87,9 @@ def ablate(model: HasEncoder, heads: Iterable[tuple[int, int]]) -> Iterator[None
     stay on.
 
     Examples:
-        classifier = Classifier.load("sentiment/", engine="torch", precision="fp32")
-        with ablate(classifier.loaded.model, [(5, 3), (5, 4)]):
-            without = classifier("a gripping film")
+        >>> classifier = Classifier.load("sentiment/", engine="torch", precision="fp32")
+        >>> with ablate(classifier.loaded.model, [(5, 3), (5, 4)]):
+        ...     without = classifier("a gripping film")
 
     Args:
         model: any bertkit model with an encoder.

@@ -16,6 +16,7 @@ from bertkit.base.errors import InputError, SettingsError
 from bertkit.inference.settings import PrecisionName
 from bertkit.interpret.ablation import HeadName, check_heads, count_layer
 from bertkit.interpret.build import build_page, check_size
+from bertkit.interpret.contexts import WordInContexts
 from bertkit.interpret.figures.alignment_figure import AlignmentFigure
 from bertkit.interpret.figures.attention_figure import MAX_TOKENS, AttentionFigure
 from bertkit.interpret.inspected_model import AnyInspected, load_inspected_model
@@ -65,6 +66,7 @@ class AttentionView:
         pair: str | None = None,
         settings: ViewSettings | None = None,
         *,
+        contexts: WordInContexts | None = None,
         device: str = "auto",
         revision: str | None = None,
         precision: PrecisionName = "auto",
@@ -73,11 +75,12 @@ class AttentionView:
 
         Args:
             model: a run of `bertkit pretrain`, a model folder, the id of a model of the Hub, or a
-                loaded model, such as a `bertkit.interpret.InspectedModel`.
+                loaded model, such as an `InspectedModel`.
             text: the first text.
             pair: the second text; for an encoder-decoder, the target text to use in place of the
                 text that the model generates.
             settings: the views to show and the initial selection.
+            contexts: a word in several texts, for the view geometry.
             device: auto, cpu, cuda or cuda:N; ignored for a loaded model.
             revision: a branch, tag or commit of a model of the Hub.
             precision: of the weights and matrix products, fp32 (auto) or bf16; ignored for a
@@ -93,7 +96,7 @@ class AttentionView:
         if isinstance(model, str | Path):
             model = load_inspected_model(model, device, revision=revision, precision=precision)
         scenes = {
-            observation.part.name: ViewInputs(model, observation)
+            observation.part.name: ViewInputs(model, observation, contexts)
             for observation in model.observe_all(text, pair, settings)
         }
         [first, *_] = scenes

@@ -1,11 +1,11 @@
 """The geometry view has the planes of all layers, and the nearest in the full space."""
 
 import json
-from dataclasses import replace
 
 import torch
 from tests.closeness import assert_close, close
 
+from bertkit.interpret.attention_view import AttentionView
 from bertkit.interpret.contexts import compare_contexts
 from bertkit.interpret.geometry import project
 from bertkit.interpret.views.measures import GEOMETRY
@@ -48,8 +48,8 @@ def test_the_nearest_are_other_words_by_their_cosine(inspected):
 
 def test_contexts_are_quoted_and_numbered(inspected):
     contexts = compare_contexts(inspected, "cat", ["the cat saw a hat", "a Cat ."])
-    inputs = replace(build_scene(inspected, "the cat"), contexts=contexts)
-    found = GEOMETRY.collect(inputs)["contexts"]
+    view = AttentionView.of(inspected, "the cat", contexts=contexts)
+    found = GEOMETRY.collect(view.inputs)["contexts"]
     assert found["word"] == "cat"
     assert found["places"] == [["the ", "cat", " saw a hat"], ["a ", "Cat", " ."]]
     assert torch.tensor(found["cosines"]).shape == (3, 2, 2)

@@ -9,7 +9,6 @@ the data of a part stays in that core's cache, and no thread waits for another i
 a single sequence, such as a query, all threads work together.
 """
 
-import ctypes
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -199,11 +198,13 @@ def leave_sessions() -> None:
     """In the child of a fork, have the engines start sessions again.
 
     Those of the parent lack their threads and would wait for them even when they are deleted, so
-    they are given a reference that is never dropped.
+    they are put into a cycle of references that nothing ends: garbage collection doesn't look into
+    an array of NumPy.
     """
     for engine in STARTED_ENGINES:
         for name in STARTED & vars(engine).keys():
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(vars(engine).pop(name)))
+            kept = np.empty(2, dtype=object)
+            kept[:] = kept, vars(engine).pop(name)
     STARTED_ENGINES.clear()
 
 

@@ -13,10 +13,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema
 
-from bertkit.base.settings import Settings
 from bertkit.inference.settings import FillOptions
-from bertkit.serving.searcher import SearchOptions
-from bertkit.tasks.classify import ClassifyAnswers
 
 MAX_TOKEN_ID = 2**31 - 1
 
@@ -269,39 +266,3 @@ class TaskBody(InputsBody[One], Generic[One, Parameters], extra="forbid"):
 
     truncate: bool | None = None
     options: Parameters = Field(default_factory=dict, validate_default=True)
-
-
-class FillMaskBody(TaskBody[Text, FillOptions]):
-    """A request with texts that have a [MASK]."""
-
-
-class SearchBody(TaskBody[Text, SearchOptions]):
-    """A request with queries."""
-
-
-class TextsBody(TaskBody[Text, Settings]):
-    """A request with texts."""
-
-
-class PairsBody(TaskBody[Pair, Settings]):
-    """A request with pairs of texts."""
-
-
-class ClassifyBody(TaskBody[Text | Pair, ClassifyAnswers]):
-    """A request with texts, or pairs of texts, that have labels."""
-
-
-class TextsOrPairsBody(TaskBody[Text | Pair, Settings]):
-    """A request with texts, or pairs of texts."""
-
-
-class WordsBody(TaskBody[Text | Texts, Settings]):
-    """A request with texts, or lists of words."""
-
-
-class QuestionsBody(TaskBody[Question | Pair, Settings]):
-    """A request with questions, each with its context."""
-
-
-class ChoicesBody(TaskBody[Choices, Settings]):
-    """A request with beginnings, each with its endings."""

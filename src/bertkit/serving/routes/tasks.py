@@ -9,38 +9,43 @@ from importlib import resources
 from itertools import chain
 from typing import Any
 
+from pydantic import create_model
 from starlette.responses import HTMLResponse, Response
 
+from bertkit.base.settings import Settings
 from bertkit.base.wings import SERVER_PAGE_PARTS, list_installed, load_object
+from bertkit.inference.settings import FillOptions
 from bertkit.reports.interactive import InteractivePage, page_modules, read_files
 from bertkit.serving.endpoint import Endpoint, RequestContext
 from bertkit.serving.errors import Reason
 from bertkit.serving.routes.requests import (
-    ChoicesBody,
-    ClassifyBody,
-    FillMaskBody,
+    Choices,
     InputsBody,
-    PairsBody,
-    QuestionsBody,
-    SearchBody,
+    Pair,
+    Question,
     TaskBody,
-    TextsBody,
-    TextsOrPairsBody,
-    WordsBody,
+    Text,
+    Texts,
 )
+from bertkit.serving.searcher import SearchOptions
+from bertkit.tasks.classify import ClassifyAnswers
 
 RELOAD_SECONDS = 5  # that loading a model takes, about
 
+# What each task reads, the options of its pipeline, and what it does.
 TASKS: Mapping[str, tuple[type[TaskBody[Any, Any]], str]] = {
-    "fill-mask": (FillMaskBody, "Predict the words for each [MASK]."),
-    "next-sentence": (PairsBody, "Predict whether a text follows another."),
-    "score": (TextsBody, "Score how likely texts are."),
-    "search": (SearchBody, "Find the texts of a corpus that are nearest in meaning."),
-    "classify": (ClassifyBody, "Classify texts, or pairs of texts."),
-    "regress": (TextsOrPairsBody, "Predict numbers."),
-    "tag": (WordsBody, "Find entities, or other tags of words."),
-    "answer": (QuestionsBody, "Answer questions with a part of a text."),
-    "choose": (ChoicesBody, "Choose among endings."),
+    "fill-mask": (TaskBody[Text, FillOptions], "Predict the words for each [MASK]."),
+    "next-sentence": (TaskBody[Pair, Settings], "Predict whether a text follows another."),
+    "score": (TaskBody[Text, Settings], "Score how likely texts are."),
+    "search": (
+        TaskBody[Text, SearchOptions],
+        "Find the texts of a corpus that are nearest in meaning.",
+    ),
+    "classify": (TaskBody[Text | Pair, ClassifyAnswers], "Classify texts, or pairs of texts."),
+    "regress": (TaskBody[Text | Pair, Settings], "Predict numbers."),
+    "tag": (TaskBody[Text | Texts, Settings], "Find entities, or other tags of words."),
+    "answer": (TaskBody[Question | Pair, Settings], "Answer questions with a part of a text."),
+    "choose": (TaskBody[Choices, Settings], "Choose among endings."),
 }
 
 
@@ -132,7 +137,13 @@ RELOAD_ONE = "Load a model again from its folder."
 ENDPOINTS = (
     Endpoint("/", show_page, "openai", media_types=("text/html",), is_open=True),
     *(
-        Endpoint(OF_MODEL + task, compute_task, "openai", body, summary=summary)
+        Endpoint(
+            OF_MODEL + task,
+            compute_task,
+            "openai",
+            create_model(f"{task.title().replace('-', '')}Body", __base__=body, __doc__=summary),
+            summary=summary,
+        )
         for task, (body, summary) in TASKS.items()
     ),
     Endpoint(OF_MODEL + "reload", reload_models, "openai", summary=RELOAD_ONE, is_admin=True),

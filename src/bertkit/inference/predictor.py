@@ -29,8 +29,7 @@ from bertkit.tasks.answer.scoring import Answer
 from bertkit.tasks.answer.task import AnswerQuestions
 from bertkit.tasks.batch import Encoded, Logits, compute_logits, cut_by_scores
 from bertkit.tasks.choose.examples import ChooseExample
-from bertkit.tasks.choose.scoring import Choice
-from bertkit.tasks.choose.task import Choose
+from bertkit.tasks.choose.task import Choice, Choose
 from bertkit.tasks.classify.decoding import Classification
 from bertkit.tasks.classify.examples import ClassifyExample
 from bertkit.tasks.classify.task import Classify

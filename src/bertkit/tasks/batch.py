@@ -138,19 +138,15 @@ class EncodedTable(Sequence[Encoded]):
                 self._segments.extend(segments)
                 self._sequence_stops.append(len(self._ids))
             self._example_stops.append(len(self._sequence_stops) - 1)
-            self._add_labels(one)
+            assert one.labels is not None, "only examples with labels are kept"
+            kind = one.labels.dtype, one.labels.shape[1:], one.num_flags
+            if not self._is_cut:
+                self._label_type, self._label_shape, self._num_flags = kind
+            assert kind == (self._label_type, self._label_shape, self._num_flags)
+            self._labels += one.labels.tobytes()
+            self._label_stops.append(len(self._labels))
             self._is_cut.append(one.is_cut)
             self._alignments.append(one.alignment)
-
-    def _add_labels(self, one: Encoded) -> None:
-        assert one.labels is not None, "only examples with labels are kept"
-        if not self._is_cut:
-            self._label_type, self._label_shape = one.labels.dtype, one.labels.shape[1:]
-            self._num_flags = one.num_flags
-        assert (one.labels.dtype, one.labels.shape[1:]) == (self._label_type, self._label_shape)
-        assert one.num_flags == self._num_flags
-        self._labels += one.labels.tobytes()
-        self._label_stops.append(len(self._labels))
 
     def __len__(self) -> int:
         return len(self._is_cut)
@@ -185,6 +181,7 @@ Logits: TypeAlias = npt.NDArray[np.float32]
 Compute = Callable[[PackedBatch], Float[Tensor, "rows ..."]]
 
 
+@torch.inference_mode()
 def compute_logits(
     compute: Compute,
     encoded: Sequence[Encoded],
@@ -194,9 +191,15 @@ def compute_logits(
 ) -> list[Logits]:
     """Compute the logits of each example, `[rows, ...]`, the rows of its sequences in order."""
     sequences = [sequence for one in encoded for sequence in one.sequences]
-    by_sequence = _compute_sequences(compute, sequences, scored, tokens_per_batch)
+    found: dict[int, Logits] = {}  # of each sequence
+    for chosen in plan_batches([len(sequence.ids) for sequence in sequences], tokens_per_batch):
+        batch = pack_sequences([sequences[index] for index in chosen])
+        rows: Logits = compute(batch).float().cpu().numpy()
+        sizes = batch.lengths if scored == "token" else (1,) * len(chosen)
+        found.update(zip(chosen, np.split(rows, list(accumulate(sizes))[:-1]), strict=True))
     stops = accumulate((len(one.sequences) for one in encoded), initial=0)
-    return [_join([by_sequence[index] for index in range(*ends)]) for ends in pairwise(stops)]
+    parts = ([found[index] for index in range(*ends)] for ends in pairwise(stops))
+    return [own[0] if len(own) == 1 else np.concatenate(own) for own in parts]
 
 
 def cut_by_scores(
@@ -220,26 +223,3 @@ def cut_by_scores(
             start, size = number, 0
         size += added
     return [*parts, range(start, len(encoded))]
-
-
-@torch.inference_mode()
-def _compute_sequences(
-    compute: Compute,
-    sequences: Sequence[TokenSequence],
-    scored: Scored,
-    tokens_per_batch: int,
-) -> dict[int, Logits]:
-    """Compute the logits of each sequence, by its index."""
-    found: dict[int, Logits] = {}
-    lengths = [len(sequence.ids) for sequence in sequences]
-    for chosen in plan_batches(lengths, tokens_per_batch):
-        batch = pack_sequences([sequences[index] for index in chosen])
-        rows: npt.NDArray[Any] = compute(batch).float().cpu().numpy()
-        sizes = batch.lengths if scored == "token" else (1,) * len(chosen)
-        parts = np.split(rows, list(accumulate(sizes))[:-1])
-        found.update(zip(chosen, parts, strict=True))
-    return found
-
-
-def _join(parts: list[Logits]) -> Logits:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -2,8 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from dataclasses import dataclass, field
+from typing import ClassVar, Generic, Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -46,23 +46,30 @@ class Evaluation:
     mistakes: tuple[Mistake, ...] = ()  # the worst first
     warnings: tuple[str, ...] = ()
 
-    def calibrate(self, *, is_metric: bool) -> "Evaluation":
-        """Add the calibration error if there are confidences, to the metrics too if it is one."""
-        if self.confidences is None or self.is_right is None or not len(self.confidences):
-            return self
-        found = measure_calibration(self.confidences, self.is_right)
-        evaluation = replace(self, calibration=found)
-        if not is_metric:
-            return evaluation
-        intervals = dict(self.intervals)
-        if found.low is not None and found.high is not None:
-            intervals[CALIBRATION] = (found.low, found.high)
-        metrics = {**self.metrics, CALIBRATION: found.value}
-        return replace(evaluation, metrics=metrics, intervals=intervals)
+
+class ShownExample(Protocol):
+    """An example, as a report shows it."""
+
+    @property
+    def place(self) -> str:
+        """File and line."""
+
+    @property
+    def shown(self) -> str:
+        """Its text."""
 
 
-Example = TypeVar("Example")
+class Probable(Protocol):
+    """A prediction with a probability."""
+
+    @property
+    def probability(self) -> float:
+        """From 0 to 1."""
+
+
+Example = TypeVar("Example", bound=ShownExample)
 Prediction = TypeVar("Prediction")
+Decision = TypeVar("Decision", bound=Probable)
 
 
 @dataclass(frozen=True)
@@ -108,15 +115,13 @@ class TaskScoring(ABC, Generic[Example, Prediction]):
         return None
 
     @property
-    def errors(self) -> npt.NDArray[Any]:
+    def errors(self) -> npt.NDArray[np.number]:
         """How wrong each prediction is, to list the worst first; 0 if it is right."""
         return np.zeros(len(self.examples))
 
     def show_example(self, number: int) -> str:
         """Return the text of an example beside its mistake."""
-        example: Any = self.examples[number]
-        text: str = example.shown[:MISTAKE_CHARS]
-        return text
+        return self.examples[number].shown[:MISTAKE_CHARS]
 
     def contrast(self, number: int) -> tuple[str, str]:
         """Return what was expected and what was predicted instead."""
@@ -128,10 +133,10 @@ class TaskScoring(ABC, Generic[Example, Prediction]):
         confidences = self.confidences if self.is_one_decision else None
         for number in np.argsort(-errors, kind="stable")[:MAX_MISTAKES].tolist():
             if errors[number] > 0:
-                example: Any = self.examples[number]
                 found, text = self.contrast(number), self.show_example(number)
                 confidence = None if confidences is None else float(confidences[number])
-                yield Mistake(example.place, text, *found, float(errors[number]), confidence)
+                place = self.examples[number].place
+                yield Mistake(place, text, *found, float(errors[number]), confidence)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -141,25 +146,33 @@ class TaskScoring(ABC, Generic[Example, Prediction]):
     def evaluate(self) -> Evaluation:
         """Compute all parts, once at the end."""
         labels, confusion = self.confusion
-        evaluation = Evaluation(
-            metrics={**self.metrics, **self.details},
-            intervals={
-                name: bootstrap_interval(statistic, len(self.examples))
-                for name, statistic in self.statistics.items()
-            },
-            labels=labels,
-            confusion=confusion,
-            confidences=self.confidences,
-            is_right=self.is_right,
-            mistakes=tuple(self.list_mistakes()),
-            warnings=self.warnings,
+        metrics = {**self.metrics, **self.details}
+        intervals = {
+            name: bootstrap_interval(statistic, len(self.examples))
+            for name, statistic in self.statistics.items()
+        }
+        confidences, is_right, calibration = self.confidences, self.is_right, None
+        if self.calibration != "none" and confidences is not None and len(confidences):
+            assert is_right is not None, "each decision with a confidence is right or wrong"
+            calibration = measure_calibration(confidences, is_right)
+            if self.calibration == "metric":
+                metrics[CALIBRATION] = calibration.value
+                if calibration.low is not None and calibration.high is not None:
+                    intervals[CALIBRATION] = (calibration.low, calibration.high)
+        return Evaluation(
+            metrics,
+            intervals,
+            labels,
+            confusion,
+            confidences,
+            is_right,
+            calibration,
+            tuple(self.list_mistakes()),
+            self.warnings,
         )
-        if self.calibration == "none":
-            return evaluation
-        return evaluation.calibrate(is_metric=self.calibration == "metric")
 
 
-class ConfidentScoring(TaskScoring[Example, Prediction]):
+class ConfidentScoring(TaskScoring[Example, Decision]):
     """Base of scorings of predictions that are right or wrong, each with a `probability`."""
 
     is_one_decision = True
@@ -167,8 +180,7 @@ class ConfidentScoring(TaskScoring[Example, Prediction]):
     @property
     def confidences(self) -> Numbers:
         """The probabilities of the predictions."""
-        found: Sequence[Any] = self.predictions
-        return np.array([one.probability for one in found])
+        return np.array([one.probability for one in self.predictions])
 
     @property
     @abstractmethod

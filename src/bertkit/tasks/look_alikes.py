@@ -2,8 +2,8 @@
 
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
-from itertools import islice, pairwise
+from collections.abc import Callable, Mapping
+from itertools import pairwise
 
 from bertkit.reports.text import show
 
@@ -25,12 +25,33 @@ def describe_look_alikes(counts: Counts, known: Counts | None = None) -> list[st
 
     Only labels unknown to a model are compared with its labels, if those are given.
     """
-    pairs = list(_pair_up(counts) if known is None else _pair_with(counts, known))
+    is_unknown = any(label not in known for label in counts) if known is not None else True
+    compared = (counts if known is None else known) if is_unknown else ()
+    by_form: defaultdict[str, list[str]] = defaultdict(list)
+    for label in compared:
+        by_form[find_form(label)].append(label)
+    if known is None:
+        pairs = [pair for group in by_form.values() for pair in pairwise(group)]
+    else:
+        unknown = ((label, find_form(label)) for label in counts if label not in known)
+        pairs = [(label, by_form[form][-1]) for label, form in unknown if form in by_form]
     if not pairs:
         return []
-    told = [_tell(pair, counts) for pair in islice(pairs, SHOWN_PAIRS)]
-    more = [f"and {len(pairs) - SHOWN_PAIRS:,} more"] if len(pairs) > SHOWN_PAIRS else []
-    line = f"labels that look alike are different labels: {'; '.join([*told, *more])}"
+    told = []
+    for pair in pairs[:SHOWN_PAIRS]:
+        first, second = (
+            f"'{show(label, SHOWN_COLUMNS)}'" + (f" ({counts[label]:,})" if label in counts else "")
+            for label in pair
+        )
+        label, other = pair
+        for difference, change in DIFFERENCES.items():
+            label, other = change(label), change(other)
+            if label == other:
+                told.append(f"{first} and {second} differ in {difference}")
+                break
+    if len(pairs) > SHOWN_PAIRS:
+        told.append(f"and {len(pairs) - SHOWN_PAIRS:,} more")
+    line = f"labels that look alike are different labels: {'; '.join(told)}"
     return [f"{line}. Use the same spelling if they mean the same"]
 
 
@@ -43,51 +64,12 @@ def find_form(label: str) -> str:
     return label
 
 
-def _pair_up(counts: Counts) -> Iterator[tuple[str, str]]:
-    """Yield pairs of successive labels with the same form."""
-    by_form: defaultdict[str, list[str]] = defaultdict(list)
-    for label in counts:
-        by_form[find_form(label)].append(label)
-    for group in by_form.values():
-        yield from pairwise(group)
-
-
-def _pair_with(counts: Counts, known: Counts) -> Iterator[tuple[str, str]]:
-    """Yield unknown labels, each with a known label of the same form."""
-    unknown = [label for label in counts if label not in known]
-    by_form = {find_form(label): label for label in (known if unknown else ())}
-    for label in unknown:
-        if (other := by_form.get(find_form(label))) is not None:
-            yield label, other
-
-
-def _tell(pair: tuple[str, str], counts: Counts) -> str:
-    """Describe both labels, how often each occurs, and the difference."""
-    first, second = (
-        f"'{show(label, SHOWN_COLUMNS)}'" + (f" ({counts[label]:,})" if label in counts else "")
-        for label in pair
-    )
-    return f"{first} and {second} differ in {_name_difference(*pair)}"
-
-
-def _name_difference(label: str, other: str) -> str:
-    for name, change in DIFFERENCES.items():
-        label, other = change(label), change(other)
-        if label == other:
-            return name
-    raise AssertionError("labels that look alike have one form")
-
-
-def _drop_invisible(text: str) -> str:
-    return "".join(
-        sign for sign in text if unicodedata.category(sign) != "Cf" and ord(sign) not in FILLERS
-    )
-
-
 # Kinds of differences between look-alikes, and the normalization that removes each, in order.
 DIFFERENCES: dict[str, Callable[[str], str]] = {
     "case": str.casefold,
-    "characters that show nothing": lambda text: _drop_invisible(text).casefold(),
+    "characters that show nothing": lambda text: "".join(
+        sign for sign in text if unicodedata.category(sign) != "Cf" and ord(sign) not in FILLERS
+    ).casefold(),
     "Unicode form": lambda text: unicodedata.normalize("NFKC", text).casefold(),
     "dashes or quotes": lambda text: text.translate(MARKS),
     "letters of another script": lambda text: text.translate(LETTERS),

@@ -44,8 +44,8 @@ def build_sections(evaluation: Evaluation, before: Evaluation | None = None) -> 
         sections.append(list_mistakes(evaluation))
     if (matrix := draw_confusion(evaluation)) is not None:
         sections.append(Charts([matrix], title="Confusions"))
-    if (diagram := draw_reliability(evaluation, before)) is not None:
-        sections.append(show_calibration(evaluation, diagram))
+    if (calibration := show_calibration(evaluation, before)) is not None:
+        sections.append(calibration)
     return sections
 
 
@@ -72,8 +72,8 @@ def state_metric(
     baseline: Mapping[str, float | None],
 ) -> str:
     """State one of the metrics in a line, with its interval and chance."""
-    beside, interval = show_chance(metric, baseline), intervals.get(metric)
-    return state_finding(metric, metrics[metric], where, beside, interval)
+    beside = f"chance {format_metric(metric, baseline[metric])}" if metric in baseline else ""
+    return state_finding(metric, metrics[metric], where, beside, intervals.get(metric))
 
 
 def show_name(metric: str) -> str:
@@ -82,23 +82,6 @@ def show_name(metric: str) -> str:
     name = NAMES.get(kind, kind.replace("_", " "))
     shown = name if name == "chrF" else f"{name[:1].upper()}{name[1:]}"
     return f"{shown}{space}{label}"
-
-
-def show_chance(metric: str, baseline: Mapping[str, float | None]) -> str:
-    """Describe what always predicting the most frequent label achieves; empty if it isn't known."""
-    return f"chance {format_metric(metric, baseline[metric])}" if metric in baseline else ""
-
-
-def show_calibration(evaluation: Evaluation, diagram: ReliabilityDiagram) -> Section:
-    """Show the reliability diagram, folded where there are too few examples for it to say much."""
-    found = evaluation.calibration
-    error = "" if found is None else f" As it is: {found.describe()}."
-    note = f"A curve below the diagonal means that the model is overconfident.{error}"
-    number = sum(each.count for each in diagram.curves[-1].bins)
-    if number >= FEWEST_FOR_CALIBRATION:
-        return Charts([diagram], title="Calibration", note=note)
-    title = f"Calibration, uncertain on only {pluralize(number, 'prediction')}"
-    return Folded(title, [Charts([diagram], note=note)])
 
 
 def tabulate_metrics(evaluation: Evaluation) -> Table:
@@ -122,26 +105,27 @@ def draw_confusion(evaluation: Evaluation) -> ConfusionMatrix | None:
     return ConfusionMatrix("Confusion matrix", evaluation.labels, evaluation.confusion)
 
 
-def draw_reliability(
-    evaluation: Evaluation, before: Evaluation | None = None
-) -> ReliabilityDiagram | None:
-    """Draw accuracy over confidence; None if the task's predictions have no confidence."""
-    curves = [
-        ReliabilityCurve(name, _fill_bins(each))
-        for name, each in (("before scaling", before), ("as it is", evaluation))
-        if each is not None and each.confidences is not None and len(each.confidences)
-    ]
-    return ReliabilityDiagram("Reliability", curves) if curves else None
-
-
-def _fill_bins(evaluation: Evaluation) -> list[Bin]:
-    """Return all bins from 0 to 1, including empty ones."""
-    assert evaluation.confidences is not None
-    assert evaluation.is_right is not None
-    bins = [Bin(math.nan, math.nan, 0)] * NUM_BINS
-    for found in find_reliability(evaluation.confidences, evaluation.is_right):
-        bins[round(found.low * NUM_BINS)] = Bin(found.confidence, found.accuracy, found.count)
-    return bins
+def show_calibration(evaluation: Evaluation, before: Evaluation | None = None) -> Section | None:
+    """Show accuracy over confidence, folded where there are too few examples for it to say much."""
+    curves = []
+    for name, each in (("before scaling", before), ("as it is", evaluation)):
+        if each is None or each.confidences is None or each.is_right is None:
+            continue
+        bins = [Bin(math.nan, math.nan, 0)] * NUM_BINS  # from 0 to 1, including empty ones
+        for one in find_reliability(each.confidences, each.is_right):
+            bins[round(one.low * NUM_BINS)] = Bin(one.confidence, one.accuracy, one.count)
+        if len(each.confidences):
+            curves.append(ReliabilityCurve(name, bins))
+    if not curves:
+        return None
+    diagram, found = ReliabilityDiagram("Reliability", curves), evaluation.calibration
+    error = "" if found is None else f" As it is: {found.describe()}."
+    note = f"A curve below the diagonal means that the model is overconfident.{error}"
+    number = sum(each.count for each in curves[-1].bins)
+    if number >= FEWEST_FOR_CALIBRATION:
+        return Charts([diagram], title="Calibration", note=note)
+    title = f"Calibration, uncertain on only {pluralize(number, 'prediction')}"
+    return Folded(title, [Charts([diagram], note=note)])
 
 
 def list_mistakes(evaluation: Evaluation) -> Mistakes:

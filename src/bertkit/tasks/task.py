@@ -178,11 +178,6 @@ class Task(ABC, Generic[Example, Prediction]):
         return replace(self, numbers=kept)
 
     @property
-    def reads_texts(self) -> bool:
-        """Whether examples are texts or pairs, whose tokens may be pooled for the head."""
-        return isinstance(self.settings, TextSettings)
-
-    @property
     def reads_pairs(self) -> bool:
         """Whether every example is a pair of texts."""
         return isinstance(self.settings, TextSettings) and bool(self.settings.pairs)
@@ -255,12 +250,6 @@ class Task(ABC, Generic[Example, Prediction]):
         self, examples: Sequence[Example], predictions: Sequence[Prediction]
     ) -> TaskScoring[Example, Prediction]:
         """Compare predictions with the answers of their examples."""
-
-    def measure(
-        self, examples: Sequence[Example], predictions: Sequence[Prediction]
-    ) -> dict[str, float]:
-        """Compute the metrics only, after each epoch; `metric` is among them."""
-        return dict(self.score(examples, predictions).metrics)
 
     def list_warnings(self, examples: Sequence[Example]) -> list[str]:
         """Return task-specific warnings about a set of examples, shown before training.

@@ -48,7 +48,8 @@ def score_vectors(task: LabeledTask, encode: Encode, settings: FineTuneSettings)
         scores = held_out @ weights + bias
         rows = zip(scores.float().numpy(), scores.softmax(dim=1).tolist(), strict=True)
         predictions = [choose_labels(learned.labels, *row) for row in rows]
-        found.append(learned.measure(data.dev.examples, predictions)[learned.metric])
+        metrics = learned.score(data.dev.examples, predictions).metrics
+        found.append(metrics[learned.metric])
     return max(found)
 
 

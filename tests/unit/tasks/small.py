@@ -99,7 +99,7 @@ def learn(
     fitted = task.fit_numbers(examples, encoded, logits)
     predictions = decode(fitted, examples, encoded, logits)
     evaluation = fitted.score(examples, predictions).evaluate()
-    assert fitted.measure(examples, predictions).items() <= evaluation.metrics.items()
+    assert fitted.score(examples, predictions).metrics.items() <= evaluation.metrics.items()
     model.save_pretrained(folder)
     tokenizer.save(folder)
     save_task(folder, fitted)

@@ -7,7 +7,7 @@ from tests.unit.tasks.small import record_of, table_of
 
 from bertkit.base.errors import InputError
 from bertkit.data.tables.record import BrokenRowError, NoLabelError
-from bertkit.tasks.choose.answers import read_answer
+from bertkit.tasks.choose.examples import read_answer
 from bertkit.tasks.columns import (
     MAX_LABEL_CHARS,
     find_column,

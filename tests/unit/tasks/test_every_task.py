@@ -4,7 +4,6 @@ import pytest
 from tools import count_house
 
 from bertkit.base.errors import InputError
-from bertkit.tasks.settings import TextSettings
 from bertkit.tasks.table import TASKS
 
 CHOICES = {"context": "ab", "choices": ("c", "d"), "question": "e"}
@@ -50,7 +49,6 @@ def test_each_entry_leads_to_its_task():
     for name, entry in TASKS.items():
         task = entry.load()(entry.settings())
         assert task.name == name
-        assert task.reads_texts == issubclass(entry.settings, TextSettings)
 
 
 def test_whoever_writes_a_task_has_few_hooks_to_know():

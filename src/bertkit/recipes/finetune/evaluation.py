@@ -90,7 +90,7 @@ def measure_baseline(job: FineTuningJob) -> Metrics:
     else:
         logits = (np.broadcast_to(odds, (one.num_tokens, len(odds))) for one in encoded)
         predictions = decode_all(task, examples, encoded, logits)
-    return task.measure(examples, predictions)
+    return dict(task.score(examples, predictions).metrics)
 
 
 def compare_to_baseline(metric: str, evaluation: Evaluation, baseline: Metrics) -> str | None:

@@ -170,7 +170,7 @@ class FineTuningJob(Job[TaskBatch]):
             if not math.isfinite(total):
                 return {"loss": total}
             predictions += decode_all(task, examples, encoded, logits)
-        metrics = task.measure(self.data.dev.examples, predictions)
+        metrics = task.score(self.data.dev.examples, predictions).metrics
         return {"loss": total / max(1, count), **metrics}
 
     def count_operations(self, batch: TaskBatch) -> float:

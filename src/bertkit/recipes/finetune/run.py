@@ -28,7 +28,7 @@ from bertkit.recipes.finetune.pretrained import (
 )
 from bertkit.recipes.finetune.result import FineTuneResult, describe_result, write_model
 from bertkit.recipes.finetune.settings import FineTuneSettings
-from bertkit.tasks.settings import TaskSettings
+from bertkit.tasks.settings import TaskSettings, TextSettings
 from bertkit.training.job import Machine
 from bertkit.training.lifecycle import ModelRecipe, load_checkpoint, train
 from bertkit.training.ranks import current_ranks
@@ -203,5 +203,5 @@ def build_job(
         machine,
         settings,
         has_solved_head=settings.features is not None
-        or (is_sentence_encoder and data.task.reads_texts),
+        or (is_sentence_encoder and isinstance(data.task.settings, TextSettings)),
     )

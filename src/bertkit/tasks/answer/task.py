@@ -87,7 +87,9 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
         found = []
         for example, question in zip(examples, questions, strict=True):
             if example.context not in contexts:
-                contexts[example.context] = _cut_context(example.context, tokenizer)
+                whole = tokenizer.encode(example.context)
+                offsets = np.array(whole.offsets[1:-1], dtype=np.int32).reshape(-1, 2)
+                contexts[example.context] = whole.ids[1:-1], offsets
             found.append(self._encode(example, question, *contexts[example.context], tokenizer))
         return found
 
@@ -176,10 +178,3 @@ def pad_with_nothing(
     padded = values.new_full((num_windows, max(packed.lengths), 2), -torch.inf)
     padded[windows, packed.position_ids] = values
     return padded
-
-
-def _cut_context(context: str, tokenizer: Tokenizer) -> tuple[list[int], Numbers]:
-    """Return the token ids of a context, and the character offsets of each."""
-    encoding = tokenizer.encode(context)
-    offsets = np.array(encoding.offsets[1:-1], dtype=np.int32).reshape(-1, 2)
-    return encoding.ids[1:-1], offsets

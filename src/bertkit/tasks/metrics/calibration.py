@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bertkit.base.errors import InputError
 from bertkit.reports.text import MetricCell, format_percent
-from bertkit.tasks.metrics.classification import Numbers, check_lengths, read_labels, read_numbers
+from bertkit.tasks.metrics.classification import Numbers
 from bertkit.tasks.metrics.correlation import BOOTSTRAP_SEED, CONFIDENCE, resample
 
 NUM_BINS = 15  # as in the paper
@@ -70,20 +70,17 @@ def find_reliability(confidences: ArrayLike, is_right: ArrayLike) -> list[Reliab
     ]
 
 
-def expected_calibration_error(bins: list[ReliabilityBin]) -> float:
-    """Return the mean difference of confidence and accuracy, weighted by bin size, from 0 to 1."""
-    num_examples = sum(bin_.count for bin_ in bins)
-    gaps = [bin_.count * abs(bin_.accuracy - bin_.confidence) for bin_ in bins]
-    return sum(gaps) / num_examples
-
-
 def measure_calibration(
     confidences: ArrayLike, is_right: ArrayLike, *, seed: int = BOOTSTRAP_SEED
 ) -> CalibrationError:
-    """Compute the expected calibration error and its interval."""
+    """Compute the expected calibration error and its interval.
+
+    It is the mean difference of confidence and accuracy, weighted by bin size, from 0 to 1.
+    """
     confident, right, bins = _sort_into_bins(confidences, is_right)
     number = len(confident)
-    value = expected_calibration_error(find_reliability(confident, right))
+    found_bins = find_reliability(confident, right)
+    value = sum(one.count * abs(one.accuracy - one.confidence) for one in found_bins) / number
     if number > MAX_RESAMPLED:
         return CalibrationError(value, NUM_BINS)
     gaps = right - confident
@@ -116,11 +113,9 @@ def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
         `GREATEST_TEMPERATURE` (if the logits carry no information); 1 if each example's logits are
         all equal, because then no temperature changes anything.
     """
-    scores = read_numbers(logits, "logits", num_axes=2)
-    if scores.shape[1] == 0:
-        raise InputError("logits have no labels: expected [examples, labels]")
-    truth = read_labels(labels, scores.shape[1], "labels")
-    check_lengths(logits=scores, labels=truth)
+    scores, truth = np.asarray(logits, np.float64), np.asarray(labels, np.int64)
+    if not np.isfinite(scores).all():
+        raise InputError("no temperature can be fitted: the logits aren't finite")
     if not np.ptp(scores, axis=1).any():
         return 1.0
     low, high = 1.0 / GREATEST_TEMPERATURE, 1.0 / LEAST_TEMPERATURE
@@ -143,16 +138,8 @@ def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
 def _sort_into_bins(
     confidences: ArrayLike, is_right: ArrayLike
 ) -> tuple[Numbers, NDArray[np.bool_], NDArray[np.int64]]:
-    """Return confidences, correctness and the bin of each; errors as in `find_reliability`."""
-    confident = read_numbers(confidences, "confidences")
-    right = np.asarray(is_right, dtype=bool)
-    check_lengths(confidences=confident, is_right=right)
-    wrong = np.flatnonzero((confident < 0) | (confident > 1))
-    if wrong.size:
-        raise InputError(
-            f"confidences must lie between 0 and 1, but that of example {wrong[0]:,} is"
-            f" {confident[wrong[0]]:g}"
-        )
+    """Return confidences, correctness and the bin of each."""
+    confident, right = np.asarray(confidences, np.float64), np.asarray(is_right, dtype=bool)
     edges = np.linspace(0.0, 1.0, NUM_BINS + 1)
     return confident, right, np.maximum(np.searchsorted(edges, confident, side="left") - 1, 0)
 

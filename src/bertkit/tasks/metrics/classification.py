@@ -1,4 +1,4 @@
-"""Metrics of classification, and the checks and weights of examples that all metrics share.
+"""Metrics of classification, and the weights of examples that all metrics share.
 
 A metric that takes `weights` returns one value for each row of them: the value on the set that
 contains each example that many times. So a thousand resamples are scored at once. Without weights,
@@ -8,7 +8,7 @@ a metric returns one number, which `float` converts to a Python number.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from bertkit.base.errors import InputError
 
 Numbers = NDArray[np.float64]
+Number = TypeVar("Number", bound=np.number)
 
 
 def check_lengths(**examples: Sequence[object] | NDArray[np.generic]) -> int:
@@ -30,32 +31,13 @@ def check_lengths(**examples: Sequence[object] | NDArray[np.generic]) -> int:
     return num_examples
 
 
-def read_labels(values: ArrayLike, num_labels: int, name: str) -> NDArray[np.int64]:
-    """Check label ids and return them as an array `[examples]`."""
-    labels = _as_array(values, name)
-    if labels.ndim != 1 or (labels.size and not np.issubdtype(labels.dtype, np.integer)):
-        raise InputError(
-            f"{name} must be a list of whole numbers, one an example, and not {labels.dtype} of"
-            f" shape {labels.shape}"
-        )
-    wrong = np.flatnonzero((labels < 0) | (labels >= num_labels))
-    if wrong.size:
-        raise InputError(
-            f"{name} has {labels[wrong[0]]} at {wrong[0]:,}, but with {num_labels} labels the"
-            f" numbers go from 0 to {num_labels - 1}"
-        )
-    return labels.astype(np.int64)
-
-
-def read_numbers(values: ArrayLike, name: str, num_axes: int = 1) -> Numbers:
-    """Check that numbers are finite and have `num_axes` axes, and return them as float64."""
-    numbers = _as_array(values, name, np.float64)
-    if numbers.ndim != num_axes:
-        raise InputError(f"{name} must have {num_axes} axes, and not the shape {numbers.shape}")
-    wrong = np.argwhere(~np.isfinite(numbers))
-    if wrong.size:
-        raise InputError(f"{name} has {numbers[tuple(wrong[0])]} in example {wrong[0][0]:,}")
-    return numbers
+def read_pair(
+    truth: ArrayLike, predictions: ArrayLike, dtype: type[Number]
+) -> tuple[NDArray[Number], NDArray[Number]]:
+    """Return what is true and what was predicted of the same examples as arrays."""
+    first, second = np.asarray(truth, dtype), np.asarray(predictions, dtype)
+    check_lengths(truth=first, predictions=second)
+    return first, second
 
 
 def read_weights(weights: NDArray[np.floating] | None, num_examples: int) -> Numbers:
@@ -70,7 +52,7 @@ def weighted_mean(values: ArrayLike, weights: NDArray[np.floating] | None = None
 
     True counts as 1; the weights say how often each example counts, `[..., examples]`.
     """
-    numbers = read_numbers(values, "values")
+    numbers = np.asarray(values, dtype=np.float64)
     counted = read_weights(weights, check_lengths(values=numbers))
     mean: Numbers = counted @ numbers / counted.sum(axis=-1)
     return mean
@@ -81,13 +63,6 @@ def divide(part: NDArray[np.number], whole: NDArray[np.number]) -> Numbers:
     is_zero = whole == 0
     quotient: Numbers = np.where(is_zero, 0.0, part) / np.where(is_zero, 1, whole)
     return quotient
-
-
-def _as_array(values: ArrayLike, name: str, dtype: type[np.float64] | None = None) -> NDArray[Any]:
-    try:
-        return np.asarray(values, dtype)
-    except (ValueError, TypeError) as error:
-        raise InputError(f"{name} must be an array of numbers: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -151,7 +126,7 @@ def count_labels(
     The counts are `[labels]`, or `[..., labels]` for weights `[..., examples]`. Give labels that
     the model doesn't know ids above those that it knows: they count as its mistakes.
     """
-    truth, guess = _read_pair(labels, predictions, num_labels)
+    truth, guess = read_pair(labels, predictions, np.int64)
     counted = read_weights(weights, len(truth))
     hits = truth == guess
     return Counts(
@@ -165,7 +140,7 @@ def confuse_labels(
     labels: ArrayLike, predictions: ArrayLike, num_labels: int
 ) -> dict[tuple[int, int], int]:
     """Return the nonzero cells of the confusion matrix: (true, predicted) label ids → count."""
-    truth, guess = _read_pair(labels, predictions, num_labels)
+    truth, guess = read_pair(labels, predictions, np.int64)
     cells, counts = np.unique(truth * num_labels + guess, return_counts=True)
     pairs = zip((cells // num_labels).tolist(), (cells % num_labels).tolist(), strict=True)
     return dict(zip(pairs, counts.tolist(), strict=True))
@@ -210,13 +185,6 @@ def matthews(counts: Counts) -> Numbers:
     spread_of_actual = total**2 - (actual**2).sum(axis=-1)
     spread_of_predicted = total**2 - (predicted**2).sum(axis=-1)
     return divide(shared, np.sqrt(spread_of_actual * spread_of_predicted))
-
-
-def _read_pair(labels: ArrayLike, predictions: ArrayLike, num_labels: int) -> tuple[Ids, Ids]:
-    truth = read_labels(labels, num_labels, "labels")
-    guess = read_labels(predictions, num_labels, "predictions")
-    check_lengths(labels=truth, predictions=guess)
-    return truth, guess
 
 
 def _count(ids: Ids, num_labels: int, weights: Numbers) -> Numbers:

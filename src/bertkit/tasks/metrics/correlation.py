@@ -15,13 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bertkit.base.errors import InputError
-from bertkit.tasks.metrics.classification import (
-    Numbers,
-    check_lengths,
-    read_numbers,
-    read_weights,
-    weighted_mean,
-)
+from bertkit.tasks.metrics.classification import Numbers, read_pair, read_weights, weighted_mean
 
 BOOTSTRAP_SEED = 0
 NUM_RESAMPLES = 1000
@@ -90,7 +84,7 @@ def pearson(
 
     There is one number for each row of `weights`, `[..., examples]`.
     """
-    first, second = _read_pair(truth, predictions)
+    first, second = read_pair(truth, predictions, np.float64)
     # Subtract the first value, so that large means don't round small differences away.
     return _correlate(first - first[0], second - second[0], read_weights(weights, len(first)))
 
@@ -102,7 +96,7 @@ def spearman(
 
     With weights, ranks are those in the set that contains each example as often as its weight says.
     """
-    first, second = _read_pair(truth, predictions)
+    first, second = read_pair(truth, predictions, np.float64)
     counted = read_weights(weights, len(first))
     return _correlate(_rank(first, counted), _rank(second, counted), counted)
 
@@ -111,7 +105,7 @@ def mean_squared_error(
     truth: ArrayLike, predictions: ArrayLike, weights: NDArray[np.floating] | None = None
 ) -> Numbers:
     """Return the mean squared error; args and errors are those of `pearson`."""
-    first, second = _read_pair(truth, predictions)
+    first, second = read_pair(truth, predictions, np.float64)
     return weighted_mean((first - second) ** 2, weights)
 
 
@@ -119,14 +113,8 @@ def mean_absolute_error(
     truth: ArrayLike, predictions: ArrayLike, weights: NDArray[np.floating] | None = None
 ) -> Numbers:
     """Return the mean absolute error; args and errors are those of `pearson`."""
-    first, second = _read_pair(truth, predictions)
+    first, second = read_pair(truth, predictions, np.float64)
     return weighted_mean(np.abs(first - second), weights)
-
-
-def _read_pair(truth: ArrayLike, predictions: ArrayLike) -> tuple[Numbers, Numbers]:
-    first, second = read_numbers(truth, "truth"), read_numbers(predictions, "predictions")
-    check_lengths(truth=first, predictions=second)
-    return first, second
 
 
 def _rank(values: Numbers, weights: Numbers) -> Numbers:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bertkit.base.errors import InputError
-from bertkit.tasks.metrics.classification import Numbers, check_lengths, read_numbers
+from bertkit.tasks.metrics.classification import Numbers, check_lengths
 
 SquadVersion = Literal["1.1", "2.0"]
 
@@ -72,7 +72,6 @@ def total_squad_2(scores: AnswerScores, has_answer: ArrayLike) -> dict[str, floa
     is present only if it has questions.
     """
     is_answerable = np.asarray(has_answer, dtype=bool)
-    check_lengths(scores=scores.exact, has_answer=is_answerable)
     totals: dict[str, float] = {}
     for prefix, chosen in (
         ("", np.ones_like(is_answerable)),
@@ -92,8 +91,7 @@ def find_null_threshold(scores: AnswerScores, has_answer: ArrayLike, null_odds: 
     Questions with equal odds are never separated. If answering nothing is best, the threshold is
     below all odds.
     """
-    is_answerable, odds = np.asarray(has_answer, dtype=bool), read_numbers(null_odds, "null_odds")
-    check_lengths(scores=scores.exact, has_answer=is_answerable, null_odds=odds)
+    is_answerable, odds = np.asarray(has_answer, dtype=bool), np.asarray(null_odds, np.float64)
     order = np.argsort(odds, kind="stable")
     gains = scores.f1 - ~is_answerable
     running = np.cumsum([(~is_answerable).sum(), *gains[order]])

@@ -159,7 +159,9 @@ def test_the_held_out_loss_is_the_mean_over_labels(job):
     found = job.evaluate()
     assert found["loss"] == close(expected, "float32")
     predictions = decode_all(job.task, job.data.dev.examples, job.dev, logits)
-    assert found["accuracy"] == job.task.measure(job.data.dev.examples, predictions)["accuracy"]
+    assert (
+        found["accuracy"] == job.task.score(job.data.dev.examples, predictions).metrics["accuracy"]
+    )
 
 
 def test_a_frozen_layer_stays_frozen_when_a_run_is_taken_up(sources, tmp_path, monkeypatch):

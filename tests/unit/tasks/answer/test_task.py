@@ -64,8 +64,8 @@ def test_until_the_threshold_is_known_the_best_one_is_measured_with():
     rows = list(zip(examples, encoded, logits, strict=True))
     predictions = [task.decode(*row) for row in rows]
     fitted = task.fit_numbers(examples, encoded, logits)
-    final = fitted.measure(examples, [fitted.decode(*row) for row in rows])
-    assert task.measure(examples, predictions) == final
+    final = fitted.score(examples, [fitted.decode(*row) for row in rows]).metrics
+    assert task.score(examples, predictions).metrics == final
     assert final["f1"] > AnswerScoring(examples, predictions).metrics["f1"]
 
 
@@ -80,7 +80,7 @@ def test_by_the_rules_of_1_1_no_threshold_is_looked_for():
     files = list_scorer_files(task, examples, predictions)
     assert files.keys() == {"predictions.json", "nbest_predictions.json"}
     assert files["predictions.json"].keys() == {example.example_id for example in examples}
-    assert task.measure(examples, predictions).keys() == {"exact_match", "f1"}
+    assert task.score(examples, predictions).metrics.keys() == {"exact_match", "f1"}
 
 
 def test_2_0_may_be_asked_for_where_each_question_has_an_answer():
@@ -92,7 +92,7 @@ def test_2_0_may_be_asked_for_where_each_question_has_an_answer():
     assert task.threshold == 0.0
     predictions = [task.decode(*row) for row in zip(examples, encoded, logits, strict=True)]
     assert "null_odds.json" in list_scorer_files(task, examples, predictions)
-    assert "HasAns_f1" in task.measure(examples, predictions)
+    assert "HasAns_f1" in task.score(examples, predictions).metrics
 
 
 def test_what_cannot_be_learned_is_refused():

@@ -224,7 +224,7 @@ def test_mistakes_and_models_that_have_learned_nothing_are_told():
         "y",
         "x",
     )
-    assert TASK.measure(examples, always) == {"accuracy": 0.5}
+    assert TASK.score(examples, always).metrics == {"accuracy": 0.5}
     low, high = found.intervals["accuracy"]
     assert low < 0.5 < high
 

@@ -14,8 +14,6 @@ from bertkit.tasks.metrics.classification import (
     count_labels,
     macro_f1,
     matthews,
-    read_labels,
-    read_numbers,
     weighted_mean,
 )
 
@@ -50,34 +48,6 @@ def test_nothing_has_no_score():
         check_lengths(labels=[], predictions=[])
     with pytest.raises(InputError, match="values are empty"):
         weighted_mean([])
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ([0, 3], r"labels has 3 at 1, but with 3 labels the numbers go from 0 to 2"),
-        ([0, 1, -100], r"labels has -100 at 2"),
-        ([0.0, 1.0], "whole numbers, one an example, and not float64"),
-        ([[0, 1]], r"shape \(1, 2\)"),
-        ([0, [1, 2]], "labels must be an array of numbers"),
-    ],
-)
-def test_labels_are_whole_numbers_in_range(values, message):
-    with pytest.raises(InputError, match=message):
-        read_labels(values, 3, "labels")
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ([1.0, np.nan], "scores has nan in example 1"),
-        ([[1.0]], r"1 axes, and not the shape \(1, 1\)"),
-        (["many"], "scores must be an array of numbers: could not convert"),
-    ],
-)
-def test_numbers_are_finite(values, message):
-    with pytest.raises(InputError, match=message):
-        read_numbers(values, "scores")
 
 
 LABEL_SETS = np.array([[True, False, False], [True, True, False], [False, False, False]])

@@ -15,7 +15,7 @@ from bertkit.data.tables.record import BrokenRowError, ClassName
 from bertkit.inference.predictor import Regressor
 from bertkit.models.bert.config import BertConfig
 from bertkit.tasks.batch import TaskBatch
-from bertkit.tasks.choose.answers import read_answer
+from bertkit.tasks.choose.examples import read_answer
 from bertkit.tasks.regress import RegressSettings
 from bertkit.tasks.regress.task import (
     Regress,

@@ -25,7 +25,7 @@ from turns import spread
 WAYS = {
     "one process": "--workers 1",
     "two processes": "--workers 2",
-    "two tasks of Ray": "--workers 2 --run-on ray --address local",
+    "two tasks of Ray": "--workers 2 --run-on ray",
 }
 
 

@@ -52,8 +52,7 @@ def main() -> None:
     held_out = [
         path for author in HELD_OUT_AUTHORS for path in sorted(folders[1].glob(f"{author}_*"))
     ]
-    run("prepare", *folders, "--tokenizer", encoder, "--output", shards, "--held-out", 0,
-        "--held-out-inputs", *held_out)  # fmt: skip
+    run("prepare", *folders, "--tokenizer", encoder, "--output", shards, "--dev", *held_out)
     run("pretrain", "--data", shards, "--model", encoder, "--output", words, *TRAINING)
     run("evaluate", words, "--held-out", shards)
     for name, source in (("words", words), ("vectors", encoder)):

@@ -108,7 +108,7 @@ def test_inspect_tells_people_labels_and_what_makes_a_vector(model, tmp_path, ca
     write_sentence_model(model, build_sentence_model(linear))
     (model / "vocab.txt").unlink()
     (model / "tokenizer.json").unlink()
-    assert main(["inspect", str(model), "--no-hashes"]) == 0
+    assert main(["inspect", str(model)]) == 0
     lines = capsys.readouterr().out.splitlines()
     rows = {line[:13].strip(): line[13:] for line in lines}
     assert rows["labels"].startswith("13: kind 0, kind 1, ")
@@ -118,7 +118,7 @@ def test_inspect_tells_people_labels_and_what_makes_a_vector(model, tmp_path, ca
     )
     assert (rows["prompts"], rows["similarity"]) == ("query: seek: ", "cosine")
     assert "tokenizer" not in rows
-    assert len(rows["files"].split()) == 2
+    assert len(rows["files"].split()) == 3
 
 
 def test_what_steers_a_terminal_is_not_printed(model, capsys):
@@ -141,7 +141,7 @@ def test_the_commands_take_models_of_the_hub(workshop, model, tmp_path, capsys, 
     files = {path.name: path.read_bytes() for path in model.iterdir()}
     with serve(HubLookalike("someone/tiny", files)) as hub:
         monkeypatch.setattr(constants, "ENDPOINT", hub.endpoint)
-        facts = run_json(["inspect", "someone/tiny", "--revision", "main", "--no-hashes"], capsys)
+        facts = run_json(["inspect", "someone/tiny", "--revision", "main"], capsys)
         assert (facts["format"], facts["problems"]) == ("huggingface", [])
         convert = ["convert", "someone/tiny", str(tmp_path / "out"), "--revision", "main"]
         assert run_json(convert, capsys)["architecture"] == "BertForPreTraining"

@@ -44,7 +44,7 @@ def test_shares_are_said_where_the_run_begins(tmp_path, capsys):
 def test_held_out_pairs_of_one_kind_are_a_warning(tmp_path, capsys):
     folder = prepare(tmp_path / "two", "\n\n".join(["\n".join(ONE * 4)] * 6))
     (folder / "held-out.txt").write_text("\n".join(ONE * 4))
-    words = f"prepare {folder}/corpus.txt --held-out-inputs {folder}/held-out.txt --held-out 0"
+    words = f"prepare {folder}/corpus.txt --dev {folder}/held-out.txt"
     more = f"--tokenizer {folder}/tokenizer --output {folder}/shards --overwrite"
     run(capsys, *f"{words} {more}".split())
     _, error = run(capsys, *pretrain_words(folder, tmp_path / "run"))

@@ -75,7 +75,7 @@ def test_what_cant_be_used_is_one_line_and_exit_2(tokenizer, tmp_path, capsys):
     (tmp_path / "a.txt").write_bytes(b"good\nbad \xff\n")
     for inputs, message in [
         ([tmp_path / "nothing.txt"], "nothing.txt doesn't exist"),
-        ([tmp_path / "a.txt", "--strict"], "a.txt:2: --strict rejects"),
+        ([tmp_path / "a.txt", "--max-broken", "0"], "a.txt:2: --max-broken 0 allows no lines"),
         ([tmp_path / "a.txt", "--held-out", "1"], "held"),
         ([tmp_path / "a.txt", "--format", "pdf"], "format"),
         ([], "no input"),

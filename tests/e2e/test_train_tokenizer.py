@@ -8,6 +8,7 @@ import pytest
 
 from bertkit.base.checksums import FileRecord, verify_file
 from bertkit.cli.main import main
+from bertkit.tokenization import training
 from bertkit.tokenization.tokenizer import Tokenizer
 
 TEXT = """The cat sat on the mat. The other cat sat there, too.
@@ -81,9 +82,10 @@ def test_a_smaller_vocabulary_than_asked_is_said_so(corpus, tmp_path, capsys):
     assert "30,522: no other pieces occur at least" in capsys.readouterr().out
 
 
-def test_forgotten_words_are_said_so(corpus, tmp_path, capsys):
+def test_forgotten_words_are_said_so(corpus, tmp_path, capsys, monkeypatch):
     output = tmp_path / "tokenizer"
-    assert run(corpus, "--max-distinct-words", "10", "--output", output) == 0
+    monkeypatch.setattr(training, "MAX_DISTINCT_WORDS", 10)
+    assert run(corpus, "--output", output) == 0
     assert "of rare words" in capsys.readouterr().out
     assert json.loads((output / "training.json").read_text())["counts"]["forgotten_words"] > 0
 

@@ -110,7 +110,7 @@ def find_in_run(folder: Path) -> list[Target]:
         assert len(list(read_log(folder / "log.jsonl", num_rows))) == num_rows > 0
 
     def describe_whole() -> None:
-        if problems := describe(folder, hashes=False).problems:
+        if problems := describe(folder).problems:
             raise DamagedFileError("; ".join(problems))
 
     return [

@@ -148,9 +148,8 @@ class PrepareKeywords(TypedDict, total=False):
     encoding: str | None  # None
     format: Literal['auto', 'text', 'jsonl', 'parquet', 'mediawiki']  # 'auto'
     text_column: str  # 'text'
-    strict: bool  # False
-    run_on: Literal['local', 'ray']  # 'local'
-    address: str  # 'auto'
+    max_broken: float  # 1.0
+    run_on: str  # 'local'
     workers: int | None  # None
     threads: int | None  # None
 
@@ -199,14 +198,13 @@ class TrainTokenizerKeywords(TypedDict, total=False):
     encoding: str | None  # None
     format: Literal['auto', 'text', 'jsonl', 'parquet', 'mediawiki']  # 'auto'
     text_column: str  # 'text'
-    strict: bool  # False
+    max_broken: float  # 1.0
     lowercase: bool  # True
     strip_accents: bool  # True
     split_cjk: bool  # True
     vocab_size: int  # 30522
     min_frequency: int  # 2
     alphabet_limit: int  # 1000
-    max_distinct_words: int  # 1000000
 
 class EvaluateKeywords(TypedDict, total=False):
     text_column: str | None  # None

@@ -18,15 +18,12 @@ if TYPE_CHECKING:
 
 
 @takes()
-def inspect(
-    model: str | Path, *, revision: str | None = None, hashes: bool = True
-) -> ModelDescription:
+def inspect(model: str | Path, *, revision: str | None = None) -> ModelDescription:
     """Describe a checkpoint: format, sizes, heads, parameters, labels, training, files, hashes.
 
     Args:
         model: a folder of any format, a run, or the id of a model of the Hub.
         revision: branch, tag or commit of a model of the Hub.
-        hashes: compute the SHA-256 of each file.
 
     Returns:
         The description; what is damaged stands in its `problems`.
@@ -38,7 +35,7 @@ def inspect(
         >>> bertkit.inspect("sentiment/").labels  # doctest: +SKIP
         ('negative', 'positive')
     """
-    return describe(model, revision=revision, hashes=hashes)
+    return describe(model, revision=revision)
 
 
 @takes(ExportSettings)

@@ -104,7 +104,7 @@ def prepare(
     tokenizer: str | Path | Tokenizer,
     *,
     output: str | Path | None = None,
-    held_out_texts: Texts | None = None,
+    dev: Texts | None = None,
     overwrite: bool = False,
     **settings: "Unpack[PrepareKeywords]",
 ) -> ShardSet:
@@ -115,7 +115,7 @@ def prepare(
         tokenizer: a tokenizer, which is then saved beside the shards; its folder or `vocab.txt`, or
             the id of a model of the Hub.
         output: folder for the shards; by default a temporary one.
-        held_out_texts: texts to hold out besides, as `texts`.
+        dev: held-out texts, as `texts`; without them, a share is held out (`held_out`).
         overwrite: replace shards of other texts or settings in `output`.
 
     Further keyword arguments: fields of `PrepareSettings` and `WorkersSettings`.
@@ -135,7 +135,7 @@ def prepare(
         folder,
         place,
         chosen,
-        held_out_inputs=[] if held_out_texts is None else list_inputs(held_out_texts, column),
+        held_out_inputs=[] if dev is None else list_inputs(dev, column),
         workers=workers,
         overwrite=overwrite,
     )

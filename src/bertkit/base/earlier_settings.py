@@ -37,6 +37,8 @@ def update_settings(saved: Mapping[str, Any]) -> dict[str, Any]:
         settings["metric"] = "loss"
     if settings.pop("find_threshold", False):
         settings["threshold"] = "best"
+    if (is_strict := settings.pop("strict", None)) is not None:
+        settings["max_broken"] = 0.0 if is_strict else 1.0
     layers = settings.pop("feature_layers", "last")
     if settings.get("features") == "linear":
         settings["features"] = layers

@@ -8,7 +8,7 @@ twice, and a rerun needs only the parts that are missing.
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from pydantic import Field, PositiveInt, field_validator
 
@@ -37,15 +37,12 @@ class PartsJob(Protocol):
 class WorkersSettings(Settings):
     """What runs the parts of a job."""
 
-    run_on: Literal["local", "ray"] = Field(
+    run_on: str = Field(
         default="local",
-        description="Processes of this machine, or the nodes of a Ray cluster (needs the extra"
-        " ray); all nodes must share the folders of inputs and output.",
-    )
-    address: str = Field(
-        default="auto",
-        description="Ray cluster: host:port, auto for the one that runs on this machine, or local"
-        " to start one here.",
+        pattern=r"^(local|ray|ray://.+)$",
+        description="Where the parts run: local, processes of this machine; ray, the Ray cluster"
+        " that it belongs to or that RAY_ADDRESS names; ray://HOST:PORT, another one, through its"
+        " client server. All nodes must share the folders of inputs and output.",
     )
     workers: PositiveInt | None = Field(
         default=None,
@@ -110,7 +107,7 @@ def run_parts(
 
     The first error ends the work. A `StoppedError` says that a worker was killed.
     """
-    if settings.run_on == "ray":
+    if settings.run_on != "local":
         from bertkit.base.ray_workers import run_on_ray
 
         yield from run_on_ray(job, parts, settings, advance)

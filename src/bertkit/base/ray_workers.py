@@ -45,7 +45,7 @@ def run_on_ray(
     """
     ray = _import_ray()
     num_threads = settings.threads or 1
-    with _connected(ray, settings.address):
+    with _connected(ray, settings.run_on):
         num_gpus = job.num_gpus if ray.cluster_resources().get("GPU") else 0
         options = {"num_cpus": num_threads, "num_gpus": num_gpus, "max_retries": MAX_RETRIES}
         run = ray.remote(**options)(run_task)
@@ -134,21 +134,21 @@ def _import_ray() -> ModuleType:
 
 
 @contextmanager
-def _connected(ray: ModuleType, address: str) -> Iterator[None]:
+def _connected(ray: ModuleType, run_on: str) -> Iterator[None]:
     """Connect to a cluster for the block, unless the caller already is connected."""
     if ray.is_initialized():
         yield
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # reports of a cluster that starts here
+    address = os.environ.get("RAY_ADDRESS", "auto") if run_on == "ray" else run_on
     _check_address(address)
     with _kept_handlers():
         try:
             ray.init(address=address, log_to_driver=False, logging_level="ERROR")
         except (ConnectionError, ValueError, RuntimeError) as error:
             raise SettingsError(
-                f"no Ray cluster answers at --address {address} ({error}); start one with `ray"
-                " start --head`, or take --address local; where a cluster asks for a token, set"
-                " RAY_AUTH_MODE=token"
+                f"no Ray cluster answers at {address} ({error}); start one with `ray start"
+                " --head`; where a cluster asks for a token, set RAY_AUTH_MODE=token"
             ) from None
     try:
         yield
@@ -165,8 +165,8 @@ def _check_address(address: str) -> None:
         socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
     except OSError as error:
         raise SettingsError(
-            f"no Ray cluster answers at --address {address} ({error.strerror or error}); it is"
-            " the address that `ray start --head` prints, with the port 6379"
+            f"no Ray cluster answers at {address} ({error.strerror or error}); give the address"
+            " that `ray start --head` prints for its clients, with the port 10001"
         ) from None
 
 

@@ -113,12 +113,12 @@ class FileDescription:
     Attributes:
         name: relative to the model's folder.
         size_bytes: its length.
-        sha256: SHA-256 of its content; None if it wasn't computed.
+        sha256: SHA-256 of its content.
     """
 
     name: str
     size_bytes: int
-    sha256: str | None
+    sha256: str
 
 
 def list_model_files(path: Path, checkpoint: Checkpoint) -> tuple[Path, tuple[Path, ...]]:
@@ -141,10 +141,8 @@ def list_model_files(path: Path, checkpoint: Checkpoint) -> tuple[Path, tuple[Pa
     return home, tuple(dict.fromkeys((*checkpoint.files, *others)))
 
 
-def describe_files(
-    folder: Path, paths: Iterable[Path], *, hashes: bool
-) -> tuple[FileDescription, ...]:
-    """Return the size of each file, and with `hashes` its SHA-256."""
+def describe_files(folder: Path, paths: Iterable[Path]) -> tuple[FileDescription, ...]:
+    """Return the size of each file, and its SHA-256."""
     sizes = {}
     for path in dict.fromkeys(paths):
         check_is_file(path)
@@ -155,7 +153,7 @@ def describe_files(
             FileDescription(
                 path.relative_to(folder).as_posix(),
                 size,
-                _hash(path, progress) if hashes else None,
+                _hash(path, progress),
             )
             for path, size in sizes.items()
         )

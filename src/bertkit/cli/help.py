@@ -16,7 +16,6 @@ RARE = frozenset(
     {
         "accumulate",
         "adam-epsilon",
-        "address",
         "alphabet-limit",
         "attention-dropout",
         "auto-truncate",
@@ -53,7 +52,6 @@ RARE = frozenset(
         "long-share",
         "lowercase",
         "max-broken",
-        "max-distinct-words",
         "max-requests-per-client",
         "max-wait",
         "metric",

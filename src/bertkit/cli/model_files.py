@@ -37,7 +37,6 @@ def inspect(
     /,
     *,
     revision: str | None = None,
-    hashes: bool = True,
     examples: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
     seed: Annotated[int | None, Parameter(validator=Number(gte=0), group=EXAMPLES)] = None,
     settings: Annotated[ObjectiveSettings, Parameter(group=EXAMPLES)] = ObjectiveSettings(),
@@ -53,7 +52,7 @@ def inspect(
 
         bertkit inspect run/
 
-        bertkit inspect google-bert/bert-base-uncased --revision main --no-hashes
+        bertkit inspect google-bert/bert-base-uncased --revision main
 
         bertkit inspect uncased_L-12_H-768_A-12/ --json
 
@@ -63,7 +62,6 @@ def inspect(
         source: A folder of any format, a run, or the id of a model of the Hub; with --examples, a
             folder that `bertkit prepare` wrote.
         revision: Branch, tag or commit of a model of the Hub.
-        hashes: Compute the SHA-256 of each file.
         examples: Show this many training examples of prepared text.
         seed: Seed of the examples, 0 by default: with the same settings, those that `bertkit
             pretrain` begins with.
@@ -80,7 +78,7 @@ def inspect(
         raise SettingsError(f"{given[0]} is of examples; give --examples as well")
     from bertkit.jobs.inspect import describe
 
-    description = describe(source, revision=revision, hashes=hashes)
+    description = describe(source, revision=revision)
     facts = asdict(description) | {"num_parameters": description.num_parameters}
     print_result(description, describe_model, json=json, facts=facts)
 
@@ -136,8 +134,7 @@ def _list_rows(description: "ModelDescription") -> Iterator[tuple[str, str]]:
     if description.training is not None:
         yield from _list_training(description.training)
     for number, file in enumerate(description.files):
-        hashed = f"  {file.sha256}" if file.sha256 else ""
-        yield "" if number else "files", f"{file.size_bytes:>13,}{hashed}  {file.name}"
+        yield "" if number else "files", f"{file.size_bytes:>13,}  {file.sha256}  {file.name}"
     if description.dropped:
         yield "not weights", f"{', '.join(description.dropped)}: copies or buffers"
     problems = description.problems

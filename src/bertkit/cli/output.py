@@ -32,7 +32,6 @@ FLAGS = (
     "max-tokens",
     "beams",
     "num-answers",
-    "max-distinct-words",
     "workers",
 )
 

@@ -105,8 +105,7 @@ def describe_vocabulary(settings: TrainTokenizerSettings, result: "TrainTokenize
         )
     if words.num_forgotten:
         lines.append(
-            f"{pluralize(words.num_forgotten, 'occurrence')} of rare words dropped to stay within"
-            f" {settings.max_distinct_words:,} distinct words."
+            f"{pluralize(words.num_forgotten, 'occurrence')} of rare words dropped to save memory."
         )
     return "\n".join(
         [*lines, *(name_problem("the input", line) for line in result.list_problems())]
@@ -118,7 +117,7 @@ def prepare(
     tokenizer: str,
     output: Path,
     settings: PrepareSettings = PrepareSettings(),
-    held_out_inputs: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
+    dev: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
     parts: PartsSettings = PartsSettings(),
     overwrite: bool = False,
     revision: str | None = None,
@@ -132,20 +131,20 @@ def prepare(
     byte for byte. Tasks of a scheduler such as Slurm run one --shard each, in any order; the one
     that finds no part missing finishes the shards, as does the same command without --shard.
 
-    Some documents are held out, drawn by --held-out, to evaluate on what wasn't trained on. If the
-    draw holds out none, as happens with few documents, the end of the text is held out.
+    Some documents are held out, drawn by --held-out or named by --dev, to evaluate on what wasn't
+    trained on. If the draw holds out none, as happens with few documents, the end of the text is.
 
     **Examples**
 
         bertkit prepare books/ reviews/ more.jsonl --tokenizer tokenizer/ --output shards/
 
-        bertkit prepare books/ --held-out-inputs books/emma.txt --tokenizer tokenizer/ --output s/
+        bertkit prepare books/ --dev books/emma.txt --tokenizer tokenizer/ --output s/
 
         bertkit prepare my-texts/ --tokenizer google-bert/bert-base-uncased --output my-domain/
 
         zcat text.gz | bertkit prepare - --tokenizer tokenizer/ --output shards/
 
-        bertkit prepare books/ --tokenizer tokenizer/ --output shards/ --run-on ray --address auto
+        bertkit prepare books/ --tokenizer tokenizer/ --output shards/ --run-on ray
 
         bertkit prepare books/ --tokenizer tokenizer/ --output shards/ --shard 3/16
 
@@ -154,8 +153,8 @@ def prepare(
         tokenizer: Folder that `bertkit train-tokenizer` wrote, a model's folder, a vocab.txt, or
             the id of a model of the Hub.
         output: Folder for the shards.
-        held_out_inputs: Inputs to hold out whole, besides --held-out; what they name isn't trained
-            on, even if it is in a folder of the other inputs.
+        dev: Held-out data, to evaluate on; without it, a share of the data is held out. What it
+            names isn't trained on, even if it is in a folder of the inputs.
         overwrite: Replace shards of other inputs or settings.
         revision: Branch, tag or commit, where --tokenizer is a model of the Hub.
         json: Print the result as one JSON object.
@@ -168,15 +167,13 @@ def prepare(
     is_share = parts.shard is not None
     if is_share:
         check_share(parts, overwrite=overwrite)
-        share = prepare_share(*what, parts, held_out_inputs=held_out_inputs)
+        share = prepare_share(*what, parts, held_out_inputs=dev)
         if share.num_missing:
             counts = {"num_parts": share.num_units, "num_missing": share.num_missing}
             lines = partial(describe_missing, output, share.num_units)
             print_result(share.num_missing, lines, json=json, facts={"output": output, **counts})
             return
-    result = run(
-        *what, held_out_inputs=held_out_inputs, workers=parts, overwrite=overwrite, waits=is_share
-    )
+    result = run(*what, held_out_inputs=dev, workers=parts, overwrite=overwrite, waits=is_share)
     facts = result.manifest.model_dump(mode="json", exclude={"shards", "token_counts"})
     facts |= {"was_done": result.was_done, "elapsed_seconds": result.elapsed_seconds}
     print_result(result, partial(describe_shards, output), json=json, facts=facts)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
+from bertkit.base.errors import InputError, pluralize
 from bertkit.data.problems import ReadReport
 from bertkit.data.sentences import ends_like_a_sentence
 from bertkit.data.source_decoder import Advance, SourceDecoder
@@ -200,19 +201,28 @@ def read_source(
     report: ReadReport,
     advance: Advance | None = None,
 ) -> Iterator[Document]:
-    """Yield the documents of one source, up to the point where it is damaged."""
-    report.is_strict = settings.strict
+    """Yield the documents of one source, up to the point where it is damaged.
+
+    An `InputError` says that more of its rows are broken than the settings allow.
+    """
+    report.max_broken, num_before = settings.max_broken, report.num_faults
     layout = LayoutSettings(encoding=source.encoding)
     decoder = SourceDecoder(source.name, layout=layout, problems=report, advance=advance)
     if source.refusal is not None:
         decoder.refuse_rest(*source.refusal)
-        return
-    yield from _read_documents(source, settings, decoder)
-    if not (decoder.report.num_rows or decoder.is_faulty or source.format == MEMORY):
-        report.add("empty-file", source.name)
-    decoder.check_decodable(is_whole=True)
-    report.decoding.add(decoder.decoding)
-    report.check_decodable(settings.encoding, is_whole=False)
+    else:
+        yield from _read_documents(source, settings, decoder)
+        if not (decoder.report.num_rows or decoder.is_faulty or source.format == MEMORY):
+            report.add("empty-file", source.name)
+        decoder.check_decodable(is_whole=True)
+        report.decoding.add(decoder.decoding)
+        report.check_decodable(settings.encoding, is_whole=False)
+    num_faults, num_rows = report.num_faults - num_before, max(1, decoder.report.num_rows)
+    if settings.max_broken < 1.0 and num_faults > settings.max_broken * num_rows:
+        raise InputError(
+            f"{source.name}: {num_faults:,} of {pluralize(num_rows, 'row')} broken, more than"
+            f" --max-broken {settings.max_broken:g} allows; correct the input, or allow more"
+        )
 
 
 @dataclass

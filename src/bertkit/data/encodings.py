@@ -18,6 +18,10 @@ from bertkit.data.compression import BUFFER_BYTES, stream_pieces
 from bertkit.reports.text import format_percent
 
 READING = ("Reading files", 7)  # a panel of the help
+MAX_BROKEN_HELP = (
+    "Largest share of a file's rows that may be broken: unreadable ones are left out, and damaged"
+    " characters replaced. If more are broken, it is an error; with 0 the first."
+)
 UTF8 = "utf-8"
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 SAMPLE_BYTES = 1 << 16

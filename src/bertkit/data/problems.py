@@ -136,19 +136,24 @@ class ReadReport(Problems):
     """Problems of a corpus by their names in `OUTCOMES`.
 
     Attributes:
-        is_strict: whether a fault is an error. Notes never are: they don't change or lose any text
-            that was meant to be read.
+        max_broken: 0 if the first fault is an error. Notes never are: they don't change or lose any
+            text that was meant to be read.
     """
 
-    is_strict: Annotated[bool, Field(exclude=True)] = False
+    max_broken: Annotated[float, Field(exclude=True)] = 1.0
+
+    @property
+    def num_faults(self) -> int:
+        """The number of faults."""
+        return sum(self.counts.get(name, 0) for name in FAULTS)
 
     def add(self, name: str, place: str, count: int = 1) -> None:
         """Count a fault or a note."""
-        if self.is_strict and name in FAULTS:
+        if not self.max_broken and name in FAULTS:
             what, _, outcome = FAULTS[name].partition(": ")
             raise InputError(
-                f"{place}: --strict rejects {what} (without --strict: {outcome});"
-                " correct the input, or omit --strict"
+                f"{place}: --max-broken 0 allows no {what} (otherwise: {outcome}); correct the"
+                " input, or omit --max-broken"
             )
         super().add(name, place, count)
 

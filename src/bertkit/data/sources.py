@@ -10,7 +10,7 @@ from pydantic import Field
 
 from bertkit.base.errors import InputError, MissingFileError, StorageError
 from bertkit.base.remote import RemoteFile
-from bertkit.data.encodings import EncodingSettings
+from bertkit.data.encodings import MAX_BROKEN_HELP, EncodingSettings
 from bertkit.data.input_files import (
     NOT_TEXT,
     STANDARD_INPUT,
@@ -32,10 +32,7 @@ class ReaderSettings(EncodingSettings):
 
     format: CorpusFormat = Field(default="auto", description=FORMAT)
     text_column: Annotated[str, TEXT_COLUMN] = "text"
-    strict: bool = Field(
-        default=False,
-        description="Stop at the first problem in the input, and report its file and line.",
-    )
+    max_broken: float = Field(default=1.0, ge=0, le=1, description=MAX_BROKEN_HELP)
 
 
 @dataclass

@@ -165,10 +165,8 @@ class _Problems:
             return otherwise
 
 
-def describe(
-    path: str | Path, *, revision: str | None = None, hashes: bool = True
-) -> ModelDescription:
-    """Describe a checkpoint of any format, maybe with the SHA-256 of each file, which reads it."""
+def describe(path: str | Path, *, revision: str | None = None) -> ModelDescription:
+    """Describe a checkpoint of any format, with the SHA-256 of each file."""
     problems = _Problems()
     opened = _open(OpenModel.open(path, revision=revision), problems)
     checkpoint, tensors = opened.checkpoint, opened.checkpoint.tensors
@@ -207,7 +205,7 @@ def describe(
         tokenizer=problems.attempt(read_tokenizer, None),
         sentences=problems.attempt(lambda: _describe_sentences(opened), None),
         training=problems.attempt(lambda: describe_training(opened), None),
-        files=problems.attempt(lambda: opened.describe_files(hashes=hashes), ()),
+        files=problems.attempt(opened.describe_files, ()),
         dropped=tuple(sorted({*names.dropped, *names.copies}.intersection(tensors))),
         problems=tuple(dict.fromkeys(problems.found)),
     )

@@ -279,14 +279,14 @@ class OpenModel:
         """Whether it is in the Hub's cache."""
         return self.path.parent.name == SNAPSHOTS
 
-    def describe_files(self, *, hashes: bool) -> tuple[FileDescription, ...]:
-        """Return the size of each file, weights and metadata, and with `hashes` its SHA-256."""
-        return describe_files(*list_model_files(self.path, self.checkpoint), hashes=hashes)
+    def describe_files(self) -> tuple[FileDescription, ...]:
+        """Return the size of each file, weights and metadata, and its SHA-256."""
+        return describe_files(*list_model_files(self.path, self.checkpoint))
 
     @cached_property
     def sha256(self) -> str:
         """The SHA-256 of its file names and contents, wherever it is; reads all of them."""
-        described = self.describe_files(hashes=True)
+        described = self.describe_files()
         files = sorted((file.name, file.sha256) for file in described)
         return hashlib.sha256(json.dumps(files).encode()).hexdigest()
 

@@ -48,12 +48,6 @@ class VocabularySettings(TokenizerSettings):
         ge=1,
         description="Number of characters to keep, the most frequent first; others become [UNK].",
     )
-    max_distinct_words: int = Field(
-        default=1_000_000,
-        ge=2,
-        description="Limit of distinct words to count at a time, up to 1 kB each; beyond it, the"
-        " rarest are dropped.",
-    )
 
     def tokenizer_settings(self) -> TokenizerSettings:
         """Return the part that is stored with the vocabulary."""

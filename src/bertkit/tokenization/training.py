@@ -31,6 +31,7 @@ from bertkit.tokenization.words import SURROGATE
 
 MAX_PENDING_CHUNKS = 1 << 18
 MAX_PENDING_CHARS = 1 << 24
+MAX_DISTINCT_WORDS = 1_000_000  # up to 1 kB each; beyond, the rarest are dropped
 
 
 @dataclass
@@ -104,15 +105,13 @@ def count_words(texts: Iterable[str], settings: VocabularySettings) -> WordCount
         result.num_texts += 1
         result.num_characters += len(text)
         if len(pending) > MAX_PENDING_CHUNKS or pending_chars > MAX_PENDING_CHARS:
-            _add_chunks(pending, splitter, result, settings.max_distinct_words)
+            _add_chunks(pending, splitter, result)
             pending_chars = 0
-    _add_chunks(pending, splitter, result, settings.max_distinct_words)
+    _add_chunks(pending, splitter, result)
     return result
 
 
-def _add_chunks(
-    pending: Counter[str], splitter: WordSplitter, result: WordCounts, max_words: int
-) -> None:
+def _add_chunks(pending: Counter[str], splitter: WordSplitter, result: WordCounts) -> None:
     """Move chunk counts into word counts; a chunk may contain any number of words."""
     for chunk, count in pending.items():
         result.num_accented += count * splitter.removes_accents(chunk)
@@ -122,8 +121,8 @@ def _add_chunks(
             else:
                 result.counts[word] += count
                 result.num_words += count
-                if len(result.counts) > max_words:
-                    result.forget_rarest(max_words)
+                if len(result.counts) > MAX_DISTINCT_WORDS:
+                    result.forget_rarest(MAX_DISTINCT_WORDS)
     pending.clear()
 
 
@@ -141,11 +140,6 @@ def build_vocabulary(
         Special tokens ([PAD] first), characters, then merged pieces, the most frequent first: fewer
         than `vocab_size` if no more pairs reach `min_frequency`.
     """
-    if word_counts.num_forgotten and not word_counts.counts:
-        raise SettingsError(
-            f"all {word_counts.num_words:,} words were forgotten to stay within max_distinct_words"
-            f" ({settings.max_distinct_words:,}); raise it"
-        )
     if not word_counts.counts:
         raise InputError("the input has no words to train a vocabulary on; name input with text")
     letters = most_frequent_characters(word_counts.counts, settings.alphabet_limit)

@@ -78,7 +78,7 @@ def test_people_are_told_what_it_learned_and_how_to_try_it(workshop, causal, cap
     shown = capsys.readouterr()
     assert "next-word accuracy" in shown.out
     assert f"Try: bertkit generate {causal} " in shown.err
-    assert main(["inspect", str(causal), "--no-hashes"]) == 0
+    assert main(["inspect", str(causal)]) == 0
     text = capsys.readouterr().out
     assert "left to right" in text
     assert "next-word accuracy" in text

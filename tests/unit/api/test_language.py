@@ -12,7 +12,7 @@ from bertkit.inference.text_scorer import TextScorer
 
 TEXTS = ["the cat saw a [MASK] .", "a [MASK] lost the hat"]
 OBJECTIVE = {"mask_rate", "max_length", "objective", "short_rate", "whole_words"}
-WORKERS = {"address", "run_on", "shard", "threads", "workers"}  # of files, by several processes
+WORKERS = {"run_on", "shard", "threads", "workers"}  # of files, by several processes
 # What only a terminal has; of a function the result is all, and texts are an argument.
 NOT_IN_PYTHON = {
     "embed": {"output", "overwrite", "id_column", "output_format", *WORKERS},
@@ -21,7 +21,7 @@ NOT_IN_PYTHON = {
     "generate": {"file", "stream"},
     "inspect": {"examples", "seed", *OBJECTIVE},
     "pretrain": {"dry_run"},  # a list of what it would do
-    "prepare": {"held_out_inputs", "revision", "shard"},
+    "prepare": {"revision", "shard"},
     "report": {"open"},
     "score": {"file"},
     "search": {"file"},

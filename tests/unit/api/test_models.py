@@ -8,9 +8,9 @@ from bertkit.base.errors import SettingsError
 
 
 def test_inspect_describes(model):
-    described = bertkit.inspect(model, hashes=False)
+    described = bertkit.inspect(model)
     assert described.heads
-    assert all(file.sha256 is None for file in described.files)
+    assert all(len(file.sha256) == 64 for file in described.files)
 
 
 def test_export_takes_the_settings_of_the_command(model, tmp_path):

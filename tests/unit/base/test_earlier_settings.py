@@ -29,6 +29,7 @@ from bertkit.base.earlier_settings import update_settings
             {"size": "tiny", "eval_examples": 8},
         ),
         ({"random_tokens": "uniform"}, {}),
+        ({"strict": True}, {"max_broken": 0.0}),
         ({"best_by": "loss", "metric": "auto"}, {"metric": "loss"}),
         ({"best_by": "metric", "metric": "f1"}, {"metric": "f1"}),
         ({"find_threshold": True, "threshold": 0.5}, {"threshold": "best"}),

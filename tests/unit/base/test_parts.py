@@ -89,8 +89,8 @@ def test_a_task_returns_its_result_its_bytes_and_its_error(job, tmp_path, monkey
 
 def test_ray_that_is_missing_or_elsewhere_is_an_error_with_the_way_out(job, monkeypatch):
     monkeypatch.setattr("ray.is_initialized", lambda: False)  # another test may have started one
-    with pytest.raises(SettingsError, match=r"no Ray cluster answers at --address 127\.0\.0\.1:9 "):
-        run(job, [1], run_on="ray", address="127.0.0.1:9")
+    with pytest.raises(SettingsError, match=r"no Ray cluster answers at ray://127\.0\.0\.1:9 "):
+        run(job, [1], run_on="ray://127.0.0.1:9")
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtraError, match=re.escape(describe_install("ray"))):
         run(job, [1], run_on="ray")

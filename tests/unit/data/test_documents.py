@@ -180,7 +180,7 @@ def test_each_fault_is_tested():
 
 
 @pytest.mark.parametrize("name", FAULTY)
-def test_strict_refuses_each_fault_and_names_the_place(folder, name):
+def test_without_broken_rows_each_fault_is_refused_and_names_the_place(folder, name):
     file, content = FAULTY[name]
     path = folder / file
     if content is None:
@@ -191,9 +191,16 @@ def test_strict_refuses_each_fault_and_names_the_place(folder, name):
     counts = read(folder)[1].counts
     assert counts[name] == 1
     assert counts.keys() == {name, "empty-file"}
-    assert read(folder / "empty.txt", strict=True)[1].counts == {"empty-file": 1}
-    with pytest.raises(InputError, match=rf"^in/{file}.*--strict rejects"):
-        read(folder, strict=True)
+    assert read(folder / "empty.txt", max_broken=0)[1].counts == {"empty-file": 1}
+    with pytest.raises(InputError, match=rf"^in/{file}.*--max-broken 0 allows no"):
+        read(folder, max_broken=0)
+
+
+def test_a_share_of_the_rows_of_a_file_may_be_broken(folder):
+    write(folder / "a.jsonl", '{"text": "fine"}\n' * 9 + "{\n")
+    assert read(folder, max_broken=0.1)[1].counts["broken-json"] == 1
+    with pytest.raises(InputError, match=r"1 of 10 rows broken, more than --max-broken 0\.05"):
+        read(folder, max_broken=0.05)
 
 
 def test_reports_merge_in_order_and_stay_small():

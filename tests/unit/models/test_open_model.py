@@ -44,7 +44,7 @@ def test_a_loaded_model_holds_no_weights_of_its_files_but_knows_them(small_folde
     loaded = LoadedModel.load(BertModel, opened, "cpu")
     assert loaded.opened.checkpoint.tensors == {}
     assert loaded.opened.sha256 == opened.sha256
-    assert loaded.opened.describe_files(hashes=False) == opened.describe_files(hashes=False)
+    assert loaded.opened.describe_files() == opened.describe_files()
 
 
 def test_the_identity_is_that_of_the_files_wherever_they_are(small_folder, tmp_path):

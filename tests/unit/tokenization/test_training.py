@@ -94,12 +94,6 @@ def test_too_small_a_size_for_the_characters_is_refused():
         train_vocabulary(["abc"], settings(vocab_size=8))
 
 
-def test_words_that_were_all_forgotten_are_said_so():
-    message = r"all 3 words were forgotten to stay within max_distinct_words \(2\); raise it"
-    with pytest.raises(SettingsError, match=message):
-        train_vocabulary(["a b c"], settings(max_distinct_words=2))
-
-
 @pytest.mark.parametrize("texts", [[], [""], ["  \x00 "]])
 def test_no_words_is_an_error(texts):
     with pytest.raises(InputError, match="has no words"):
@@ -137,8 +131,9 @@ def test_the_rarest_words_are_forgotten_together():
 
 def test_memory_is_bounded_and_frequent_words_survive(monkeypatch):
     monkeypatch.setattr(training, "MAX_PENDING_CHUNKS", 50)
+    monkeypatch.setattr(training, "MAX_DISTINCT_WORDS", 100)
     texts = (f"the word{index} of{index % 7}" for index in range(2000))
-    found = count_words(texts, settings(max_distinct_words=100))
+    found = count_words(texts, settings())
     assert len(found.counts) <= 100
     assert found.counts["the"] == 2000
     assert found.num_forgotten > 0
@@ -154,8 +149,9 @@ def test_distinct_words_are_bounded_within_one_chunk_too(monkeypatch):
 
     forget_rarest = WordCounts.forget_rarest
     monkeypatch.setattr(WordCounts, "forget_rarest", spy)
+    monkeypatch.setattr(training, "MAX_DISTINCT_WORDS", 100)
     text = ",".join(f"word{index}" for index in range(5000))
-    found = count_words([text], settings(max_distinct_words=100))
+    found = count_words([text], settings())
     assert set(held) == {101}
     assert len(found.counts) <= 100
     assert found.counts[","] + found.num_forgotten > 4999

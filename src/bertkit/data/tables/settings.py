@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 
 from bertkit.base.settings import in_panel
-from bertkit.data.encodings import READING, EncodingSettings
+from bertkit.data.encodings import MAX_BROKEN_HELP, READING, EncodingSettings
 
 TableFormat = Literal["auto", "text", "json", "jsonl", "csv", "tsv", "parquet"]
 RecordFormat = Literal[TableFormat, "conll", "squad"]
@@ -78,10 +78,4 @@ class LayoutSettings(FileSettings):
 class RecordSettings(LayoutSettings):
     """Settings of every command that reads labeled records."""
 
-    max_broken: float = Field(
-        default=0.01,
-        ge=0,
-        le=1,
-        description="Largest share of a file's rows that may be broken; broken rows are left out."
-        " If more are broken, it is an error.",
-    )
+    max_broken: float = Field(default=0.01, ge=0, le=1, description=MAX_BROKEN_HELP)

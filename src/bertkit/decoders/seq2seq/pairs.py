@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple, cast
 from pydantic import Field
 
 from bertkit.base.errors import InputError, pluralize
+from bertkit.data.encodings import MAX_BROKEN_HELP
 from bertkit.data.input_files import NOT_TEXT, STANDARD_INPUT, find_extension
 from bertkit.data.problems import RowReport
 from bertkit.data.tables.decoder import DEFAULT_FIELD, show_names
@@ -44,13 +45,7 @@ class PairSettings(FileSettings):
         description="Column with the source texts; translation.de is the field de of translation.",
     )
     target_column: str = Field(default="target", description="Column with the target texts.")
-    max_broken: float = Field(
-        default=0.01,
-        ge=0,
-        le=1,
-        description="Largest share of a file's rows that may be broken; broken rows are left out."
-        " If more are broken, it is an error.",
-    )
+    max_broken: float = Field(default=0.01, ge=0, le=1, description=MAX_BROKEN_HELP)
 
 
 MAX_CHARS = 1 << 20  # of a text; a longer line is neither a sentence nor an article

@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, field_validator
 
 from bertkit.base.checksummed_json import ChecksummedModel
+from bertkit.base.earlier_settings import update_settings
 from bertkit.base.errors import (
     DamagedFileError,
     InputError,
@@ -59,7 +60,7 @@ def hold_out_end(
         raise InputError(
             f"the input has {pluralize(int(documents[-1]), 'sentence')} in"
             f" {pluralize(len(ends), 'document')}, which is too little to train on some and to"
-            " evaluate on others; add text, or name some with --held-out-inputs"
+            " evaluate on others; add text, or name some with --dev"
         )
     note = "last-documents" if ends[-1] == documents[-2] else "cut-documents"
     report.add(note, record.name, int((ends < documents[1:]).sum()))
@@ -142,6 +143,10 @@ class PreparationPlan(ChecksummedModel):
     settings: PrepareSettings
     tokenizer_fingerprint: str
     sources: list[PlannedSource]
+
+    _update_settings = field_validator("settings", mode="before")(
+        lambda given: update_settings(given) if isinstance(given, dict) else given
+    )
 
 
 def make_plan(

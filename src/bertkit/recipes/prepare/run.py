@@ -125,9 +125,10 @@ def plan_preparation(
     """Find the sources and bundle them into units; arguments are those of `prepare`."""
     if not settings.held_out and not held_out_inputs:
         raise SettingsError(
-            "with --held-out 0 there is no text to evaluate pre-training on; give a share, or"
-            " --held-out-inputs"
+            "with --held-out 0 there is no text to evaluate pre-training on; give a share, or --dev"
         )
+    if held_out_inputs and "held_out" not in settings.model_fields_set:
+        settings = settings.model_copy(update={"held_out": 0.0})
     sources = open_corpus(inputs, settings, held_out_inputs).sources
     tokenizer = Tokenizer.load(tokenizer_path)
     return Preparation(
@@ -158,7 +159,8 @@ def prepare(
     `StoppedError` comes from Ctrl-C, SIGTERM or a killed worker; its message says how to resume.
 
     Args:
-        held_out_inputs: like `inputs`, for evaluation alone: all of their documents are held out.
+        held_out_inputs: like `inputs`, for evaluation alone: all of their documents are held out,
+            and of the others only if the settings name a share.
         overwrite: remove shards of other inputs or settings from `output` first.
         waits: whether to wait for another process that is preparing in `output`.
     """
@@ -281,7 +283,7 @@ def run_units(
             raise SettingsError("standard input and pipes are read here; leave out --run-on")
         workers, default_workers = WorkersSettings(), 1
     is_share = isinstance(workers, PartsSettings) and workers.shard is not None
-    job = PrepareUnit(work.output, work.plan.settings, is_share or workers.run_on == "ray")
+    job = PrepareUnit(work.output, work.plan.settings, is_share or workers.run_on != "local")
     with show_progress("Preparing", total, is_bytes=True) as progress:
         for _ in run_parts(
             job, list(units.items()), workers, progress.advance, default_workers=default_workers

@@ -29,12 +29,12 @@ def test_the_callers_own_processes_live_on(corpus, tokenizer, tmp_path):
     mine = multiprocessing.get_context("spawn").Process(target=there.recv)
     mine.start()
     try:
-        with pytest.raises(InputError, match="--strict rejects"):
+        with pytest.raises(InputError, match="--max-broken 0 allows no"):
             prepare(
                 [str(corpus)],
                 tokenizer,
                 tmp_path / "out",
-                PrepareSettings(strict=True),
+                PrepareSettings(max_broken=0),
                 workers=TWO,
             )
         assert multiprocessing.active_children() == [mine]

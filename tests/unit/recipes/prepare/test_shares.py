@@ -119,10 +119,10 @@ def test_ray_writes_the_same_though_a_worker_is_killed(
     assert (tmp_path / "died").exists() == (job is DyingUnit)
 
 
-def test_strict_reading_stops_ray_too_and_leaves_nothing(corpus, tokenizer, tmp_path, ray_cluster):
+def test_a_broken_row_stops_ray_too_and_leaves_nothing(corpus, tokenizer, tmp_path, ray_cluster):
     (corpus / "e.txt").write_bytes(b"fine\nnot \xff fine\n")
-    settings = SETTINGS.model_copy(update={"strict": True})
-    with pytest.raises(InputError, match=r"^corpus/e\.txt:2: --strict rejects"):
+    settings = SETTINGS.model_copy(update={"max_broken": 0})
+    with pytest.raises(InputError, match=r"^corpus/e\.txt:2: --max-broken 0 allows no"):
         prepare([str(corpus)], tokenizer, tmp_path / "out", settings, workers=RAY_TWO)
     assert not (tmp_path / "out" / "plan.json").exists()
     prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=RAY_TWO)

@@ -128,7 +128,7 @@ def test_queries_come_from_a_file_or_standard_input(model, corpus, tmp_path, cap
 
 def test_errors_are_one_line(model, corpus, capsys):
     out, err = search(capsys, model, corpus, "a", "--top-k", 0, code=2)
-    assert (out, err) == ("", "bertkit: top_k must be at least 1, and is 0\n")
+    assert (out, err) == ("", "bertkit: --top-k must be at least 1, got 0\n")
     assert not corpus.with_name("passages.jsonl.bertkit").exists()
     search(capsys, model, corpus, "a")
     out, err = search(capsys, model, corpus, "a", "--max-length", 9, code=2)

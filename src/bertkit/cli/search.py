@@ -122,7 +122,7 @@ def search(
     check_standard_output()
     model = choose_model(model, "vectors", queries, file)
     if top_k < 1:  # before the corpus is embedded
-        raise SettingsError(f"top_k must be at least 1, and is {top_k}")
+        raise SettingsError(f"--top-k must be at least 1, got {top_k}")
     texts = list_texts(queries, file)
     from bertkit.retrieval.search_index import SearchIndex
 

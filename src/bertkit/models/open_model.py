@@ -96,9 +96,7 @@ def find_architecture(config: Mapping[str, Any], heads: Collection[str], source:
     """Return the class that a config names if heads and direction fit, else the first that fits."""
     names = config.get("architectures") or []
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise CheckpointError(
-            f"{source}: architectures must be a list of names, and is {names!r:.80}"
-        )
+        raise CheckpointError(f"{source}: architectures must be a list of names, got {names!r:.80}")
     other_way = BIDIRECTIONAL if config.get("is_decoder") is True else {CAUSAL}
     fitting = [
         name

@@ -45,7 +45,7 @@ class VectorIndex:
     ) -> None:
         if similarity not in SIMILARITIES:
             raise SettingsError(
-                f"similarity must be one of {', '.join(SIMILARITIES)}, and is {similarity!r}"
+                f"similarity must be one of {', '.join(SIMILARITIES)}, got {similarity!r}"
             )
         self.similarity: Similarity = similarity
         self.vectors = _as_matrix(vectors, "the vectors")
@@ -99,7 +99,7 @@ class VectorIndex:
             InputError: a query has the wrong number of features or isn't finite, or `top_k` < 1.
         """
         if top_k < 1:
-            raise InputError(f"top_k must be at least 1, and is {top_k}")
+            raise InputError(f"top_k must be at least 1, got {top_k}")
         given = np.asarray(queries)
         matrix = _as_matrix(given[None] if given.ndim == 1 else given, "the queries")
         if matrix.shape[1] != self.dimension:

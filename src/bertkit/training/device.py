@@ -80,11 +80,11 @@ def choose_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise SettingsError(f"device must be auto, cpu, cuda or cuda:N, and is {name!r}") from None
+        raise SettingsError(f"device must be auto, cpu, cuda or cuda:N, got {name!r}") from None
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise SettingsError(f"there is no {name} here; {torch.cuda.device_count()} CUDA devices")
     if device.type not in {"cpu", "cuda"}:
-        raise SettingsError(f"device must be auto, cpu, cuda or cuda:N, and is {name!r}")
+        raise SettingsError(f"device must be auto, cpu, cuda or cuda:N, got {name!r}")
     return device
 
 

@@ -74,17 +74,17 @@ def test_frames_and_columns_of_polars_are_read():
     polars = pytest.importorskip("polars")
     assert read(polars.DataFrame(ROWS)) == ROWS
     assert list_texts(polars.Series(["one", "two"]), None) == ["one", "two"]
-    with pytest.raises(InputError, match="row 2 must be a text, and is None"):
+    with pytest.raises(InputError, match="row 2 must be a text, got None"):
         list_texts(polars.Series(["one", None]), None)
 
 
 @pytest.mark.parametrize(
     ("texts", "place"),
     [
-        (["one", None], "texts, row 2 must be a text, and is None"),
-        ([float("nan"), "one"], "texts, row 1 must be a text, and is NaN"),
-        (pd.Series(["one", None]), "texts, row 2 must be a text, and is NaN"),
-        (np.array(["one", 3], dtype=object), "texts, row 2 must be a text, and is int"),
+        (["one", None], "texts, row 2 must be a text, got None"),
+        ([float("nan"), "one"], "texts, row 1 must be a text, got NaN"),
+        (pd.Series(["one", None]), "texts, row 2 must be a text, got NaN"),
+        (np.array(["one", 3], dtype=object), "texts, row 2 must be a text, got int"),
         (pd.DataFrame({"text": ["one", None]}), "texts, row 2 has no text in text"),
     ],
 )

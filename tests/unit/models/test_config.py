@@ -113,7 +113,7 @@ TWO = {"0": "no", "1": "yes"}
         ({"id2label": TWO, "label2id": [0, 1]}, "label2id contradicts id2label"),
         ({"label2id": {"no": 0}}, "label2id requires id2label"),
         ({"id2label": TWO, "num_labels": 3}, "num_labels is 3, and id2label has 2"),
-        ({"num_labels": 10**12}, "num_labels must be from 1 to 100,000, and is 1000000000000"),
+        ({"num_labels": 10**12}, "num_labels must be from 1 to 100,000, got 1000000000000"),
         ({"num_labels": 0}, "num_labels must be from 1"),
         ({"num_labels": True}, "num_labels must be from 1"),
         (

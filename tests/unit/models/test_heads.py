@@ -44,7 +44,7 @@ def packed() -> PackedBatch:
 @pytest.mark.usefixtures("unchecked_shapes")
 def test_choices_of_other_shapes_are_refused():
     model = build(BertForMultipleChoice)
-    with pytest.raises(InputError, match=r"\[batch, choices, length\], and is \[2, 5\]"):
+    with pytest.raises(InputError, match=r"\[batch, choices, length\], got \[2, 5\]"):
         model(IDS)
     with pytest.raises(InputError, match=r"attention_mask is \[1, 5\] and must be \[1, 2, 5\]"):
         model(IDS[None], attention_mask=MASK[None, 0])

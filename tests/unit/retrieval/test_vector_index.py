@@ -102,7 +102,7 @@ def test_vectors_that_are_none_are_refused(vectors, message):
     [
         ([1.0, 2.0, 3.0], 1, "a query has 3 features and the vectors 2"),
         ([1.0, np.inf], 1, "row 0 of the queries isn't"),
-        ([1.0, 2.0], 0, "top_k must be at least 1, and is 0"),
+        ([1.0, 2.0], 0, "top_k must be at least 1, got 0"),
     ],
 )
 def test_queries_that_are_none_are_refused(query, top_k, message):

@@ -86,7 +86,7 @@ def _read_list(rows: Sequence[object], columns: tuple[str, ...], decoder: RowDec
             else:
                 wrong = f"isn't like the first row, which has {', '.join(columns)}"
                 if columns == TEXTS:
-                    wrong = f"must be a text, and is {name_value(row)}"
+                    wrong = f"must be a text, got {name_value(row)}"
                 decoder.finish_row(f"{decoder.place} {wrong}")
 
     return Rows(columns, read_records(), len(rows))

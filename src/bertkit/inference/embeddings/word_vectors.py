@@ -152,7 +152,7 @@ class WordVectors(Loadable):
             Representations", section 5, which Levy and Goldberg 2014 call 3CosAdd.
         """
         if top_k < 1:
-            raise InputError(f"top_k must be at least 1, and is {top_k}")
+            raise InputError(f"top_k must be at least 1, got {top_k}")
         added = tuple(map(self._find, [plus] if isinstance(plus, str) else plus))
         taken = tuple(map(self._find, [minus] if isinstance(minus, str) else minus))
         if not added:

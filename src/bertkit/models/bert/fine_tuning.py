@@ -208,7 +208,7 @@ class BertForMultipleChoice(PooledBert):
         """Return a logit for each choice; arguments and errors otherwise as in `BertModel`."""
         if input_ids.dim() != 3:
             shape = list(input_ids.shape)
-            raise InputError(f"input_ids must be [batch, choices, length], and is {shape}")
+            raise InputError(f"input_ids must be [batch, choices, length], got {shape}")
         check_shapes(input_ids, token_type_ids, attention_mask)
         scores: Tensor = super().forward(
             input_ids.flatten(0, 1),

@@ -46,7 +46,7 @@ def read_labels(values: dict[str, Any]) -> dict[str, Any]:
     if names is None and ids is not None:
         raise ValueError("label2id requires id2label, its inverse")
     if number is not None and not (type(number) is int and 1 <= number <= MAX_LABELS):
-        raise ValueError(f"num_labels must be from 1 to {MAX_LABELS:,}, and is {number!r:.40}")
+        raise ValueError(f"num_labels must be from 1 to {MAX_LABELS:,}, got {number!r:.40}")
     if names is None:
         if number is None:
             return {}

@@ -38,7 +38,7 @@ def attend_to_neighbors(encoder: BertEncoder) -> None:
     hidden_size, num_heads = positions.shape[1], attention.num_heads
     if hidden_size % 2:
         raise InputError(
-            f"hidden_size must be even for sines and cosines, and is {hidden_size}; give an even"
+            f"hidden_size must be even for sines and cosines, got {hidden_size}; give an even"
             " one, or begin with `bertkit pretrain --recipe paper`"
         )
     num_pairs = hidden_size // num_heads // 2

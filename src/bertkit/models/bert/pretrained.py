@@ -146,7 +146,7 @@ def pack_padded(
     """Check and pack a padded batch; also return its mask, [batch, length], True at tokens."""
     COMPUTING.begin()
     if input_ids.dim() != 2:
-        raise InputError(f"input_ids must be [batch, length], and is {list(input_ids.shape)}")
+        raise InputError(f"input_ids must be [batch, length], got {list(input_ids.shape)}")
     check_shapes(input_ids, token_type_ids, attention_mask)
     if token_type_ids is None:
         token_type_ids = torch.zeros_like(input_ids)

@@ -191,7 +191,7 @@ def test_what_has_no_vector_is_refused(loaded, plus, minus, message):
 
 
 def test_settings_that_cannot_be_meant_are_refused(loaded):
-    with pytest.raises(InputError, match="top_k must be at least 1, and is 0"):
+    with pytest.raises(InputError, match="top_k must be at least 1, got 0"):
         WordVectors(loaded).nearest("cat", top_k=0)
     with pytest.raises(SettingsError, match="there is no layer 3"):
         WordVectors(loaded, WordVectorSettings(layer=3))

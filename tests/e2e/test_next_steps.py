@@ -35,9 +35,9 @@ def own_folder(tmp_path, monkeypatch):
 MAKERS = {
     "train-tokenizer {w}/corpus.txt --vocab-size 120 --output {o}": "prepare",
     "prepare {w}/corpus.txt --tokenizer {w}/tokenizer --output {o} --workers 1": "pretrain",
-    "embed {m} {w}/corpus.txt --output {o}.npy --max-length 16": "search",
-    "embed {m} {w}/corpus.txt --output {o}/ --max-length 16": "search",
-    "features {m} {w}/corpus.txt --output {o}.parquet --max-length 16": "similarity",
+    "embed --model {m} {w}/corpus.txt --output {o}.npy --max-length 16": "search",
+    "embed --model {m} {w}/corpus.txt --output {o}/ --max-length 16": "search",
+    "features --model {m} {w}/corpus.txt --output {o}.parquet --max-length 16": "similarity",
     "convert {m} {o}": "inspect",
     "export {m} --output {o}": "inspect",
 }
@@ -131,7 +131,7 @@ def test_a_long_text_is_cut_and_one_without_a_space_too(model, tmp_path, capsys)
 def test_nothing_leads_on_while_parts_are_missing(model, tmp_path, capsys):
     for name in "abcd":
         (tmp_path / f"{name}.txt").write_text(f"the {name}\n")
-    words = ["embed", model, str(tmp_path / "*.txt"), "--output", f"{tmp_path}/made/"]
+    words = ["embed", "--model", model, str(tmp_path / "*.txt"), "--output", f"{tmp_path}/made/"]
     assert main([*words, "--shard", "0/2"]) == 0
     shown = capsys.readouterr()
     assert "missing" in shown.out + shown.err

@@ -42,7 +42,7 @@ REFUSED = {
         ("--layer 2", "layer is of a model on a text; give a text as well"),
         ("--token dog", "there is no token 'dog'; the tokens are cat mat it"),
     ],
-    "embed model --engine torch": [
+    "embed --model model --engine torch": [
         ("no.txt --output v.npy", "no.txt doesn't exist"),
         ("texts.txt --output v.txt", "v.txt must end with .npy or .parquet or .jsonl"),
         ("texts.txt --output v.npy --pooling best", "'best'"),
@@ -50,14 +50,14 @@ REFUSED = {
         ("texts.txt --output v.npy --prompt-name query", "has no prompt 'query'"),
         ("nothing/", "nothing/ doesn't exist, and matches no file"),
     ],
-    "features model texts.txt --engine torch": [
+    "features --model model texts.txt --engine torch": [
         ("--layers 7", "there is no layer 7: this model has 0 (the embeddings) to 2"),
         ("--layers x", "--layers must be a whole number"),
         ("--layout google", "layout google needs combine none, and combine is concat"),
         ("--max-length 99", "max_length is 99, and this model takes at most 24"),
         ("--output x.npy", "x.npy must end with .jsonl or .parquet"),
     ],
-    "nearest model": [
+    "nearest --model model": [
         ("", "there is no word; give at least one"),
         ("zebra", "the word 'zebra' isn't covered by the vocabulary"),
         ("cat --layer 3", "there is no layer 3"),

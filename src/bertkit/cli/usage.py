@@ -1,16 +1,27 @@
 """Messages for command lines that can't be parsed, with the nearest option or command."""
 
 from collections.abc import Collection, Sequence
+from difflib import get_close_matches
 from itertools import takewhile
+from typing import Any
 
-from cyclopts import CycloptsError, MissingArgumentError, UnknownCommandError, UnknownOptionError
+from cyclopts import (
+    CoercionError,
+    CycloptsError,
+    MissingArgumentError,
+    RepeatArgumentError,
+    UnknownCommandError,
+    UnknownOptionError,
+    UnusedCliTokensError,
+)
 from cyclopts.argument import Argument
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from bertkit.base.settings import describe_validation
 from bertkit.cli.texts import MisspelledOptionError
 
 FEWEST_LETTERS = 3  # of a beginning that stands for the whole name
+LEAST_ALIKE = 0.8  # share of letters that two names have in common, if one may be meant for another
 MAX_LISTED = 12  # commands
 # What other programs call it; shown if the command has the option.
 OPTIONS_OF_OTHERS = {
@@ -55,9 +66,24 @@ def describe_usage(error: CycloptsError, words: Sequence[str], flags: Collection
         message = describe_command(error.unused_tokens[0], chain, names)
     elif isinstance(error, MissingArgumentError) and error.argument is not None:
         message = describe_missing(error.argument, words, flags)
+    elif isinstance(error, CoercionError) and error.argument is not None and error.token:
+        message = describe_value(error.argument, error.token.value, error.target_type)
+    elif isinstance(error, RepeatArgumentError):
+        message = f"{error.token.keyword} is given twice; give it once"
+    elif isinstance(error, UnusedCliTokensError) and error.unused_tokens:
+        message = f"{error.unused_tokens[0]!r} is an argument too many"
     else:
         message = str(error)
     return f"{message} (see `bertkit {chain} --help`)".replace("bertkit  ", "bertkit ")
+
+
+def describe_value(argument: Argument, value: str, type_: Any) -> str:
+    """Say what an argument must be, in the words that a setting has for it."""
+    try:
+        TypeAdapter(type_).validate_python(value)
+    except ValidationError as error:
+        return describe_validation(error).replace("the value", argument.name, 1)
+    return f"{argument.name} can't be {value!r}"
 
 
 def describe_missing(argument: Argument, words: Sequence[str], flags: Collection[str]) -> str:
@@ -99,31 +125,9 @@ def describe_command(name: str, chain: str, names: Sequence[str]) -> str:
 
 
 def find_near(name: str, names: Collection[str]) -> list[str]:
-    """Return the nearest of the names that a third of the letters may differ from, if any does."""
+    """Return the nearest of the names, or else the first that begins with this one, if any does."""
     begun = [one for one in sorted(names) if len(name) >= FEWEST_LETTERS and one.startswith(name)]
-    # Where lengths differ by more than a third, so do the names.
-    alike = [one for one in sorted(names) if _may_be_near(name, one, abs(len(name) - len(one)))]
-    distances = {one: measure_distance(name, one) for one in alike}
-    near = [one for one in distances if _may_be_near(name, one, distances[one])]
-    return sorted(near, key=lambda one: distances[one])[:1] or begun[:1]
-
-
-def _may_be_near(one: str, other: str, distance: int) -> bool:
-    return 3 * distance <= max(len(one), len(other))
-
-
-def measure_distance(one: str, other: str) -> int:
-    """Count the letters to insert, remove, replace or exchange with their neighbor."""
-    before, row = [0], list(range(len(other) + 1))
-    for index, letter in enumerate(one):
-        earlier, before, row = before, row, [index + 1]
-        for place, counterpart in enumerate(other):
-            same = before[place] + (letter != counterpart)
-            costs = [before[place + 1] + 1, row[place] + 1, same]
-            if index and place and one[index - 1] + letter == counterpart + other[place - 1]:
-                costs.append(earlier[place - 1] + 1)
-            row.append(min(costs))
-    return row[-1]
+    return get_close_matches(name, sorted(names), n=1, cutoff=LEAST_ALIKE) or begun[:1]
 
 
 def _strip(option: str) -> str:

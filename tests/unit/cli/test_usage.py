@@ -59,7 +59,31 @@ def test_a_command_of_other_programs_is_pointed_to_ours(capsys, name):
     assert COMMANDS_OF_OTHERS[name] in fails(capsys, [name])
 
 
-def test_the_nearest_is_first_and_a_third_of_the_letters_may_differ():
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["search", "a", "--corpus", "b", "--top-k", "x"],
+            "--top-k must be a whole number, got 'x'",
+        ),
+        (["fill-mask", "a", "--top-k", "0"], "--top-k must be at least 1, got 0"),
+        (["similarity", "a", "b", "--similarity", "x"], "--similarity must be 'cosine', 'dot', 'e"),
+        (["fill-mask", "a", "--json=x"], "--json must be true or false, got 'x' (see"),
+        (
+            ["fill-mask", "a", "--top-k", "3", "--top-k", "4"],
+            "--top-k is given twice; give it once",
+        ),
+        (
+            ["evaluate", "a", "b", "c"],
+            "'c' is an argument too many (see `bertkit evaluate --help`)",
+        ),
+    ],
+)
+def test_what_is_wrong_with_an_option_is_said_in_words(capsys, words, said):
+    assert said in fails(capsys, words)
+
+
+def test_the_nearest_is_first():
     assert find_near("outptu", ["out", "output", "top-k"]) == ["output"]
     assert find_near("lora", ["format", "load"]) == []
     assert find_near("lora " * 100_000, ["format", "load", "f" * 1000]) == []

@@ -43,9 +43,7 @@ def main() -> None:
     parser = build_parser(__doc__, "seq2seq_step.json", data=DATA / "parallel" / "multi30k")
     parser.add_argument("--languages", nargs=2, default=["de", "en"])
     parser.add_argument("--sides", nargs="+", choices=SIDES)
-    parser.add_argument("--layers", type=int)
-    parser.add_argument("--hidden-size", type=int)
-    parser.add_argument("--attention-dropout", type=float, default=0.0)
+    parser.add_argument("--size", help="as of bertkit finetune translate")
     parser.add_argument("--steps", type=int, default=12)
     Place.add_flags(parser)
     arguments = parser.parse_args()
@@ -61,11 +59,7 @@ def main() -> None:
 
 def prepare(arguments: argparse.Namespace, folder: Path) -> None:
     """Write the model and the pairs that all sides read."""
-    settings = TranslateSettings(
-        layers=arguments.layers,
-        hidden_size=arguments.hidden_size,
-        attention_dropout=arguments.attention_dropout,
-    )
+    settings = TranslateSettings(size=arguments.size)
     files = tuple(arguments.data / f"train.{language}.gz" for language in arguments.languages)
     data = PairData(PairFiles(files), settings)
     beginning = begin(data, settings)

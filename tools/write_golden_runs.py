@@ -57,8 +57,8 @@ RUNS = {
     f" --max-length 16 --epochs 2 --batch-size 4 --accumulate 2 --learning-rate 1e-2"
     f" --layer-decay 0.9 --metric loss {SHARED}",
     "seq2seq": "finetune translate --train train.en train.de --dev dev.en dev.de --output output"
-    f" --steps {NUM_STEPS} --layers 1 --hidden-size 8 --heads 2 --vocab-size 120 --average 2"
-    " --tokens-per-batch 60 --max-source-length 32 --max-target-length 32 --eval-examples 2"
+    f" --steps {NUM_STEPS} --size config.json --vocab-size 120 --average 2"
+    " --tokens-per-batch 60 --max-length 32 --max-tokens 32 --eval-examples 2"
     f" --accumulate 2 --metric loss --learning-rate 1e-2 {SHARED}",
 }
 
@@ -107,7 +107,10 @@ def write_finetune() -> None:
 
 
 def write_seq2seq() -> None:
-    """Write English sentences and their words in German."""
+    """Write a config, and English sentences and their words in German."""
+    names = ("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size")
+    sizes = {name: SIZES[name] for name in names} | {"num_hidden_layers": 1}
+    write_lines(Path("config.json"), [json.dumps(sizes, indent=2)])
     texts = list_sentences()
     for name, chosen in (("train", texts[:30]), ("dev", texts[30:36])):
         write_lines(Path(f"{name}.en"), chosen)

@@ -46,7 +46,7 @@ SMALLEST = {
     " --rounds 1",
     "bench_score": "--data {data} --pairs 1 --rounds 1",
     "bench_search": "--rows 1000 --rounds 1",
-    "bench_seq2seq_step": "--data {data}/parallel/multi30k --layers 1 --hidden-size 32 --steps 1"
+    "bench_seq2seq_step": "--data {data}/parallel/multi30k --size 1x32 --steps 1"
     " --sides bertkit transformers",
     "bench_serve": "--data {data} --rounds 1 --sides bertkit --sets 16 --clients 1 --seconds 0.2"
     " --texts 20",

@@ -176,7 +176,7 @@ def test_a_model_that_writes_is_tried_on_what_it_learned_from(kind, line, given,
     table.write_text("".join(json.dumps({left: one, right: one}) + "\n" for one in texts))
     lines.write_text("\n".join(texts) + "\n")
     places = {"t": table, "s": lines}
-    size = "--epochs 1 --vocab-size 64 --layers 1 --hidden-size 32 --heads 2"
+    size = "--epochs 1 --vocab-size 64 --size 1x32"
     words = f"finetune {kind} {line.format(**places)} --output {tmp_path}/made {size}".split()
     given = [word.format(**places) for word in given]
     model = f"{tmp_path}/made"

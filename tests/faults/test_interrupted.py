@@ -224,9 +224,9 @@ def test_killed_and_taken_up_without_its_source_nothing_changes(workshop, traini
 
 TUNING = "--max-length 24 --batch-size 8 --dropout 0 --learning-rate 1e-2 --device cpu"
 WRITING = (
-    "--steps 4 --eval-every 2 --checkpoint-every 1 --average 1 --layers 1 --hidden-size 16"
-    " --heads 2 --vocab-size 64 --tokens-per-batch 64 --max-source-length 16"
-    " --max-target-length 16 --eval-examples 2 --device cpu"
+    "--steps 4 --eval-every 2 --checkpoint-every 1 --average 1 --size 1x16"
+    " --vocab-size 64 --tokens-per-batch 64 --max-length 16"
+    " --max-tokens 16 --eval-examples 2 --device cpu"
 )
 CLASSIFY = "finetune classify --model {0}/model --train {0}/dev.csv --dev {0}/dev.csv"
 STUDY = {"settings.json", "result.json", "run_state.json", "study.json", "report.html", "table.md"}

@@ -11,6 +11,8 @@ RENAMED = {
     "words_column": "text_column",
     "tags_column": "label_column",
     "answers_column": "label_column",
+    "max_source_length": "max_length",
+    "max_target_length": "max_tokens",
 }
 # Settings that are gone, with the values that are still what is done; None: none matters.
 GONE: dict[str, tuple[object, ...] | None] = {
@@ -22,6 +24,17 @@ GONE: dict[str, tuple[object, ...] | None] = {
     "tag_column": (None,),  # of CoNLL, whose columns have numbers as names
     "token_column": (None,),
 }
+SIZES = {
+    "size",
+    "layers",
+    "hidden_size",
+    "heads",
+    "feed_forward",
+    "positions",
+    "norm_first",
+    "share_embeddings",
+    "attention_dropout",
+}
 
 
 def update_settings(saved: Mapping[str, Any]) -> dict[str, Any]:
@@ -31,6 +44,8 @@ def update_settings(saved: Mapping[str, Any]) -> dict[str, Any]:
     resumed, and the model not loaded. It is a ValueError if a long text was read in such a way.
     """
     settings = dict(saved)
+    if "share_embeddings" in settings:  # of an encoder-decoder, whose config says the sizes
+        settings = {name: value for name, value in settings.items() if name not in SIZES}
     if "start_from" in settings:  # beside it, `model` was the size of a new one
         settings["size"] = settings.pop("model")
     if settings.pop("best_by", None) == "loss":

@@ -3,6 +3,7 @@
 import hashlib
 import reprlib
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from difflib import get_close_matches
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin
@@ -59,6 +60,21 @@ def in_panel(title: str, order: int, *names: str) -> Callable[[type[AnyModel]], 
         return kind
 
     return decorate
+
+
+def redefine(kind: type[BaseModel], name: str, *default: object, shown: str | None = None) -> Any:
+    """Return a field of another class, so that a setting is described once.
+
+    Args:
+        default: the new class's own, if it has one.
+        shown: what the help shows as the default, if that isn't one value.
+    """
+    field = copy(kind.model_fields[name])
+    if default:
+        [field.default] = default
+    if shown is not None:
+        field.metadata = [*field.metadata, Parameter(show_default=shown)]
+    return field
 
 
 def validate(
@@ -199,11 +215,14 @@ def list_differences(
     old: Mapping[str, Any], new: Mapping[str, Any], names: Iterable[str] | None = None
 ) -> list[str]:
     """List the values that differ, as `name: old → new`; by default those of all names, sorted."""
-    return [
-        f"{name}: {_shorten(repr(old.get(name)))} → {_shorten(repr(new.get(name)))}"
-        for name in (sorted(old.keys() | new.keys()) if names is None else names)
-        if old.get(name) != new.get(name)
-    ]
+    differences = []
+    for name in sorted(old.keys() | new.keys()) if names is None else names:
+        before, now = old.get(name), new.get(name)
+        if isinstance(before, Mapping) and isinstance(now, Mapping):
+            differences += [f"{name}.{one}" for one in list_differences(before, now)]
+        elif before != now:
+            differences.append(f"{name}: {_shorten(repr(before))} → {_shorten(repr(now))}")
+    return differences
 
 
 def list_flag_differences(

@@ -3,6 +3,7 @@
 import math
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
+from cyclopts import Parameter
 from pydantic import Field, model_validator
 
 from bertkit.base.settings import Settings, in_panel
@@ -46,11 +47,12 @@ class BudgetSettings(Settings):
         default=None,
         description="Budget in tokens without padding, converted to steps when the run starts.",
     )
-    minutes: Positive | None = Field(
+    minutes: Annotated[
+        Positive | None, Parameter(show_default=f"{DEFAULT_MINUTES:g}, without another budget")
+    ] = Field(
         default=None,
         description="Minutes to train, with evaluations and checkpoints, kept within 5 %: the"
-        " number of steps is planned by measuring a few, and again while the run trains."
-        f" Without any budget: {DEFAULT_MINUTES:g} minutes.",
+        " number of steps is planned by measuring a few, and again while the run trains.",
     )
 
     def dump_with_fixed_budget(self) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from bertkit_studies.probes.downstream import SPLIT_SEED
 from bertkit_studies.settings import TranslationSettings
 from bertkit_studies.study import Arm, Cell, Claim, Decision, Figure, Measure, Side, Study
 
+SMALL = Path(__file__).with_name("translation_small.json")  # sizes of a Transformer
 TRANSFORMER, RECURRENT, WARM = "transformer", "bahdanau", "warm-start"
 TOKENS, HELD_OUT, SIGNATURE = "tokens of training", "held-out pairs", "BLEU"
 DRAWN_FOLDER = "drawn"
@@ -56,7 +57,7 @@ class TranslationScale:
 
 SCALES: dict[str, TranslationScale] = {
     "small": TranslationScale(
-        {"layers": 2, "hidden_size": 128, "vocab_size": 4000, "learning_rate": 3e-3},
+        {"size": str(SMALL), "vocab_size": 4000, "learning_rate": 3e-3},
         {
             "embedding_size": 128,
             "hidden_size": 128,
@@ -67,7 +68,7 @@ SCALES: dict[str, TranslationScale] = {
         tokens=3_000_000,
     ),
     "large": TranslationScale(
-        {"layers": 3, "hidden_size": 256, "vocab_size": 6000, "learning_rate": 1e-3},
+        {"vocab_size": 6000, "learning_rate": 1e-3},
         {
             "embedding_size": 256,
             "hidden_size": 352,

@@ -27,7 +27,7 @@ def _small(monkeypatch):
         features.Features, "scales", {"small": PretrainingScale(least, 1_000, tuning)}
     )
     scale = translation.TranslationScale(
-        {"layers": 1, "hidden_size": 16, "heads": 2, "vocab_size": 64, "learning_rate": 1e-3},
+        {"size": "1x16", "vocab_size": 64, "learning_rate": 1e-3},
         {"embedding_size": 16, "hidden_size": 16, "attention_size": 16},
         {"tokens_per_batch": 100, "label_smoothing": 0.1, "dropout": 0.1},
         tokens=300,

@@ -33,7 +33,7 @@ def test_a_translator_is_trained_and_writes(tmp_path):
     run(
         f"finetune translate --train {tmp_path}/train.en {tmp_path}/train.de"
         f" --dev {tmp_path}/dev.en {tmp_path}/dev.de --output {tmp_path}/model --steps 4"
-        " --layers 1 --hidden-size 64 --heads 2 --vocab-size 64 --max-source-length 16"
-        " --max-target-length 16"
+        " --size 1x64 --vocab-size 64 --max-length 16"
+        " --max-tokens 16"
     )
     run(f"translate {tmp_path}/model one --beams 3")

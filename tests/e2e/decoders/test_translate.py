@@ -13,9 +13,9 @@ from bertkit.base.extras import describe_install
 from bertkit.cli.main import main
 
 FLAGS = (
-    "--steps 80 --eval-every 40 --average 1 --layers 1 --hidden-size 64 --heads 2 --vocab-size 64"
-    " --dropout 0.1 --learning-rate 5e-3 --tokens-per-batch 300 --max-source-length 16"
-    " --max-target-length 16 --eval-examples 8 --device cpu"
+    "--steps 80 --eval-every 40 --average 1 --size 1x64 --vocab-size 64"
+    " --dropout 0.1 --learning-rate 5e-3 --tokens-per-batch 300 --max-length 16"
+    " --max-tokens 16 --eval-examples 8 --device cpu"
 )
 
 

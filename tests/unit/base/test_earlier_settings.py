@@ -30,6 +30,11 @@ from bertkit.base.earlier_settings import update_settings
         ),
         ({"random_tokens": "uniform"}, {}),
         ({"strict": True}, {"max_broken": 0.0}),
+        (
+            {"share_embeddings": True, "layers": 1, "size": None, "max_source_length": 9},
+            {"max_length": 9},
+        ),
+        ({"hidden_size": 8}, {"hidden_size": 8}),  # of another kind of run
         ({"best_by": "loss", "metric": "auto"}, {"metric": "loss"}),
         ({"best_by": "metric", "metric": "f1"}, {"metric": "f1"}),
         ({"find_threshold": True, "threshold": 0.5}, {"threshold": "best"}),

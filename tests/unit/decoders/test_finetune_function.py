@@ -10,16 +10,13 @@ from bertkit.decoders.generation.summarizer import AbstractiveSummarizer
 
 PAIRS = [(f"der Hund {n} sah es", f"the dog {n} saw it") for n in range(12)]
 TINY = {
-    "layers": 1,
-    "hidden_size": 16,
-    "heads": 2,
-    "feed_forward": 32,
+    "size": "1x16",
     "vocab_size": 80,
     "steps": 2,
     "eval_examples": 2,
     "average": 1,
-    "max_source_length": 16,
-    "max_target_length": 8,
+    "max_length": 16,
+    "max_tokens": 8,
 }
 
 
@@ -67,8 +64,8 @@ def test_a_data_frame_trains_a_summarizer(tmp_path):
 
 
 def test_what_does_not_fit_is_named(tmp_path):
-    with pytest.raises(SettingsError, match="finetune has no setting max_length"):
-        bertkit.finetune("translate", train=PAIRS, output=tmp_path / "m", max_length=3)
+    with pytest.raises(SettingsError, match="finetune has no setting max_source"):
+        bertkit.finetune("translate", train=PAIRS, output=tmp_path / "m", max_source=3)
     with pytest.raises(SettingsError, match=r"no task 'translation'; .*translate, summarize"):
         bertkit.finetune("translation", train=PAIRS, output=tmp_path / "m")
     with pytest.raises(InputError, match="no column source"):

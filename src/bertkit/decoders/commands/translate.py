@@ -65,8 +65,9 @@ def translate(
         model: A folder of `bertkit finetune translate`, or the id of such a model of the Hub.
         texts: Texts; - alone reads standard input, one text per line.
         references: File of reference translations, row n for row n; prints BLEU and chrF with their
-            signatures instead of the translations.
-        target_column: Column of the references; by default that of the texts.
+            signatures instead of the translations. --target-column is theirs; by default it is
+            that of the texts.
+        target_column: Column of the target texts.
         output: File for the translations, one line each, or with --json one object each; written
             atomically.
         overwrite: Replace an existing output.

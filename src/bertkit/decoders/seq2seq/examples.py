@@ -76,8 +76,8 @@ def warn_of_ends(counts: GenerationCounts) -> Iterable[str]:
     if counts.unfinished > MOST_UNFINISHED * counts.texts:
         yield (
             f"{counts.unfinished:,} of {counts.texts:,} answers had no end and were stopped, at"
-            " --max-target-length or at three times what was read and 20 tokens more; more training"
-            " mends it, or a larger --max-target-length where that stopped them"
+            " --max-tokens or at three times what was read and 20 tokens more; more training"
+            " mends it, or a larger --max-tokens where that stopped them"
         )
 
 
@@ -144,7 +144,7 @@ class PairSetCounts(DataCounts):
         if counts.num_cut_targets:
             lines.append(
                 f"{name}: of {counts.num_cut_targets:,} of them the target was truncated, so its"
-                " end isn't learned; a larger --max-target-length keeps it"
+                " end isn't learned; a larger --max-tokens keeps it"
             )
         num_tokens = counts.num_source_tokens + counts.num_target_tokens
         unknown = describe_unknown(counts.num_unknown, num_tokens)
@@ -248,14 +248,14 @@ class PairSet(LabeledSet[Pair]):
         kept = pairs
         if leaves_out and num_long == len(pairs):
             raise InputError(
-                f"all {len(pairs):,} pairs of {self.name} are longer than max_source_length"
-                f" ({settings.max_source_length}) or max_target_length"
-                f" ({settings.max_target_length}); raise them, or give --long-texts truncate"
+                f"all {len(pairs):,} pairs of {self.name} are longer than max_length"
+                f" ({settings.max_length}) or max_tokens"
+                f" ({settings.max_tokens}); raise them, or give --long-texts truncate"
             )
         if leaves_out and num_long:
             kept, changes["num_too_long"] = pairs.choose(np.flatnonzero(~is_long)), num_long
         elif num_long:
-            kept = pairs.cut(settings.max_source_length, settings.max_target_length)
+            kept = pairs.cut(settings.max_length, settings.max_tokens)
             is_cut = kept.targets.lengths < pairs.targets.lengths
             changes |= {"num_cut": num_long, "num_cut_targets": int(is_cut.sum())}
         self.tokens = kept
@@ -286,8 +286,8 @@ class PairSet(LabeledSet[Pair]):
 
 def find_long(pairs: TokenPairs, settings: Seq2SeqSettings) -> npt.NDArray[np.bool_]:
     """Return a mask of the pairs that are longer than the settings allow."""
-    return (pairs.sources.lengths > settings.max_source_length) | (
-        pairs.targets.lengths - 1 > settings.max_target_length
+    return (pairs.sources.lengths > settings.max_length) | (
+        pairs.targets.lengths - 1 > settings.max_tokens
     )
 
 

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, cast
 from pydantic import Field
 
 from bertkit.base.errors import InputError, pluralize
-from bertkit.data.encodings import MAX_BROKEN_HELP
+from bertkit.base.settings import redefine
 from bertkit.data.input_files import NOT_TEXT, STANDARD_INPUT, find_extension
 from bertkit.data.problems import RowReport
 from bertkit.data.tables.decoder import DEFAULT_FIELD, show_names
@@ -30,22 +30,14 @@ PairFormat = Literal["auto", "jsonl", "csv", "tsv", "parquet"]
 class PairSettings(FileSettings):
     """Settings of every command that reads texts in pairs."""
 
-    format: PairFormat = Field(
-        default="auto",
-        description="Format of one file that has both sides; auto uses the file extension."
-        " Two files are plain text with one text per line.",
-    )
-    header: bool = Field(
-        default=True,
-        description="Whether the first row of CSV and TSV has the column names; otherwise columns"
-        " are named 1, 2, 3 …",
-    )
+    format: PairFormat = redefine(RecordSettings, "format")
+    header: bool = redefine(RecordSettings, "header")
     source_column: str = Field(
         default="source",
-        description="Column with the source texts; translation.de is the field de of translation.",
+        description="Column of the source texts; translation.de is the field de of translation.",
     )
-    target_column: str = Field(default="target", description="Column with the target texts.")
-    max_broken: float = Field(default=0.01, ge=0, le=1, description=MAX_BROKEN_HELP)
+    target_column: str = Field(default="target", description="Column of the target texts.")
+    max_broken: float = redefine(RecordSettings, "max_broken")
 
 
 MAX_CHARS = 1 << 20  # of a text; a longer line is neither a sentence nor an article

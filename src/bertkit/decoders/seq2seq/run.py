@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from bertkit.base.errors import CheckpointError, InputError
+from bertkit.base.files import read_json
 from bertkit.base.progress import announce, show_progress
 from bertkit.decoders.config import EncoderDecoderConfig
 from bertkit.decoders.detokenization import Spacing
@@ -33,7 +34,7 @@ from bertkit.decoders.seq2seq.examples import (
 from bertkit.decoders.seq2seq.job import InitialModel, Seq2SeqJob, count_epochs, decide_steps
 from bertkit.decoders.seq2seq.pairs import Pair
 from bertkit.decoders.seq2seq.settings import DEFAULT_MINUTES, KINDS, Seq2SeqSettings
-from bertkit.models.bert.config import PRESETS, BertConfig
+from bertkit.models.bert.config import BertConfig, find_sizes
 from bertkit.models.bert.heads import BertForMaskedLM
 from bertkit.models.open_model import OpenModel
 from bertkit.recipes.model_card import write_descriptions
@@ -47,8 +48,14 @@ from bertkit.training.lifecycle import ModelRecipe, train
 from bertkit.training.log import read_log
 from bertkit.training.run import Run, RunRecord, RunState
 
-DEFAULT_LAYERS, DEFAULT_HIDDEN_SIZE = 3, 256
-HEAD_FEATURES = 64
+DEFAULT_SIZES = {
+    "num_hidden_layers": 3,
+    "hidden_size": 256,
+    "num_attention_heads": 4,
+    "intermediate_size": 512,
+}
+JOINED = {"shares_embeddings": True, "normalizes_first": False, "positions": "learned"}
+WARM_ATTENTION_DROPOUT = 0.1
 POSITION_STEP = 64  # the number of positions of a new model is a multiple of this
 # A new vocabulary may have LETTERS distinct characters, or one per ENTRIES_A_LETTER entries if that
 # is more. Languages with thousands of characters therefore need a larger vocabulary.
@@ -62,8 +69,7 @@ def begin(data: PairData, settings: Seq2SeqSettings) -> InitialModel:
         return begin_from(settings.model, settings)
     texts = (data.train.sources, data.train.targets)
     tokenizer = train_tokenizer(texts, settings)
-    config = join_halves(choose_sizes(settings, tokenizer), tokenizer, settings)
-    return InitialModel(tokenizer, EncoderDecoderModel(config), {})
+    return InitialModel(tokenizer, EncoderDecoderModel(build_config(settings, tokenizer)), {})
 
 
 def train_tokenizer(texts: Sequence[Sequence[str]], settings: Seq2SeqSettings) -> Tokenizer:
@@ -80,74 +86,78 @@ def train_tokenizer(texts: Sequence[Sequence[str]], settings: Seq2SeqSettings) -
     return Tokenizer(vocabulary, wanted.tokenizer_settings())
 
 
-def choose_hidden_size(settings: Seq2SeqSettings) -> int:
-    """Return the hidden size of encoder and decoder of a new model."""
-    named = {} if settings.size is None else PRESETS[settings.size]
-    return settings.hidden_size or named.get("hidden_size", DEFAULT_HIDDEN_SIZE)
+def read_sizes(settings: Seq2SeqSettings) -> dict[str, Any]:
+    """Return the sizes of a new model, and how its halves are joined, under the keys of configs."""
+    if settings.size is None:
+        return {**JOINED, **DEFAULT_SIZES}
+    if not settings.size.endswith(".json"):
+        return {**JOINED, **find_sizes(settings.size)}
+    content = read_json(Path(settings.size), limit_bytes=1 << 20)
+    if not isinstance(content, dict):
+        raise InputError(
+            f"{settings.size} holds a {type(content).__name__}; expected a config's object"
+        )
+    return {**JOINED, **content}
 
 
-def choose_sizes(settings: Seq2SeqSettings, tokenizer: Tokenizer) -> BertConfig:
-    """Build the config of encoder and decoder for a new model."""
-    named = {} if settings.size is None else PRESETS[settings.size]
-    hidden = choose_hidden_size(settings)
-    is_named = "hidden_size" in named and settings.hidden_size is None
-    inner = named["intermediate_size"] if is_named else 2 * hidden
-    longest = max(settings.max_source_length, settings.max_target_length)
-    return BertConfig(
-        vocab_size=tokenizer.vocab_size,
-        hidden_size=hidden,
-        num_hidden_layers=settings.layers or named.get("num_hidden_layers", DEFAULT_LAYERS),
-        num_attention_heads=settings.heads or max(1, hidden // HEAD_FEATURES),
-        intermediate_size=settings.feed_forward or inner,
-        max_position_embeddings=POSITION_STEP * -(-longest // POSITION_STEP),
-        initializer_range=hidden**-0.5,
-        **dropout_rates(settings),
-    )
-
-
-def dropout_rates(settings: Seq2SeqSettings) -> dict[str, Any]:
-    """Return the config keys for dropout."""
-    return {
+def build_config(settings: Seq2SeqSettings, tokenizer: Tokenizer) -> EncoderDecoderConfig:
+    """Build the config of a new model, whose halves are of equal size."""
+    sizes = read_sizes(settings)
+    joined = {name: sizes.pop(name) for name in JOINED}
+    longest = max(settings.max_length, settings.max_tokens)
+    values = {
+        "attention_probs_dropout_prob": 0.0,
+        "max_position_embeddings": POSITION_STEP * -(-longest // POSITION_STEP),
+        **sizes,
+        "vocab_size": tokenizer.vocab_size,
         "hidden_dropout_prob": settings.dropout,
-        "attention_probs_dropout_prob": settings.attention_dropout,
     }
+    config = BertConfig.from_dict(values, settings.size or "the default size")
+    check_lengths(config, settings)
+    if "initializer_range" not in sizes:
+        config = config.model_copy(update={"initializer_range": config.hidden_size**-0.5})
+    return join_halves(config, tokenizer, joined)
 
 
 def join_halves(
-    config: BertConfig, tokenizer: Tokenizer, settings: Seq2SeqSettings
+    config: BertConfig, tokenizer: Tokenizer, joined: dict[str, Any]
 ) -> EncoderDecoderConfig:
     """Build the config of an encoder and a decoder of equal size."""
     return EncoderDecoderConfig.of(
-        config,
-        start_id=tokenizer.cls_id,
-        end_id=tokenizer.sep_id,
-        shares_embeddings=settings.share_embeddings,
-        normalizes_first=settings.norm_first,
-        positions=settings.positions,
+        config, start_id=tokenizer.cls_id, end_id=tokenizer.sep_id, **joined
     )
+
+
+def check_lengths(config: BertConfig, settings: Seq2SeqSettings) -> None:
+    """Raise `InputError` for texts that are longer than a model takes."""
+    for name in ("max_length", "max_tokens"):
+        if getattr(settings, name) > config.max_position_embeddings:
+            raise InputError(
+                f"{name} ({getattr(settings, name)}) is more than the model's"
+                f" max_position_embeddings ({config.max_position_embeddings}); ask for less"
+            )
 
 
 def begin_from(name: str, settings: Seq2SeqSettings) -> InitialModel:
     """Warm-start encoder and decoder from an encoder; the cross-attention gets random weights."""
     # Source: Rothe et al. 2020, "Leveraging Pre-trained Checkpoints for Sequence Generation Tasks".
-    opened = OpenModel.open(name, revision=settings.revision).change(**dropout_rates(settings))
+    rates = {
+        "hidden_dropout_prob": settings.dropout,
+        "attention_probs_dropout_prob": WARM_ATTENTION_DROPOUT,
+    }
+    opened = OpenModel.open(name, revision=settings.revision).change(**rates)
     config = opened.config
     if config.is_decoder:
         raise CheckpointError(
             f"{opened.folder} reads left to right (is_decoder), but both halves start from a"
             f" bidirectional encoder; give one as --model, or leave it out to train from scratch"
         )
-    for flag in ("max_source_length", "max_target_length"):
-        if getattr(settings, flag) > config.max_position_embeddings:
-            raise InputError(
-                f"{flag} ({getattr(settings, flag)}) is more than the encoder's"
-                f" max_position_embeddings ({config.max_position_embeddings}); ask for less"
-            )
+    check_lengths(config, settings)
     tokenizer = opened.tokenizer
     parent = BertForMaskedLM.from_pretrained(opened, new_heads=True)
     if parent.new_heads:
         announce(f"new weights for {', '.join(parent.new_heads)}, which {opened.path} doesn't have")
-    model = EncoderDecoderModel(join_halves(parent.config, tokenizer, settings))
+    model = EncoderDecoderModel(join_halves(parent.config, tokenizer, JOINED))
     model.warm_start(parent)
     return InitialModel(tokenizer, model, opened.identify())
 
@@ -203,16 +213,30 @@ class Seq2SeqTraining(ModelRecipe[Seq2SeqJob, Seq2SeqResult]):
     def describe(self, run: Run) -> RunRecord:
         """Return settings, with the budget, and data."""
         WRITING_METRICS[self.settings.kind].measure([""], [""])  # before hours of training
+        values = self.settings.dump_with_fixed_budget()
+        del values["size"]  # the model has it
         return RunRecord(
-            settings={"kind": self.settings.kind, **self.settings.dump_with_fixed_budget()},
+            settings={"kind": self.settings.kind, **values},
             data_fingerprint=self.data.fingerprint,
-            model={},
+            model=self._describe_model(run),
         )
+
+    def _describe_model(self, run: Run) -> dict[str, Any]:
+        """Return the config of a new model that was begun, with the sizes that are asked for."""
+        before = run.read_record()
+        if before is None or not before.model or self.settings.model is not None:
+            return {}
+        sizes = read_sizes(self.settings)
+        joined = {name: sizes.pop(name) for name in JOINED}
+        sizes["hidden_dropout_prob"] = self.settings.dropout
+        kept = {"vocab_size": before.model["encoder"]["vocab_size"]}
+        halves = {half: {**before.model[half], **sizes, **kept} for half in ("encoder", "decoder")}
+        return {**before.model, **joined, **halves}
 
     def find_hidden_size(self) -> int:
         """Return that of the encoder to start from, or of a new model."""
         if self.settings.model is None:
-            return choose_hidden_size(self.settings)
+            return int(read_sizes(self.settings)["hidden_size"])
         opened = OpenModel.open(self.settings.model, revision=self.settings.revision)
         return opened.config.hidden_size
 
@@ -225,8 +249,8 @@ class Seq2SeqTraining(ModelRecipe[Seq2SeqJob, Seq2SeqResult]):
                 kind=settings.kind,
                 decoding=KINDS[settings.kind].decoding,
                 spacing=Spacing.fit(data.train.targets).to_dict(),
-                max_source_length=settings.max_source_length,
-                max_target_length=settings.max_target_length,
+                max_source_length=settings.max_length,
+                max_target_length=settings.max_tokens,
             )
         else:
             opened = OpenModel.open(checkpoint)

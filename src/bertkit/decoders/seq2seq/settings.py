@@ -3,19 +3,26 @@
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Self
 
+from cyclopts import Parameter
 from pydantic import Field, model_validator
 
-from bertkit.base.settings import NO_FLAG, Settings
+from bertkit.base.settings import NO_FLAG, Settings, redefine
 from bertkit.decoders.decoding.settings import DecodingSettings
 from bertkit.decoders.generation.settings import KindName
 from bertkit.decoders.seq2seq.pairs import PairSettings
-from bertkit.tasks.settings import METRIC_HELP
+from bertkit.inference.settings import LoadingSettings
+from bertkit.recipes.finetune.settings import FineTuneSettings
+from bertkit.recipes.pretrain.settings import PretrainSettings
+from bertkit.tasks.settings import METRIC_HELP, TaskSettings
 from bertkit.training.settings import (
     BUDGET_FIELDS,
     BudgetedSettings,
+    BudgetSettings,
     Count,
+    LoopSettings,
     OverwriteSettings,
     Positive,
+    Schedule,
     Seed,
 )
 
@@ -28,61 +35,25 @@ MOST_HELD_OUT = 2_000  # maximum number of training pairs to hold out
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 Length = Annotated[int, Field(ge=4, le=4096)]
 
-WARM_DEFAULTS = {"learning_rate": 1e-4, "dropout": 0.1, "attention_dropout": 0.1}
-NEW_MODEL_FIELDS = (
-    "size",
-    "layers",
-    "hidden_size",
-    "heads",
-    "feed_forward",
-    "positions",
-    "norm_first",
-    "vocab_size",
-    "lowercase",
-)
+WARM_DEFAULTS = {"learning_rate": 1e-4, "dropout": 0.1}
+NEW_MODEL_FIELDS = ("size", "vocab_size", "lowercase")
 
 
 class ModelSettings(Settings):
-    """Settings of the model's sizes, or of the encoder to start from."""
+    """The size of a new model, or the encoder to start from."""
 
+    size: str | None = redefine(
+        PretrainSettings,
+        "size",
+        None,
+        shown="3 layers of 256 features, 4 heads, 512 features in between",
+    )
     model: str | None = Field(
         default=None,
-        description="Initialize encoder and decoder from this encoder, and use its vocabulary: a"
-        " model folder of any format, a run, or the id of a model on the Hub. Without it, training"
-        " starts from scratch.",
+        description="Encoder to start both halves from, with its vocabulary: a model folder of any"
+        " format, a run, or the id of a model of the Hub.",
     )
-    revision: str | None = Field(
-        default=None, description="Branch, tag or commit, if --model is a model on the Hub."
-    )
-    size: Literal["tiny", "mini", "small", "medium", "base", "large"] | None = Field(
-        default=None, description="Named sizes of a new model; the flags below change single ones."
-    )
-    layers: Annotated[int, Field(ge=1, le=64)] | None = Field(
-        default=None, description="Layers of encoder and decoder of a new model; by default 3."
-    )
-    hidden_size: Annotated[int, Field(ge=8, le=8192)] | None = Field(
-        default=None, description="Hidden size of a new model; by default 256."
-    )
-    heads: Count | None = Field(
-        default=None, description="Attention heads of a new model; by default one per 64 features."
-    )
-    feed_forward: Annotated[int, Field(ge=8, le=1 << 16)] | None = Field(
-        default=None,
-        description="Feed-forward size of a new model; by default twice the hidden size, or that"
-        " of the named size.",
-    )
-    positions: Literal["learned", "sinusoidal"] = Field(
-        default="learned",
-        description="Position embeddings of a new model: learned, or fixed sines and cosines.",
-    )
-    norm_first: bool = Field(
-        default=False,
-        description="Normalize the input of each sublayer (pre-norm) instead of the sum: more"
-        " stable with many layers, but no other tool loads such a folder.",
-    )
-    share_embeddings: bool = Field(
-        default=True, description="Share word embeddings between encoder and decoder."
-    )
+    revision: str | None = redefine(LoadingSettings, "revision")
     vocab_size: Annotated[int, Field(ge=64, le=1_000_000)] = Field(
         default=6000,
         description="Entries of a new vocabulary, learned from both sides together. A quarter of"
@@ -92,11 +63,8 @@ class ModelSettings(Settings):
     lowercase: bool = Field(
         default=False, description="Lowercase a new vocabulary and strip accents."
     )
-    dropout: Rate = Field(
-        default=0.2, description="Dropout on features; with --model the default is 0.1."
-    )
-    attention_dropout: Rate = Field(
-        default=0.0, description="Dropout on attention weights; with --model the default is 0.1."
+    dropout: Annotated[Rate, Parameter(show_default="0.2; 0.1 with --model")] = Field(
+        default=0.2, description="Dropout rate."
     )
 
     @model_validator(mode="after")
@@ -115,47 +83,32 @@ class ModelSettings(Settings):
 class Seq2SeqSettings(ModelSettings, PairSettings, BudgetedSettings, OverwriteSettings):
     """Settings of `bertkit finetune translate` and `bertkit finetune summarize`."""
 
-    epochs: Annotated[float, Field(gt=0.0, le=MAX_EPOCHS)] | None = Field(
-        default=None,
-        description="Budget in passes over all pairs. By default,"
-        f" {DEFAULT_MINUTES:g} minutes, but at most {MOST_EPOCHS:g} epochs.",
-    )
-    minutes: Positive | None = Field(
-        default=None,
-        description="Minutes to train, with all evaluations, kept within 5 %: the number of steps"
-        " is planned by measuring a few, and again while the run trains.",
-    )
+    epochs: Annotated[
+        Annotated[float, Field(gt=0.0, le=MAX_EPOCHS)] | None,
+        Parameter(show_default=f"{DEFAULT_MINUTES:g} minutes, but at most {MOST_EPOCHS:g} epochs"),
+    ] = Field(default=None, description="Number of passes over the training examples.")
+    minutes: Positive | None = redefine(BudgetSettings, "minutes", shown="as --epochs says")
     tokens_per_batch: Annotated[int, Field(ge=16)] = Field(
         default=4096, description="Tokens per optimizer step, source and target together."
     )
-    accumulate: Count = Field(default=1, description="Micro-batches per step, to save memory.")
+    accumulate: Count = redefine(LoopSettings, "accumulate")
     label_smoothing: Rate = Field(
         default=0.1,
         description="Label smoothing: the share of probability spread evenly over all words.",
     )
-    learning_rate: Positive = Field(
-        default=1e-3, description="Peak learning rate; with --model the default is 1e-4."
+    learning_rate: Positive = redefine(
+        BudgetedSettings, "learning_rate", 1e-3, shown="0.001; 0.0001 with --model"
     )
-    schedule: Literal["linear", "cosine", "constant", "inverse_sqrt"] = Field(
-        default="inverse_sqrt", description="How the learning rate falls after its peak."
-    )
-    beta2: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
-        default=0.98, description="AdamW's beta2, the decay rate of the mean squared gradient."
-    )
-    weight_decay: Annotated[float, Field(ge=0.0)] = Field(
-        default=1e-4, description="AdamW's weight decay; biases and layer norms have none."
-    )
-    max_source_length: Length = Field(
-        default=128, description="Maximum tokens of a source text, with [CLS] and [SEP]."
-    )
-    max_target_length: Length = Field(
-        default=128, description="Maximum tokens of a generated text, with the end token."
-    )
+    schedule: Schedule = redefine(BudgetedSettings, "schedule", "inverse_sqrt")
+    beta2: float = redefine(BudgetedSettings, "beta2", 0.98)
+    weight_decay: float = redefine(BudgetedSettings, "weight_decay", 1e-4)
+    max_length: Length = redefine(TaskSettings, "max_length", 128)
+    max_tokens: Length = redefine(DecodingSettings, "max_tokens", 128)
     long_texts: Literal["leave_out", "truncate"] = Field(
         default="leave_out",
-        description="What is read of training pairs longer than max_source_length or"
-        " max_target_length: leave_out, nothing; truncate, the beginning of both texts. Held-out"
-        " texts are always truncated.",
+        description="What is read of training pairs longer than max_length or max_tokens:"
+        " leave_out, nothing; truncate, the beginning of both texts. Held-out texts are always"
+        " truncated.",
     )
     average: Count = Field(
         default=5,
@@ -163,27 +116,13 @@ class Seq2SeqSettings(ModelSettings, PairSettings, BudgetedSettings, OverwriteSe
         " if it is better than the best checkpoint; 1 always takes the best one.",
     )
     metric: Literal["auto", "loss"] = Field(default="auto", description=METRIC_HELP)
-    patience: Count | None = Field(
-        default=None,
-        description="Stop after this many evaluations in a row without a better value. By default,"
-        " training runs to the end.",
+    patience: Count | None = redefine(FineTuneSettings, "patience")
+    eval_examples: Count = redefine(PretrainSettings, "eval_examples", 256)
+    eval_every: Count | None = redefine(BudgetedSettings, "eval_every")
+    held_out: float = redefine(
+        FineTuneSettings, "held_out", 0.03, shown=f"0.03, and at most {MOST_HELD_OUT:,} examples"
     )
-    eval_examples: Count = Field(
-        default=256,
-        description="Number of held-out pairs, from the first, for which each evaluation generates"
-        " texts.",
-    )
-    eval_every: Count | None = Field(
-        default=None, description="Steps between evaluations; by default, 20 evaluations per run."
-    )
-    held_out: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
-        default=0.03,
-        description="Share of the training pairs to hold out if --dev isn't given, at most"
-        f" {MOST_HELD_OUT:,} of them.",
-    )
-    split_seed: Annotated[Seed | None, NO_FLAG] = Field(
-        default=None, description="Seed that selects those pairs; by default seed."
-    )
+    split_seed: Annotated[Seed | None, NO_FLAG] = redefine(FineTuneSettings, "split_seed")
 
     kind: ClassVar[KindName]
 
@@ -213,21 +152,13 @@ class SummarizeSettings(Seq2SeqSettings):
 
     kind: ClassVar[KindName] = "summarize"
 
-    source_column: str = Field(default="text", description="Column of the source texts.")
-    target_column: str = Field(default="summary", description="Column of the summaries.")
-    max_source_length: Length = Field(
-        default=512, description="Maximum tokens of a source text, with [CLS] and [SEP]."
+    source_column: str = redefine(PairSettings, "source_column", "text")
+    target_column: str = redefine(PairSettings, "target_column", "summary")
+    max_length: Length = redefine(Seq2SeqSettings, "max_length", 512)
+    long_texts: Literal["leave_out", "truncate"] = redefine(
+        Seq2SeqSettings, "long_texts", "truncate"
     )
-    long_texts: Literal["leave_out", "truncate"] = Field(
-        default="truncate",
-        description="What is read of training pairs longer than max_source_length or"
-        " max_target_length: leave_out, nothing; truncate, the beginning of both texts.",
-    )
-    eval_examples: Count = Field(
-        default=64,
-        description="Number of held-out pairs, from the first, for which each evaluation generates"
-        " texts.",
-    )
+    eval_examples: Count = redefine(Seq2SeqSettings, "eval_examples", 64)
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,7 @@ def test_the_folder_has_all_that_is_known_and_no_checkpoint(whole):
     }
     assert not list_checkpoints(whole / "run")
     told = json.loads((whole / "tokenizer_config.json").read_text())["model_max_length"]
-    assert told == SHORT.max_source_length
+    assert told == SHORT.max_length
     page = (whole / "report.html").read_text()
     assert "Sample outputs" in page
     assert "Loss (training loss with label smoothing)" in page
@@ -195,8 +195,8 @@ def test_a_share_of_many_pairs_is_bounded_and_texts_stay_together(tmp_path, monk
 
 def test_both_halves_begin_with_an_encoder(files, tmp_path):
     save_encoder(tmp_path / "encoder")
-    warm = {"model": str(tmp_path / "encoder"), "layers": None, "hidden_size": None, "heads": None}
-    settings = QUICK.model_copy(update={**warm, "vocab_size": 6000})
+    warm = {"model": str(tmp_path / "encoder"), "size": None, "vocab_size": 6000}
+    settings = QUICK.model_copy(update=warm)
     job = open_job(files, settings)
     parent = BertForMaskedLM.from_pretrained(tmp_path / "encoder")
     model, layer = job.model, parent.encoder.layers[1].feed_forward
@@ -207,14 +207,14 @@ def test_both_halves_begin_with_an_encoder(files, tmp_path):
     assert torch.equal(model.masked_lm.dense.weight, parent.masked_lm.dense.weight)
     assert model.config.encoder.hidden_dropout_prob == settings.dropout
     assert "model.safetensors" in job.source["sha256"]
-    with pytest.raises(InputError, match=r"max_source_length \(17\) is more than the encoder's"):
-        open_job(files, settings.model_copy(update={"max_source_length": 17}))
+    with pytest.raises(InputError, match=r"max_length \(17\) is more than the model's"):
+        open_job(files, settings.model_copy(update={"max_length": 17}))
 
 
 def test_an_encoder_that_was_moved_is_known_by_its_files(files, tmp_path, monkeypatch, capsys):
     def begin_with(name):
-        changes = {"model": str(tmp_path / name), "layers": None, "hidden_size": None}
-        return SHORT.model_copy(update={**changes, "heads": None, "vocab_size": 6000})
+        changes = {"model": str(tmp_path / name), "size": None, "vocab_size": 6000}
+        return SHORT.model_copy(update=changes)
 
     save_encoder(tmp_path / "encoder")
     with monkeypatch.context() as patch:
@@ -313,6 +313,31 @@ def test_the_hidden_size_is_that_of_the_encoder_or_of_the_new_model(tmp_path):
     asked = [{"model": str(tmp_path / "wide")}, {"size": "tiny"}, {"size": "mini"}]
     recipes = [Seq2SeqTraining(PairFiles(()), TranslateSettings(**given)) for given in asked]
     assert [recipe.find_hidden_size() for recipe in recipes] == [256, 128, 256]
+
+
+def test_a_config_says_sizes_and_how_halves_are_joined(files, tmp_path):
+    path = tmp_path / "config.json"
+    sizes = {"num_hidden_layers": 2, "hidden_size": 24, "num_attention_heads": 3}
+    joined = {"shares_embeddings": False, "normalizes_first": True, "positions": "sinusoidal"}
+    rest = {"intermediate_size": 40, "attention_probs_dropout_prob": 0.3}
+    path.write_text(json.dumps({**sizes, **joined, **rest}))
+    config = open_job(files, SHORT.model_copy(update={"size": str(path)})).model.config
+    for half in config.halves:
+        assert half.to_dict().items() >= {**sizes, **rest}.items()
+        assert half.hidden_dropout_prob == SHORT.dropout
+    assert config.to_dict().items() >= joined.items()
+    path.write_text("[1]")
+    with pytest.raises(InputError, match=r"config\.json holds a list; expected a config's object"):
+        open_job(files, SHORT.model_copy(update={"size": str(path)}))
+
+
+def test_a_run_of_another_size_is_not_resumed(files, tmp_path):
+    with pytest.MonkeyPatch.context() as patch:
+        stop_at(2, patch)
+        with pytest.raises(StoppedError):
+            train_seq2seq(files, tmp_path / "out", SHORT)
+    with pytest.raises(ResumeError, match=r"model's encoder\.hidden_size: 64 → 72"):
+        train_seq2seq(files, tmp_path / "out", SHORT.model_copy(update={"size": "1x72"}))
 
 
 def test_files_of_pairs_are_read_once_where_a_run_is_resumed(files, tmp_path, monkeypatch):

@@ -53,8 +53,9 @@ def test_features_become_a_file(model, texts, tmp_path, capsys):
 def test_features_of_other_inputs_and_layouts(model, tmp_path, capsys, monkeypatch):
     table = tmp_path / "texts.csv"
     table.write_text("id,body\n1,a hat ||| the cat\n")
-    words = f"features --model {model} {table} --text-column body --pairs --combine none --layers 0"
-    out, _ = run(capsys, *words.split(), "--layout", "google", "--engine", "torch")
+    words = f"features {table} --model {model} --text-column body --combine none --layers 0".split()
+    words += ["--pair-separator", " ||| ", "--output-format", "google", "--engine", "torch"]
+    out, _ = run(capsys, *words)
     assert [each["token"] for each in json.loads(out)["features"]] == [
         *["[CLS]", "a", "hat", "[SEP]", "the", "cat", "[SEP]"]
     ]
@@ -89,7 +90,7 @@ def test_neighbors_are_listed(model, capsys):
 def test_flags_may_stand_in_a_file(model, texts, tmp_path, capsys):
     config = tmp_path / "flags.toml"
     config.write_text(
-        "[nearest]\nwhole-words = false\ntop-k = 99\n[features]\nlayers = [-1, 0]\n"
+        "[nearest]\nall-entries = true\ntop-k = 99\n[features]\nlayers = [-1, 0]\n"
         'combine = "sum"\nengine = "torch"\n'
     )
     out, _ = run(capsys, "nearest", "--model", model, "cat", "--json", "--config", config)

@@ -53,7 +53,7 @@ REFUSED = {
     "features --model model texts.txt --engine torch": [
         ("--layers 7", "there is no layer 7: this model has 0 (the embeddings) to 2"),
         ("--layers x", "--layers must be a whole number"),
-        ("--layout google", "layout google needs combine none, and combine is concat"),
+        ("--output-format google", "output_format google needs combine none, got concat"),
         ("--max-length 99", "max_length is 99, and this model takes at most 24"),
         ("--output x.npy", "x.npy must end with .jsonl or .parquet"),
     ],

@@ -54,7 +54,6 @@ FLAGS_OF_OTHERS = {
     "--long=28",  # of zstd
     "--stop-timeout",  # of docker
     "--preload",  # of gunicorn
-    "--all-entries",  # the negative form of --whole-words
 }
 
 

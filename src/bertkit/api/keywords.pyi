@@ -270,10 +270,7 @@ class EmbedKeywords(TypedDict, total=False):
 class SearchKeywords(TypedDict, total=False):
     top_k: int  # 5
     index_folder: str | Path | None  # None
-    prompt: str | None  # None
-    prompt_name: str | None  # None
     passage_prompt: str | None  # None
-    similarity: Literal['cosine', 'dot', 'euclidean', 'manhattan'] | None  # None
     index: Literal['auto', 'exact', 'approximate']  # 'auto'
     overwrite: bool  # False
     device: str  # 'auto'
@@ -285,8 +282,11 @@ class SearchKeywords(TypedDict, total=False):
     pooling: Sequence[Literal['cls', 'mean', 'max', 'mean_sqrt_len_tokens', 'weightedmean', 'lasttoken', 'first_last_mean', 'last_four_concat', 'last_four_sum']] | None  # None
     normalize: bool | None  # None
     dimensions: int | None  # None
+    prompt: str | None  # None
+    prompt_name: str | None  # None
     max_length: int | None  # None
     deterministic: bool  # False
+    similarity: Literal['cosine', 'dot', 'euclidean', 'manhattan'] | None  # None
     encoding: str | None  # None
     delimiter: str | None  # None
     format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet']  # 'auto'

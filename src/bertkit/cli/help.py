@@ -43,7 +43,6 @@ RARE = frozenset(
         "label-separator",
         "label-smoothing",
         "layer-decay",
-        "layout",
         "length-penalty",
         "long-share",
         "lowercase",

@@ -11,7 +11,7 @@ from bertkit.base.settings import replace_surrogates
 from bertkit.cli.output import print_result
 from bertkit.cli.texts import NamedModel, TextFile, Words, choose_model, list_texts, printable
 from bertkit.data.problems import announce_unknown
-from bertkit.inference.embeddings.settings import EmbedderSettings, Similarity, WordVectorSettings
+from bertkit.inference.embeddings.settings import Similarity, SimilaritySettings, WordVectorSettings
 from bertkit.reports.text import format_number, shorten
 from bertkit.retrieval.settings import SearchSettings
 
@@ -28,8 +28,7 @@ def similarity(
     *texts: Words,
     model: NamedModel = None,
     file: TextFile = None,
-    similarity: Similarity | None = None,
-    settings: EmbedderSettings = EmbedderSettings(),
+    settings: SimilaritySettings = SimilaritySettings(),
     json: bool = False,
 ) -> None:
     """Compute the similarity of two texts, or of each pair of several texts.
@@ -46,8 +45,6 @@ def similarity(
 
     Args:
         texts: Two or more texts; - alone reads standard input.
-        similarity: Similarity measure; by default that of the model's folder, else cosine.
-            Distances are negated: higher is always more similar.
         json: Print one JSON object.
     """
     check_standard_output()
@@ -66,7 +63,7 @@ def similarity(
     counts = TextCounts()
     vectors = embedder(given, counts=counts)
     announce_unknown(counts.unknown_tokens, counts.text_tokens)
-    chosen = similarity or cast("Similarity", embedder.similarity)
+    chosen = settings.similarity or cast("Similarity", embedder.similarity)
     scores = compare_all(chosen, vectors, vectors).tolist()
     facts = {"similarity": chosen, "texts": given, "scores": scores}
     print_result(scores, describe_scores, json=json, facts=facts)
@@ -114,7 +111,7 @@ def search(
         queries: Queries; - alone reads standard input.
         corpus: A file of texts: plain text (one per line), JSONL, CSV, TSV or Parquet; or a folder
             or glob of such files. May be given several times.
-        top_k: Number of results per query.
+        top_k: Number of results, best first.
         index_folder: Folder of the index; by default beside the corpus, or in the common folder of
             several files.
         json: Print one JSON object per query, with whole texts.
@@ -179,7 +176,7 @@ def nearest(
 
     Args:
         words: Words or entries of the vocabulary, or sums of them; each gets its own list.
-        top_k: Number of neighbors per word.
+        top_k: Number of results, best first.
         json: Print one JSON object per list.
     """
     check_standard_output()

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from bertkit.base.addresses import show_address
 from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.output import check_standard_output
+from bertkit.base.parts import PartsSettings
 from bertkit.base.progress import announce
 from bertkit.cli.next_step import Arguments, read_arguments, repeat_flags, suggest
 from bertkit.cli.output import describe_files, format_json, print_result
@@ -137,7 +138,7 @@ def features(
     model: NamedModel = None,
     output: Path | None = None,
     settings: Annotated[FeaturesSettings, Flags] = FeaturesSettings(),
-    files: FilesSettings = FilesSettings(),
+    files: PartsSettings = PartsSettings(),
     json: bool = False,
 ) -> None:
     """Extract the hidden states of each token (T_i) and one vector of each text (C).
@@ -158,7 +159,7 @@ def features(
 
         bertkit features corpus.jsonl.gz --output features.parquet
 
-        bertkit features pairs.txt --pairs --combine none --layout google --output f.jsonl
+        bertkit features pairs.txt --pair-separator " ||| " --combine none --output-format google
 
         bertkit features texts/ --output features/ --workers 2
 
@@ -185,6 +186,8 @@ def features(
     check_is_single(files)
     [texts] = inputs
     if output is None:
+        if settings.overwrite or settings.output_format == "parquet":
+            raise SettingsError("--overwrite and --output-format parquet need --output")
         result = print_features(FeatureStream(model, texts, settings), print)
         announce(format_json(result).rstrip() if json else _describe_features(result))
         return

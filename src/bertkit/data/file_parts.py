@@ -58,9 +58,9 @@ def is_folder(output: Path | None) -> bool:
     return not output.suffix or output.is_dir()
 
 
-def check_is_single(settings: FilesSettings) -> None:
+def check_is_single(settings: PartsSettings) -> None:
     """Refuse settings that only many files have."""
-    if settings != FilesSettings():
+    if settings != type(settings)():
         flags = ", ".join(
             f"--{name.replace('_', '-')}" for name in sorted(settings.model_fields_set)
         )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 DECIMALS = 6  # as in google-research/bert's script
 GROUP_BYTES = 64 << 20  # of features, in one row group of Parquet
+FeatureRow = tuple[str | None, TextFeatures]  # with the id of its text, if it has one
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,9 @@ class OutputLayout:
     """The layout of the output."""
 
     plan: FeaturePlan
-    layout: str  # bertkit or google
     identity: dict[str, Any]  # everything that the features depend on
+    has_ids: bool = False
+    is_google: bool = False  # whether the keys are those of google-research/bert
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -41,20 +43,22 @@ class OutputLayout:
         return {name: features[:, number] for number, name in enumerate(self.column_names)}
 
 
-def format_line(row: int, text: TextFeatures, form: OutputLayout) -> str:
+def format_line(row: int, features_of: FeatureRow, form: OutputLayout) -> str:
     """Format a row as JSON, without the newline; row 0 is the first."""
-    if form.layout == "google":
+    name, text = features_of
+    if form.is_google:
         return _format_google_line(row, text, form.plan)
     encoding = text.encoding
     fields = {
         "row": str(row),
+        **({"id": json.dumps(name, ensure_ascii=False)} if form.has_ids else {}),
         "tokens": json.dumps(encoding.tokens, ensure_ascii=False),
         "token_type_ids": json.dumps(encoding.token_type_ids),
         "offsets": json.dumps(encoding.offsets),
         "truncated": json.dumps(text.is_truncated),
     }
-    for name, features in form.cut_columns(text.features).items():
-        fields[name] = _format_matrix(features)
+    for column, features in form.cut_columns(text.features).items():
+        fields[column] = _format_matrix(features)
     fields["c"] = _format_matrix(text.sequence[None])[1:-1]
     fields["c_from"] = json.dumps(form.identity["sequence_from"])
     return "{" + ", ".join(f'"{name}": {value}' for name, value in fields.items()) + "}"
@@ -86,12 +90,12 @@ def _format_google_line(row: int, text: TextFeatures, plan: FeaturePlan) -> str:
     return json.dumps({"linex_index": row, "features": features}, ensure_ascii=False)
 
 
-def write_jsonl(file: DurableFile, texts: Iterable[TextFeatures], form: OutputLayout) -> None:
+def write_jsonl(file: DurableFile, texts: Iterable[FeatureRow], form: OutputLayout) -> None:
     """Write one JSON line per text."""
     write_lines(file, (format_line(row, text, form) for row, text in enumerate(texts)))
 
 
-def write_parquet(file: DurableFile, texts: Iterable[TextFeatures], form: OutputLayout) -> None:
+def write_parquet(file: DurableFile, texts: Iterable[FeatureRow], form: OutputLayout) -> None:
     """Write one row per text with lists of token features; the identity is in the metadata."""
     schema = choose_schema(form)
     vectors = [f"{name}.list.element.list.element" for name in form.column_names]
@@ -105,13 +109,13 @@ def write_parquet(file: DurableFile, texts: Iterable[TextFeatures], form: Output
     )
 
 
-def cut_groups(texts: Iterable[TextFeatures]) -> Iterator[tuple[int, list[TextFeatures]]]:
+def cut_groups(texts: Iterable[FeatureRow]) -> Iterator[tuple[int, list[FeatureRow]]]:
     """Yield row groups of Parquet of about `GROUP_BYTES`, with the number of their first row."""
-    group: list[TextFeatures] = []
+    group: list[FeatureRow] = []
     row = num_bytes = 0
     for text in texts:
         group.append(text)
-        num_bytes += text.features.nbytes
+        num_bytes += text[1].features.nbytes
         if num_bytes >= GROUP_BYTES:
             yield row, group
             row, group, num_bytes = row + len(group), [], 0
@@ -125,6 +129,7 @@ def choose_schema(form: OutputLayout) -> "pa.Schema":
     | column | type |
     | --- | --- |
     | `row` | int64 |
+    | `id`, if texts have ids | string |
     | `tokens` | list<string> |
     | `token_type_ids`, `starts`, `ends` | list<int32> |
     | `truncated` | bool |
@@ -138,6 +143,7 @@ def choose_schema(form: OutputLayout) -> "pa.Schema":
     return build_schema(
         [
             ("row", pa.int64()),
+            *([("id", pa.string())] if form.has_ids else []),
             ("tokens", pa.list_(pa.string())),
             *((name, integers) for name in ("token_type_ids", "starts", "ends")),
             ("truncated", pa.bool_()),
@@ -149,15 +155,17 @@ def choose_schema(form: OutputLayout) -> "pa.Schema":
 
 
 def build_table(
-    texts: Sequence[TextFeatures], first_row: int, form: OutputLayout, schema: "pa.Schema"
+    rows: Sequence[FeatureRow], first_row: int, form: OutputLayout, schema: "pa.Schema"
 ) -> "pa.Table":
     """Build a table from texts."""
     import pyarrow as pa
 
+    ids, texts = zip(*rows, strict=True)
     encodings = [text.encoding for text in texts]
     starts = pa.array(np.cumsum([0, *map(len, encodings)]), pa.int32())
     columns = {
         "row": range(first_row, first_row + len(texts)),
+        **({"id": ids} if form.has_ids else {}),
         "tokens": [encoding.tokens for encoding in encodings],
         "token_type_ids": [encoding.token_type_ids for encoding in encodings],
         "starts": [[start for start, _ in encoding.offsets] for encoding in encodings],
@@ -174,7 +182,7 @@ def build_table(
     return pa.table(arrays, schema=schema)
 
 
-FEATURE_WRITERS: dict[str, Callable[[DurableFile, Iterable[TextFeatures], OutputLayout], None]] = {
+FEATURE_WRITERS: dict[str, Callable[[DurableFile, Iterable[FeatureRow], OutputLayout], None]] = {
     ".jsonl": write_jsonl,
     ".parquet": write_parquet,
 }

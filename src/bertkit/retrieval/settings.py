@@ -1,34 +1,25 @@
 """Settings of search, embedding and feature extraction."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bertkit.data.tables.settings import CorpusSettings, TableSettings
-from bertkit.inference.embeddings.settings import EmbedderSettings, FeatureSettings, Similarity
+from bertkit.data.tables.settings import CorpusSettings
+from bertkit.inference.embeddings.settings import (
+    EmbedderSettings,
+    FeatureSettings,
+    SimilaritySettings,
+)
 from bertkit.inference.settings import EngineSettings
 
 
-class SearchSettings(CorpusSettings, EmbedderSettings):
+class SearchSettings(CorpusSettings, SimilaritySettings):
     """Settings of `bertkit search`."""
 
-    prompt: str | None = Field(
-        default=None,
-        description="Text to prepend to each query; an empty text for none. By default the model's"
-        " prompt named query.",
-    )
-    prompt_name: str | None = Field(
-        default=None, description="Name of the model's prompt to prepend to each query."
-    )
     passage_prompt: str | None = Field(
         default=None,
         description="Text to prepend to each text of the corpus; an empty text for none. By default"
         " the model's prompt named document, passage or corpus.",
-    )
-    similarity: Similarity | None = Field(
-        default=None,
-        description="Similarity measure; by default that of the model's folder, else cosine."
-        " Distances are negated: higher is always more similar.",
     )
     index: Literal["auto", "exact", "approximate"] = Field(
         default="auto",
@@ -44,23 +35,26 @@ class EmbedSettings(CorpusSettings, EmbedderSettings):
     overwrite: bool = Field(default=False, description="Replace an existing output.")
 
 
-class FeaturesSettings(TableSettings, FeatureSettings, EngineSettings):
+class FeaturesSettings(CorpusSettings, FeatureSettings, EngineSettings):
     """Settings of `bertkit features`."""
 
-    pairs: bool = Field(
-        default=False,
-        description="Read `one ||| other` as a text pair, split at the last ` ||| ` of the row, as"
-        " google-research/bert does. Otherwise ` ||| ` is part of the text.",
+    pair_separator: Annotated[str, Field(min_length=1)] | None = Field(
+        default=None,
+        description="Split each text into a pair at the last such separator, as ' ||| ' in files of"
+        " google-research/bert; a text without it is a single one.",
     )
-    layout: Literal["bertkit", "google"] = Field(
-        default="bertkit",
-        description="JSONL keys: those of bertkit, or linex_index, features, layers and values"
-        " as in extract_features.py of google-research/bert, for --combine none.",
+    output_format: Literal["jsonl", "parquet", "google"] | None = Field(
+        default=None,
+        description="Where --output is a folder: extension of its files, jsonl or parquet (the"
+        " default). google, for --combine none: JSONL with the keys of google-research/bert's"
+        " extract_features.py, also into a single file or without --output.",
     )
     overwrite: bool = Field(default=False, description="Replace an existing output.")
 
     @model_validator(mode="after")
-    def _google_needs_separate_layers(self) -> Self:
-        if self.layout == "google" and self.combine != "none":
-            raise ValueError(f"layout google needs combine none, and combine is {self.combine}")
+    def _google_has_layers_and_no_ids(self) -> Self:
+        if self.output_format == "google" and self.combine != "none":
+            raise ValueError(f"output_format google needs combine none, got {self.combine}")
+        if self.output_format == "google" and self.id_column is not None:
+            raise ValueError("output_format google has no room for ids; omit id_column")
         return self

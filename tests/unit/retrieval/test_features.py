@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from pydantic import ValidationError
 
 from bertkit.base import storage
 from bertkit.base.checksummed_json import read_checksummed_json
@@ -13,11 +14,12 @@ from bertkit.base.errors import InputError, SettingsError, StorageError
 from bertkit.inference.embeddings.features import FeatureExtractor, TextFeatures
 from bertkit.retrieval import feature_writers
 from bertkit.retrieval.features import (
+    FeaturesResult,
     FeatureStream,
     check_output,
+    extract,
     print_features,
     split_pair,
-    write_features,
 )
 from bertkit.retrieval.settings import FeaturesSettings
 
@@ -33,8 +35,8 @@ def source(tmp_path):
     return path
 
 
-def open_stream(model: Path, source: Path, **settings: object) -> FeatureStream:
-    return FeatureStream(model, source, FeaturesSettings(**settings, device="cpu"))
+def write(model: Path, source: Path, output: Path, **settings: object) -> FeaturesResult:
+    return extract(model, source, output, FeaturesSettings(**settings, device="cpu"))
 
 
 def expect(model: Path, **settings: object) -> list[TextFeatures]:
@@ -48,7 +50,7 @@ def read_lines(path: Path) -> list[dict]:
 
 def test_jsonl_has_each_number_to_the_last_bit(model, source, tmp_path):
     output = tmp_path / "features.jsonl"
-    write_features(open_stream(model, source, **SINGLE), output)
+    write(model, source, output, **SINGLE)
     for row, (found, expected) in enumerate(
         zip(read_lines(output), expect(model, **SINGLE), strict=True)
     ):
@@ -67,8 +69,8 @@ def test_jsonl_has_each_number_to_the_last_bit(model, source, tmp_path):
 
 def test_layers_apart_have_a_column_each(model, source, tmp_path):
     lines, table = tmp_path / "features.jsonl", tmp_path / "features.parquet"
-    write_features(open_stream(model, source, **APART), lines)
-    write_features(open_stream(model, source, **APART), table)
+    write(model, source, lines, **APART)
+    write(model, source, table, **APART)
     columns = pq.read_table(table).to_pylist()
     for line, row, expected in zip(read_lines(lines), columns, expect(model, **APART), strict=True):
         for number, name in enumerate(["layer_2", "layer_0"]):
@@ -82,7 +84,7 @@ def test_layers_apart_have_a_column_each(model, source, tmp_path):
 def test_parquet_has_a_row_a_text_in_groups(model, source, tmp_path, monkeypatch, group_bytes):
     monkeypatch.setattr(feature_writers, "GROUP_BYTES", group_bytes)
     output = tmp_path / "features.parquet"
-    result = write_features(open_stream(model, source, **SINGLE), output)
+    result = write(model, source, output, **SINGLE)
     file = pq.ParquetFile(output)
     assert file.num_row_groups == {1: 5, 1000: 2, 1 << 26: 1}[group_bytes]
     assert json.loads(file.schema_arrow.metadata[b"bertkit"]) == {
@@ -100,10 +102,22 @@ def test_parquet_has_a_row_a_text_in_groups(model, source, tmp_path, monkeypatch
         assert np.array_equal(np.float32(row["c"]), expected.sequence)
 
 
+def test_ids_travel_with_texts(model, tmp_path):
+    source, lines, table = (tmp_path / name for name in ("in.csv", "f.jsonl", "f.parquet"))
+    source.write_text("".join(f"{row}\n" for row in ("key,text", "x,a hat", "y,the cat", "z,")))
+    for output in (lines, table):
+        write(model, source, output, id_column="key", **SINGLE)
+    for rows in (read_lines(lines), pq.read_table(table).to_pylist()):
+        assert list(rows[0])[:3] == ["row", "id", "tokens"]
+        assert [(row["id"], len(row["tokens"])) for row in rows] == [("x", 4), ("y", 4), ("z", 2)]
+    with pytest.raises(ValidationError, match="google has no room for ids"):
+        FeaturesSettings(id_column="key", combine="none", output_format="google")
+
+
 def test_no_texts_are_an_empty_file(model, source, tmp_path):
     source.write_text("")
     for name in ("features.jsonl", "features.parquet"):
-        result = write_features(open_stream(model, source, **SINGLE), tmp_path / name)
+        result = write(model, source, tmp_path / name, **SINGLE)
         assert (result.counts.texts, result.shape) == (0, (16,))
     assert (tmp_path / "features.jsonl").read_bytes() == b""
     assert pq.read_table(tmp_path / "features.parquet").num_rows == 0
@@ -111,7 +125,8 @@ def test_no_texts_are_an_empty_file(model, source, tmp_path):
 
 def test_the_layout_of_google_has_its_keys(model, source):
     lines: list[str] = []
-    print_features(open_stream(model, source, layout="google", **APART), lines.append)
+    settings = FeaturesSettings(**APART, device="cpu", output_format="google")
+    print_features(FeatureStream(model, source, settings), lines.append)
     expected = expect(model, **APART)
     for row, found in enumerate(map(json.loads, lines)):
         assert list(found) == ["linex_index", "features"]
@@ -128,11 +143,11 @@ def test_the_layout_of_google_has_its_keys(model, source):
 def test_a_manifest_tells_what_features_depend_on(model, source, tmp_path):
     output = tmp_path / "features.jsonl"
     source.write_bytes(b"a\xff hat\n\n")
-    result = write_features(open_stream(model, source, pairs=True, **SINGLE), output)
+    result = write(model, source, output, pair_separator=" ||| ", **SINGLE)
     manifest = read_checksummed_json(tmp_path / "features.jsonl.json")
     assert manifest["features"] == {**result.identity, "layers": [2, 1]}
     assert manifest["input"]["name"] == "texts.txt"
-    assert (manifest["pairs"], manifest["shape"]) == (True, [16])
+    assert (manifest["pair_separator"], manifest["shape"]) == (" ||| ", [16])
     assert manifest["counts"]["undecodable"] == manifest["counts"]["empty"] == 1
     assert manifest["size_bytes"] == output.stat().st_size
     assert sorted(path.name for path in tmp_path.iterdir()) == [
@@ -151,17 +166,17 @@ def test_a_manifest_tells_what_features_depend_on(model, source, tmp_path):
     ],
 )
 def test_a_pair_is_cut_at_the_last_sign(row, expected):
-    assert split_pair(row) == expected
+    assert split_pair(row, " ||| ") == expected
 
 
 @pytest.mark.parametrize("name", ["features.jsonl", "features.parquet"])
 def test_what_fails_leaves_the_older_file(model, source, tmp_path, name):
     output, broken = tmp_path / name, tmp_path / "broken.jsonl"
-    write_features(open_stream(model, source, **SINGLE), output)
+    write(model, source, output, **SINGLE)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     broken.write_text('{"text": "a hat"}\n{"text": 5}\n')
     with pytest.raises(InputError, match=r"broken\.jsonl, row 2"):
-        write_features(open_stream(model, broken, **SINGLE), output)
+        write(model, broken, output, **SINGLE, overwrite=True)
     broken.unlink()
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
@@ -169,7 +184,7 @@ def test_what_fails_leaves_the_older_file(model, source, tmp_path, name):
 @pytest.mark.parametrize("refused", ["features.jsonl", "features.jsonl.json"])
 def test_a_full_disk_leaves_the_older_files(model, source, tmp_path, monkeypatch, refused):
     output = tmp_path / "features.jsonl"
-    write_features(open_stream(model, source, **SINGLE), output)
+    write(model, source, output, **SINGLE)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
 
     def open_new(path: Path) -> int:
@@ -180,13 +195,13 @@ def test_a_full_disk_leaves_the_older_files(model, source, tmp_path, monkeypatch
     usual = storage.open_new
     monkeypatch.setattr(storage, "open_new", open_new)
     with pytest.raises(StorageError, match=f"{refused} can't be written: No space left"):
-        write_features(open_stream(model, source, **APART), output)
+        write(model, source, output, **APART, overwrite=True)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_a_manifest_that_a_killed_command_left_alone_is_written_again(model, source, tmp_path):
     output = tmp_path / "features.jsonl"
-    write_features(open_stream(model, source, **SINGLE), output)
+    write(model, source, output, **SINGLE)
     with pytest.raises(SettingsError, match=r"features\.jsonl exists"):
         check_output(str(source), output, FeaturesSettings())
     output.unlink()
@@ -200,8 +215,8 @@ def test_a_manifest_that_a_killed_command_left_alone_is_written_again(model, sou
         ("features", {}, r"must end with \.jsonl or \.parquet"),
         (
             "features.parquet",
-            {"layout": "google", "combine": "none"},
-            r"layout google is JSONL; .*features\.parquet must end with \.jsonl",
+            {"output_format": "google", "combine": "none"},
+            r"features\.parquet must end with \.jsonl for google",
         ),
         ("old.jsonl", {}, r"old\.jsonl exists; name another file, or replace it"),
         ("told.jsonl", {}, r"told\.jsonl\.json exists; name another"),

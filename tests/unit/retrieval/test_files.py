@@ -7,6 +7,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from tests.unit.retrieval.small_embedding import contents, make_texts, settings, write_texts
 
 from bertkit.base.errors import InputError, ResumeError, SettingsError
+from bertkit.base.parts import PartsSettings
 from bertkit.cli.main import main
 from bertkit.data.file_parts import RECORDS, FilesSettings
 from bertkit.inference.embeddings.embedder import Embedder
@@ -153,7 +154,7 @@ def test_flags_for_many_files_need_a_folder(model, texts, tmp_path, capsys):
 
 
 def test_features_of_many_files_are_resumed_too(model, texts, tmp_path):
-    chosen, files = FeaturesSettings(engine="torch"), FilesSettings(output_format="jsonl")
+    chosen, files = FeaturesSettings(engine="torch", output_format="jsonl"), PartsSettings()
     out = tmp_path / "out"
     assert extract_files(model, [str(texts)], out, chosen, files).num_made == 3
     assert extract_files(model, [str(texts)], out, chosen, files).num_made == 0

@@ -48,12 +48,12 @@ class EmbedderSettings(LongTextSettings, EngineSettings):
     )
     prompt: str | None = Field(
         default=None,
-        description="Text prepended to each text, exactly as given; an empty text disables the"
-        " model's default prompt.",
+        description="Text prepended to each text, of search to each query, exactly as given; an"
+        " empty text disables the model's default prompt.",
     )
     prompt_name: str | None = Field(
         default=None,
-        description="Name of the model's prompt to prepend to each text, such as query.",
+        description="Name of the model's prompt to prepend instead, such as query.",
     )
     max_length: Annotated[int, Field(ge=LEAST_TOKENS)] | None = Field(
         default=None,
@@ -64,6 +64,16 @@ class EmbedderSettings(LongTextSettings, EngineSettings):
         default=False,
         description="Compute each text alone, so that its vector doesn't depend on the other texts,"
         " bit for bit; slower. Without it, vectors agree within 1e-6.",
+    )
+
+
+class SimilaritySettings(EmbedderSettings):
+    """How texts become vectors, and how these are compared."""
+
+    similarity: Similarity | None = Field(
+        default=None,
+        description="Similarity measure; by default that of the model's folder, else cosine."
+        " Distances are negated: higher is always more similar.",
     )
 
 
@@ -91,12 +101,12 @@ class WordVectorSettings(EngineSettings):
     """Which vectors of a vocabulary are compared; an engine computes those of layers above 0."""
 
     layer: int = Field(
-        default=0, description="0 for the word embeddings, 1 for the first block, -1 for the last."
+        default=0,
+        description="Layer: 0 is the embeddings (of words alone), 1 the first block, -1 the last.",
     )
-    whole_words: Annotated[bool, Parameter(negative="--all-entries")] = Field(
-        default=True,
-        description="List only whole words; otherwise also pieces (##), special and unused"
-        " entries.",
+    all_entries: Annotated[bool, Parameter(negative="")] = Field(
+        default=False,
+        description="List pieces (##), special and unused entries, too, not only whole words.",
     )
 
 
@@ -105,8 +115,8 @@ class FeatureSettings(Settings):
 
     layers: tuple[int, ...] | None = Field(
         default=None,
-        description="Layers to extract, in this order: -1 is the last block, 1 the first, 0 the"
-        " output of the embeddings. By default the last four, the last first.",
+        description="Layers to extract, in this order: 0 is the output of the embeddings, 1 the"
+        " first block, -1 the last. By default the last four, the last first.",
     )
     combine: Literal["concat", "sum", "mean", "none"] = Field(
         default="concat",

@@ -109,7 +109,7 @@ class WordVectors(Loadable):
         settings = settings or WordVectorSettings()
         self._tokenizer, self._engine = loaded.tokenizer, None
         self._max_pieces = loaded.max_length - 2  # beside [CLS] and [SEP]
-        self._entries = list_entries(loaded.tokenizer, whole_words=settings.whole_words)
+        self._entries = list_entries(loaded.tokenizer, whole_words=not settings.all_entries)
         num_layers = 0
         if isinstance(loaded, WordTable):
             self._table = loaded.vectors

@@ -106,7 +106,7 @@ def test_a_word_of_pieces_is_their_mean_and_they_are_no_answer(loaded, layer):
         entries = dict(zip(VOCABULARY, table, strict=True))
     del entries["cat"], entries["##s"]
     vectors = WordVectors(
-        loaded, WordVectorSettings(layer=layer, whole_words=False, engine="torch", precision="fp32")
+        loaded, WordVectorSettings(layer=layer, all_entries=True, engine="torch", precision="fp32")
     )
     found = vectors.nearest(["Cats"], top_k=100)
     assert found.plus[0].pieces == ("cat", "##s")
@@ -168,7 +168,7 @@ def test_whole_words_are_no_pieces_no_special_and_no_unused_entries():
 
 def test_rows_beyond_the_vocabulary_are_no_entries(tmp_path):
     save_small(tmp_path, vocab_size=20)
-    vectors = WordVectors.load(tmp_path, whole_words=False, device="cpu")
+    vectors = WordVectors.load(tmp_path, all_entries=True, device="cpu")
     assert len(vectors.nearest("cat", top_k=100).neighbors) == len(VOCABULARY) - 1
 
 

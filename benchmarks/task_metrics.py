@@ -8,13 +8,14 @@ from typing import Any
 
 from bertkit.tasks.metrics.classification import accuracy, count_labels, matthews
 from bertkit.tasks.metrics.entities import count_entities
-from bertkit.tasks.metrics.texts import score_answers, total_squad_1
+from bertkit.tasks.metrics.texts import score_answers, total_squad
 
 
 def measure(task: str, gold: Sequence[Any], found: Sequence[Any]) -> dict[str, float]:
     """Metrics of answers: labels, lists of tags, or texts."""
     if task == "answer":
-        return total_squad_1(score_answers(found, gold, "1.1"))
+        shares = total_squad(score_answers(found, gold, "1.1"), [True] * len(gold), "1.1")
+        return {name: 100.0 * share for name, share in shares.items()}
     if task == "tag":
         return {"f1": float(count_entities(gold, found).by_type.pool().f1)}
     names = sorted({*gold, *found})

@@ -24,7 +24,7 @@ from sklearn import metrics as sklearn_metrics
 from tests.closeness import assert_close, close
 
 from bertkit.tasks.metrics import classification, correlation, entities
-from bertkit.tasks.metrics.texts import AnswerScores, score_answers, total_squad_1, total_squad_2
+from bertkit.tasks.metrics.texts import AnswerScores, score_answers, total_squad
 
 IS_FULL = os.environ.get("BERTKIT_FULL") == "1"
 NUM_CASES = 10_000 if IS_FULL else 2_000
@@ -249,8 +249,8 @@ def test_answers_score_as_in_squad_1():
     ]
     assert scores.exact.tolist() == exact
     assert scores.f1.tolist() == f1
-    expected = {"exact_match": sum(exact) / len(exact) * 100, "f1": sum(f1) / len(f1) * 100}
-    assert total_squad_1(scores) == close(expected)
+    expected = {"exact_match": sum(exact) / len(exact), "f1": sum(f1) / len(f1)}
+    assert total_squad(scores, [True] * len(exact), "1.1") == close(expected)
 
 
 def test_answers_score_as_in_squad_2():
@@ -274,7 +274,7 @@ def test_totals_are_those_of_squad_2():
         values = [generator.choice([0.0, 0.4, 2 / 3, 1.0]) for _ in questions]
         has = [generator.random() < 0.5 for _ in questions]
         scores = AnswerScores(np.floor(values), np.array(values))
-        assert total_squad_2(scores, has) == close(official_totals(values, has))
+        assert total_squad(scores, has, "2.0") == close(official_totals(values, has))
 
 
 def official_totals(values: list[float], has: list[bool]) -> dict[str, float]:
@@ -283,7 +283,6 @@ def official_totals(values: list[float], has: list[bool]) -> dict[str, float]:
     for prefix, wanted in (("", [True, False]), ("HasAns_", [True]), ("NoAns_", [False])):
         group = [value for value, known in zip(values, has, strict=True) if known in wanted]
         if group:
-            totals[f"{prefix}exact"] = 100 * sum(value == 1 for value in group) / len(group)
-            totals[f"{prefix}f1"] = 100 * sum(group) / len(group)
-            totals[f"{prefix}total"] = len(group)
+            totals[f"{prefix}exact"] = sum(value == 1 for value in group) / len(group)
+            totals[f"{prefix}f1"] = sum(group) / len(group)
     return totals

@@ -9,10 +9,11 @@ from bertkit.api.settings import build, takes
 from bertkit.base.errors import SettingsError
 from bertkit.data.tables.settings import TableSettings
 from bertkit.inference.fill_mask import FilledText, FillMask
+from bertkit.inference.minimal_pairs import PairsResult, judge_pairs
 from bertkit.inference.next_sentence import NextSentence
 from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.settings import EngineSettings, FillOptions
-from bertkit.inference.text_scorer import PairsResult, TextScore, TextScorer, judge_pairs
+from bertkit.inference.text_scorer import TextScore, TextScorer
 from bertkit.recipes.pretrain.held_out import HeldOutResult, evaluate_held_out
 
 if TYPE_CHECKING:

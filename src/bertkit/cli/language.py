@@ -30,7 +30,8 @@ from bertkit.reports.text import format_metric, format_number, format_percent, s
 
 if TYPE_CHECKING:
     from bertkit.inference.fill_mask import FilledText
-    from bertkit.inference.text_scorer import PairAccuracy, PairsResult, TextScore
+    from bertkit.inference.minimal_pairs import PairAccuracy, PairsResult
+    from bertkit.inference.text_scorer import TextScore
     from bertkit.recipes.pretrain.held_out import HeldOutResult
 
 
@@ -185,7 +186,8 @@ def score_pairs(
     model: str, file: Path, reading: TableSettings, loading: EngineSettings, *, json: bool
 ) -> None:
     """Print the accuracy of a model on minimal pairs."""
-    from bertkit.inference.text_scorer import TextScorer, judge_pairs
+    from bertkit.inference.minimal_pairs import judge_pairs
+    from bertkit.inference.text_scorer import TextScorer
 
     pairs = judge_pairs(TextScorer.load(model, loading), file, reading)
     facts = {name: value for name, value in vars(pairs).items() if name != "outcomes"}

@@ -1,26 +1,19 @@
-"""Log probabilities of texts, and the accuracy on minimal pairs that follows from them.
+"""Log probabilities of texts.
 
 A query is a sequence to run through the model, and the tokens that it predicts. A model sees the
 whole text but the token that it predicts, so there is one query per token.
 """
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 from typing import Self
 
-import numpy as np
 import torch
 
-from bertkit.base.errors import InputError, SettingsError
-from bertkit.base.progress import show_progress
+from bertkit.base.errors import InputError
 from bertkit.base.wings import TEXT_SCORERS, load_object
-from bertkit.data.tables.record import BrokenRowError, Record
-from bertkit.data.tables.records import open_records
-from bertkit.data.tables.settings import RecordSettings, TableSettings
 from bertkit.inference.engines.engine import check_finite
 from bertkit.inference.pipeline import EncoderPipeline, NamedInput
 from bertkit.inference.settings import EngineSettings
@@ -28,8 +21,6 @@ from bertkit.inference.stream import TextCounts
 from bertkit.models.open_model import OpenModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.reports.notebook import Row, Tabular
-from bertkit.tasks.metrics.classification import Numbers
-from bertkit.tasks.metrics.correlation import bootstrap_interval
 from bertkit.tasks.metrics.texts import find_perplexity
 from bertkit.tokenization.long_texts import TextCutter
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -217,135 +208,3 @@ class TextScorer(EncoderPipeline[str, TextScore]):
         check_finite(all_logs, "the model's scores")
         by_query = torch.split(all_logs, [len(query.places) for query in batch])
         return [float(each.sum()) for each in by_query]
-
-
-GOOD, BAD = "sentence_good", "sentence_bad"
-PHENOMENON, PARADIGM = "linguistics_term", "UID"  # columns that a file may lack
-
-
-@dataclass(frozen=True)
-class MinimalPair:
-    """Two sentences that differ in little, the first of which is acceptable."""
-
-    good: str
-    bad: str
-    phenomenon: str = ""  # what the difference shows, such as `anaphor_agreement`; may be empty
-    paradigm: str = ""  # the kind of pair within the phenomenon; may be empty
-
-
-@dataclass(frozen=True)
-class PairAccuracy:
-    """The share of pairs whose acceptable sentence is likelier.
-
-    Attributes:
-        num_pairs: number of pairs.
-        accuracy: the share; equally likely sentences count as wrong.
-        interval: 95 % bootstrap confidence interval.
-    """
-
-    num_pairs: int
-    accuracy: float
-    interval: tuple[float, float]
-
-    @classmethod
-    def of(cls, is_right: Sequence[bool]) -> "PairAccuracy":
-        """Compute it from one outcome per pair."""
-        right = np.array(is_right, dtype=np.float64)
-
-        def find_share(weights: Numbers) -> Numbers:
-            return np.asarray(weights @ right / weights.sum(axis=1))
-
-        return cls(len(right), float(right.mean()), bootstrap_interval(find_share, len(right)))
-
-
-@dataclass(frozen=True)
-class PairsResult:
-    """How a model judges minimal pairs.
-
-    Attributes:
-        whole: over all pairs.
-        phenomena: by phenomenon, in the order of their names.
-        paradigms: by paradigm, in the order of their names.
-        outcomes: for each pair the log probabilities of the acceptable sentence and the other.
-        problems: messages about rows that were left out.
-    """
-
-    whole: PairAccuracy
-    phenomena: dict[str, PairAccuracy]
-    paradigms: dict[str, PairAccuracy]
-    outcomes: list[tuple[float, float]]
-    problems: list[str]
-
-
-def judge_pairs(scorer: TextScorer, source: str | Path, settings: TableSettings) -> PairsResult:
-    """Score both sentences of each pair of a file.
-
-    Args:
-        scorer: the model.
-        source: a file with the columns sentence_good and sentence_bad, and perhaps
-            linguistics_term and UID, as BLiMP has them.
-        settings: how the file is read.
-
-    Raises:
-        InputError: columns are missing, too many rows are broken, or there are no pairs.
-        BertkitError: the file can't be read.
-    """
-    pairs, problems = read_pairs(source, settings)
-    outcomes = []
-    with show_progress("Judging", len(pairs)) as progress:
-        scores = scorer.stream(text for pair in pairs for text in (pair.good, pair.bad))
-        for good in scores:
-            outcomes.append((good.log_probability, next(scores).log_probability))
-            progress.advance(1)
-    is_right = [  # a text may score otherwise, in its last bits, in another row of a batch
-        good > bad and pair.good != pair.bad
-        for pair, (good, bad) in zip(pairs, outcomes, strict=True)
-    ]
-    return PairsResult(
-        PairAccuracy.of(is_right),
-        group_accuracies([pair.phenomenon for pair in pairs], is_right),
-        group_accuracies([pair.paradigm for pair in pairs], is_right),
-        outcomes,
-        problems,
-    )
-
-
-def read_pairs(source: str | Path, settings: TableSettings) -> tuple[list[MinimalPair], list[str]]:
-    """Read the pairs of a file, and messages about rows that were left out."""
-    if settings.text_column is not None:
-        raise SettingsError(f"minimal pairs are in {GOOD} and {BAD}; leave out text_column")
-    layout = settings.model_dump(exclude={"text_column"})
-    table = open_records(source, RecordSettings(**layout))
-    missing = [name for name in (GOOD, BAD) if name not in (table.columns or ())]
-    if missing:
-        raise InputError(
-            f"{table.name} has no column {' and no '.join(missing)}; minimal pairs need {GOOD} and"
-            f" {BAD}"
-        )
-    pairs = table.read(parse_pair)
-    if not pairs:
-        raise InputError(f"{table.name} has no pairs")
-    return pairs, table.report.first_broken
-
-
-def parse_pair(record: Record) -> MinimalPair:
-    """Read a pair from a record."""
-    values = record.values
-    sentences = []
-    for column in (GOOD, BAD):
-        text = values.get(column)
-        if not isinstance(text, str) or not text.strip():
-            raise BrokenRowError(f"{record.place}: {column} isn't a text")
-        sentences.append(text)
-    good, bad = sentences
-    groups = [str(values.get(column) or "") for column in (PHENOMENON, PARADIGM)]
-    return MinimalPair(good, bad, *groups)
-
-
-def group_accuracies(names: Sequence[str], is_right: Sequence[bool]) -> dict[str, PairAccuracy]:
-    """Compute the accuracy of each named group; pairs without a name belong to none."""
-    groups: defaultdict[str, list[bool]] = defaultdict(list)
-    for name, outcome in zip(names, is_right, strict=True):
-        if name:
-            groups[name].append(outcome)
-    return {name: PairAccuracy.of(groups[name]) for name in sorted(groups)}

@@ -36,7 +36,7 @@ RIGHT = {
     "bertkit.finetune(task, train=rows)": "Predictor[Any, Any, Any]",
     'bertkit.predict("m", rows, label_column="l", top_k=2)': "list[Any]",
     'bertkit.evaluate("m", rows, split="test")': "bertkit.recipes.evaluate.run.EvaluateResult",
-    'bertkit.score(minimal_pairs="f")': "bertkit.inference.text_scorer.PairsResult",
+    'bertkit.score(minimal_pairs="f")': "bertkit.inference.minimal_pairs.PairsResult",
     'bertkit.score(data="shards/", model="m")': "HeldOutResult",
     'bertkit.view("a", "b", layer=2)': "AttentionView",
     "bertkit.pretrain(rows, steps=5, on_step=lambda step, values: print(step))": "PretrainResult",

@@ -22,8 +22,7 @@ from bertkit.tasks.metrics.texts import (
     SquadVersion,
     find_null_threshold,
     score_answers,
-    total_squad_1,
-    total_squad_2,
+    total_squad,
 )
 from bertkit.tasks.task import TaskPrediction
 
@@ -197,8 +196,6 @@ def _score_spans(candidate: AnswerCandidate) -> float:
     return candidate.start_logit + candidate.end_logit
 
 
-PERCENT = 100.0  # the unit of the official scripts
-COUNT_ENDING = "total"  # suffix of totals that count questions
 MARGIN = 1.0  # logits between the highest odds and a threshold above all of them
 SHOWN_CHARS = 120  # of the context, on each side of the answer
 NO_ANSWER = "(no answer)"
@@ -239,15 +236,7 @@ class AnswerScoring(ConfidentScoring[AnswerExample, Answer]):
     @property
     def metrics(self) -> dict[str, float]:
         """Exact match and F1, over all questions and over those with and without an answer."""
-        if self.version == "1.1":
-            totals = total_squad_1(self.scores)
-        else:
-            totals = total_squad_2(self.scores, list_answerable(self.examples))
-        return {
-            name: value / PERCENT
-            for name, value in totals.items()
-            if not name.endswith(COUNT_ENDING)
-        }
+        return total_squad(self.scores, list_answerable(self.examples), self.version)
 
     @property
     def statistics(self) -> dict[str, Statistic]:

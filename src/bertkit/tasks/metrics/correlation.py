@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bertkit.base.errors import InputError
-from bertkit.tasks.metrics.classification import Numbers, read_pair, read_weights, weighted_mean
+from bertkit.tasks.metrics.classification import Numbers, read_pair, read_weights
 
 BOOTSTRAP_SEED = 0
 NUM_RESAMPLES = 1000
@@ -99,22 +99,6 @@ def spearman(
     first, second = read_pair(truth, predictions, np.float64)
     counted = read_weights(weights, len(first))
     return _correlate(_rank(first, counted), _rank(second, counted), counted)
-
-
-def mean_squared_error(
-    truth: ArrayLike, predictions: ArrayLike, weights: NDArray[np.floating] | None = None
-) -> Numbers:
-    """Return the mean squared error; args and errors are those of `pearson`."""
-    first, second = read_pair(truth, predictions, np.float64)
-    return weighted_mean((first - second) ** 2, weights)
-
-
-def mean_absolute_error(
-    truth: ArrayLike, predictions: ArrayLike, weights: NDArray[np.floating] | None = None
-) -> Numbers:
-    """Return the mean absolute error; args and errors are those of `pearson`."""
-    first, second = read_pair(truth, predictions, np.float64)
-    return weighted_mean(np.abs(first - second), weights)
 
 
 def _rank(values: Numbers, weights: Numbers) -> Numbers:

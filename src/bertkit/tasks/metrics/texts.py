@@ -60,29 +60,25 @@ def score_answers(
     return AnswerScores(*scores)
 
 
-def total_squad_1(scores: AnswerScores) -> dict[str, float]:
-    """Return the totals that evaluate-v1.1.py prints: `exact_match` and `f1`, in percent."""
-    return {"exact_match": _percent(scores.exact), "f1": _percent(scores.f1)}
+def total_squad(
+    scores: AnswerScores, has_answer: ArrayLike, version: SquadVersion
+) -> dict[str, float]:
+    """Return the means of the scores as evaluate-v1.1.py or evaluate-v2.0.py names them.
 
-
-def total_squad_2(scores: AnswerScores, has_answer: ArrayLike) -> dict[str, float]:
-    """Return the totals that evaluate-v2.0.py prints: exact and F1 in percent, and question counts.
-
-    `HasAns_…` are totals of the questions with a gold answer, `NoAns_…` of the others; each group
-    is present only if it has questions.
+    In 2.0, `HasAns_…` are those of the questions with a gold answer, `NoAns_…` of the others; each
+    group is present only if it has questions.
     """
+    if version == "1.1":
+        return {"exact_match": float(scores.exact.mean()), "f1": float(scores.f1.mean())}
     is_answerable = np.asarray(has_answer, dtype=bool)
-    totals: dict[str, float] = {}
-    for prefix, chosen in (
-        ("", np.ones_like(is_answerable)),
-        ("HasAns_", is_answerable),
-        ("NoAns_", ~is_answerable),
-    ):
-        if chosen.any():
-            totals[f"{prefix}exact"] = _percent(scores.exact[chosen])
-            totals[f"{prefix}f1"] = _percent(scores.f1[chosen])
-            totals[f"{prefix}total"] = int(chosen.sum())
-    return totals
+    everyone = np.ones_like(is_answerable)
+    groups = {"": everyone, "HasAns_": is_answerable, "NoAns_": ~is_answerable}
+    return {
+        f"{prefix}{name}": float(values[chosen].mean())
+        for prefix, chosen in groups.items()
+        if chosen.any()
+        for name, values in (("exact", scores.exact), ("f1", scores.f1))
+    }
 
 
 def find_null_threshold(scores: AnswerScores, has_answer: ArrayLike, null_odds: ArrayLike) -> float:
@@ -106,10 +102,6 @@ def _overlap(words: list[str], gold: list[str]) -> float:
         return 0.0
     precision, recall = num_same / len(words), num_same / len(gold)
     return 2 * precision * recall / (precision + recall)
-
-
-def _percent(values: Numbers) -> float:
-    return 100.0 * float(values.sum()) / len(values)
 
 
 MOST_NATS = 100.0  # above the loss of any trained model, while its exponential is still finite

@@ -20,12 +20,8 @@ from bertkit.reports.text import format_number
 from bertkit.tasks.batch import Encoded, Logits, TaskBatch
 from bertkit.tasks.columns import SHOWN_CHARS, find_column, take_answer
 from bertkit.tasks.evaluation import Statistic, TaskScoring
-from bertkit.tasks.metrics.correlation import (
-    mean_absolute_error,
-    mean_squared_error,
-    pearson,
-    spearman,
-)
+from bertkit.tasks.metrics.classification import weighted_mean
+from bertkit.tasks.metrics.correlation import pearson, spearman
 from bertkit.tasks.regress import RegressSettings
 from bertkit.tasks.task import Task, TaskPrediction, choose_activation
 from bertkit.tasks.texts import (
@@ -120,8 +116,8 @@ Numbers = npt.NDArray[np.float64]
 SCORES: dict[str, Callable[[Numbers, Numbers, Numbers | None], Numbers]] = {
     "pearson": pearson,
     "spearman": spearman,
-    "mean_squared_error": mean_squared_error,
-    "mean_absolute_error": mean_absolute_error,
+    "mean_squared_error": lambda truth, guess, counts: weighted_mean((truth - guess) ** 2, counts),
+    "mean_absolute_error": lambda truth, guess, counts: weighted_mean(abs(truth - guess), counts),
 }
 
 

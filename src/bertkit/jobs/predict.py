@@ -17,8 +17,7 @@ from bertkit.base.settings import Settings, replace_surrogates
 from bertkit.base.transfers import uploads_output
 from bertkit.data.file_parts import FilesResult, FilesSettings, make_files
 from bertkit.data.problems import RowReport, check_unknown
-from bertkit.data.tables.decoder import show_names
-from bertkit.data.tables.record import has_column, look_up
+from bertkit.data.tables.decoder import has_column, look_up, show_names
 from bertkit.data.tables.records import open_records
 from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import RecordSettings

@@ -148,6 +148,19 @@ class EncodedTable(Sequence[Encoded]):
             self._is_cut.append(one.is_cut)
             self._alignments.append(one.alignment)
 
+    def count_tokens(self, special: Sequence[int], unknown: int) -> dict[str, int]:
+        """Count the tokens of the texts, those that are unknown, and odd examples, by name."""
+        ids = np.array(self._ids, dtype=np.int32)
+        ends = np.concatenate([[0], np.cumsum(~np.isin(ids, special))])
+        num_tokens = np.diff(ends[np.array(self._sequence_stops)[np.array(self._example_stops)]])
+        return {
+            "text_tokens": int(ends[-1]),
+            "unknown_tokens": int((ids == unknown).sum()),
+            "empty": int((num_tokens == 0).sum()),
+            "truncated": sum(self._is_cut),
+            "windowed": int((np.diff(self._example_stops) > 1).sum()),
+        }
+
     def __len__(self) -> int:
         return len(self._is_cut)
 

@@ -8,16 +8,9 @@ from decimal import Decimal
 
 from bertkit.base.errors import DamagedFileError, InputError
 from bertkit.base.files import parse_json
-from bertkit.data.tables.decoder import show_names
+from bertkit.data.tables.decoder import has_column, look_up, show_names
 from bertkit.data.tables.formats.separated import lacks_names
-from bertkit.data.tables.record import (
-    BrokenRowError,
-    ClassName,
-    NoLabelError,
-    Record,
-    has_column,
-    look_up,
-)
+from bertkit.data.tables.record import BrokenRowError, ClassName, NoLabelError, Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.reports.text import show
 from bertkit.tokenization.words import SURROGATE

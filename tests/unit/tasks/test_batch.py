@@ -57,6 +57,20 @@ def test_every_field_of_an_example_is_kept():
         np.testing.assert_array_equal(found.label_rows, wanted.label_rows, strict=True)
 
 
+def test_tokens_of_texts_are_counted_with_odd_examples():
+    examples = [make_example(number, np.array([number])) for number in range(7)]
+    table = EncodedTable()
+    table.extend(examples)
+    assert table.count_tokens((101, 30521), 4) == {
+        "text_tokens": sum(one.num_tokens - 2 * len(one.sequences) for one in examples),
+        "unknown_tokens": sum(one.count(4) for one in examples),
+        "empty": 3,  # whose only sequence has no token of a text
+        "truncated": 3,
+        "windowed": 4,
+    }
+    assert set(EncodedTable().count_tokens((101,), 4).values()) == {0}
+
+
 def test_an_example_takes_few_bytes():
     number, num_tokens = 2000, 20
     tracemalloc.start()

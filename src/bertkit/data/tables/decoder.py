@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from bertkit.base.errors import DamagedFileError, InputError, storage_errors
+from bertkit.base.errors import BertkitError, DamagedFileError, InputError, storage_errors
 from bertkit.base.files import MAX_JSON_VALUES, parse_json
 from bertkit.base.remote import RemoteFile
-from bertkit.data.compression import COMPRESSIONS, unpack
+from bertkit.data.compression import BUFFER_BYTES, COMPRESSIONS, classify, unpack
 from bertkit.data.encodings import (
     ADVICE,
     SAMPLE_BYTES,
@@ -26,7 +26,6 @@ from bertkit.data.encodings import (
 )
 from bertkit.data.problems import UNDECODABLE, RowReport
 from bertkit.data.signatures import NUM_BYTES, find_content, find_other_content
-from bertkit.data.tables.record import has_column, look_up
 from bertkit.data.tables.settings import LayoutSettings
 from bertkit.tokenization.words import SURROGATE
 
@@ -39,10 +38,13 @@ DISK_BYTES_AT_ONCE = 1 << 14  # granularity of progress through a compressed fil
 
 
 class HashedStream(io.RawIOBase):
-    """A file whose SHA-256 is computed while it is read."""
+    """A file whose SHA-256 is computed while it is read.
 
-    def __init__(self, file: BinaryIO | io.FileIO) -> None:
-        self._file, self._digest = file, hashlib.sha256()
+    If it can't be read any further, `count_fault` is called as by `unpack`, and the stream ends.
+    """
+
+    def __init__(self, file: BinaryIO | io.FileIO, count_fault: Callable[[str, str], None]) -> None:
+        self._file, self._digest, self._count_fault = file, hashlib.sha256(), count_fault
 
     def readable(self) -> bool:
         """It can be read, and not seek."""
@@ -50,13 +52,19 @@ class HashedStream(io.RawIOBase):
 
     def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]
         """Read the next bytes."""
-        count = self._file.readinto(buffer)  # type: ignore[union-attr]
+        try:
+            count: int = self._file.readinto(buffer)  # type: ignore[union-attr]
+        except BertkitError:  # of a remote file, which isn't damaged
+            raise
+        except OSError as error:
+            self._count_fault(*classify(error))
+            return 0
         self._digest.update(buffer[:count])
         return count
 
     def finish(self) -> str:
         """Read what a reader has left, such as what follows the end of an archive."""
-        while self.read(DISK_BYTES_AT_ONCE):
+        while self.read(BUFFER_BYTES):
             pass
         return self._digest.hexdigest()
 
@@ -237,8 +245,8 @@ class RowDecoder:
             return sys.stdin.buffer
         with storage_errors(path, "read"):
             if not self.texts_only:
-                self.hashed = HashedStream(path.open("rb", buffering=0))
-                return io.BufferedReader(self.hashed, DISK_BYTES_AT_ONCE)
+                self.hashed = HashedStream(path.open("rb", buffering=0), self.refuse_rest)
+                return io.BufferedReader(self.hashed, BUFFER_BYTES)
             packed = path.open("rb", buffering=DISK_BYTES_AT_ONCE)
         if path.suffix.lower() in COMPRESSIONS and packed.seekable():
             self.position = packed.tell
@@ -282,6 +290,26 @@ class RowDecoder:
         raise NotTextError(f"{self.name} isn't text: much of it is NUL or not UTF-8; {ADVICE}")
 
 
+def look_up(values: Mapping[str, object], column: str) -> object:
+    """Return the value of a column; `doc.body` may be the field body of the column doc.
+
+    A `KeyError` says that there is none.
+    """
+    if column in values or "." not in column:
+        return values[column]
+    found: object = values
+    for name in column.split("."):
+        if not isinstance(found, Mapping):
+            raise KeyError(column)
+        found = found[name]
+    return found
+
+
+def has_column(columns: Collection[str], name: str) -> bool:
+    """Whether a column, or a field of one as in `look_up`, may be among these."""
+    return name in columns or ("." in name and name.partition(".")[0] in columns)
+
+
 def show_names(names: Collection[str]) -> str:
     """Return the first column names as one string for a message; quoted where blanks matter."""
     shown = [
@@ -318,7 +346,9 @@ def open_content(
         if other:
             decoder.refuse_packed(suffix, other)
             packed, suffix = io.BytesIO(), ""
-        stream = unpack(packed, suffix, decoder.refuse_rest)
+        stream = packed if isinstance(packed, io.BufferedReader) else None
+        if stream is None or stream.raw is not decoder.hashed or suffix in COMPRESSIONS:
+            stream = unpack(packed, suffix, decoder.refuse_rest)
         if is_text:
             text = open_text(stream, decoder.encoding, decoder.refuse_encoding)
             if path and text is not stream and packed.seekable():  # recoded
@@ -329,9 +359,8 @@ def open_content(
                 text = io.BufferedReader(io.BytesIO())
             stream = text
         yield stream
-        if decoder.hashed is not None and path is not None:
-            with storage_errors(path, "read"):
-                decoder.sha256 = decoder.hashed.finish()
+        if decoder.hashed is not None:
+            decoder.sha256 = decoder.hashed.finish()
 
 
 def check_standard_input(kind: str) -> None:

@@ -1,6 +1,6 @@
 """A row as a record, and the rows of a table."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple, Self
 
@@ -38,26 +38,6 @@ class ClassName(str):
         made = super().__new__(cls, name.strip())
         made.number = number
         return made
-
-
-def look_up(values: Mapping[str, object], column: str) -> object:
-    """Return the value of a column; `doc.body` may be the field body of the column doc.
-
-    A `KeyError` says that there is none.
-    """
-    if column in values or "." not in column:
-        return values[column]
-    found: object = values
-    for name in column.split("."):
-        if not isinstance(found, Mapping):
-            raise KeyError(column)
-        found = found[name]
-    return found
-
-
-def has_column(columns: Collection[str], name: str) -> bool:
-    """Whether a column, or a field of one as in `look_up`, may be among these."""
-    return name in columns or ("." in name and name.partition(".")[0] in columns)
 
 
 def list_columns(rows: Iterable[Mapping[str, object]]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ Unusable rows are left out and counted, the first five with file and line; a fil
 import hashlib
 import json
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -38,7 +38,7 @@ ROWS_FORMAT = "rows"
 MAX_BYTES = 4 << 30
 RECORD_FORMATS = sorted({*get_args(RecordFormat)} - {"auto"})
 
-OpenRows = Callable[[RowDecoder], AbstractContextManager[Rows]]
+OpenRows = Callable[[RowDecoder, ExitStack], Rows]
 
 
 @dataclass
@@ -67,10 +67,11 @@ class RecordTable:
 
     def open(self) -> None:
         """Open the source at its first row."""
-        stack, decoder = ExitStack(), RowDecoder(self.name, RowReport(self.name), self.settings)
-        rows = stack.enter_context(self.open_rows(decoder))
+        decoder = RowDecoder(self.name, RowReport(self.name), self.settings)
+        with ExitStack() as stack:
+            rows = self.open_rows(decoder, stack)
+            self._opened = stack.pop_all(), decoder, rows
         self.columns, self.report = rows.columns or None, decoder.report
-        self._opened = stack, decoder, rows
 
     @property
     def is_standard_input(self) -> bool:
@@ -188,7 +189,7 @@ def _open(
     name: str, chosen: str, read: Callable[[RowDecoder], Rows], settings: RecordSettings
 ) -> RecordTable:
     """Open rows in memory."""
-    table = RecordTable(name, chosen, lambda decoder: nullcontext(read(decoder)), settings=settings)
+    table = RecordTable(name, chosen, lambda decoder, _: read(decoder), settings=settings)
     table.open()
     return table
 

@@ -5,6 +5,7 @@ be read as a text is an error that names the row; no row is skipped.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, get_args
@@ -82,7 +83,8 @@ class TextTable:
             yield from (TextRow(text, len(text)) for text in self.texts)
             return
         decoder = self._decoder = self.decoder()
-        with open_rows(self.path, self.format, decoder) as rows:
+        with ExitStack() as stack:
+            rows = open_rows(self.path, self.format, decoder, stack)
             position = 0
             for record in rows.records:
                 before, position = position, self._find_position(decoder, rows)

@@ -17,9 +17,9 @@ from bertkit.base.errors import InputError, pluralize
 from bertkit.base.settings import redefine
 from bertkit.data.input_files import NOT_TEXT, STANDARD_INPUT, find_extension
 from bertkit.data.problems import RowReport
-from bertkit.data.tables.decoder import DEFAULT_FIELD, show_names
+from bertkit.data.tables.decoder import DEFAULT_FIELD, has_column, look_up, show_names
 from bertkit.data.tables.formats import find_format
-from bertkit.data.tables.record import BrokenRowError, Record, has_column, look_up
+from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import MAX_BYTES, RECORD_FORMATS, RecordTable, open_records
 from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import FileSettings, RecordSettings

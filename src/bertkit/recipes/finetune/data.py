@@ -18,7 +18,7 @@ from bertkit.data.input_files import STANDARD_INPUT
 from bertkit.data.problems import MAX_PLACES, check_unknown, describe_unknown, name_problem
 from bertkit.data.tables.records import RecordTable, open_records
 from bertkit.data.tables.rows import Table
-from bertkit.inference.predictor import PredictionCounts, count_encoded
+from bertkit.inference.predictor import PredictionCounts
 from bertkit.models.bert.labels import check_names
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.labeled_set import HELD_OUT, LabeledData, LabeledSet
@@ -117,15 +117,16 @@ class TaskSet(LabeledSet[Any]):
 
     def encode(self, task: Task[Any, Any], tokenizer: Tokenizer) -> None:
         """Encode all examples as token ids, and count them and their problems."""
-        self.encoded, problems = EncodedTable(), PredictionCounts()
+        self.encoded = EncodedTable()
         with show_progress(f"encoding {self.name}", len(self.examples)) as bar:
             for start in range(0, len(self.examples), EXAMPLES_AT_ONCE):
                 chosen = self.examples[start : start + EXAMPLES_AT_ONCE]
-                encoded = task.encode(chosen, tokenizer)
-                self.encoded.extend(encoded)
-                problems.add(count_encoded(task, encoded, tokenizer))
+                self.encoded.extend(task.encode(chosen, tokenizer))
                 bar.advance(len(chosen))
-        self.count(task, problems)
+        counts = self.encoded.count_tokens((tokenizer.cls_id, tokenizer.sep_id), tokenizer.unk_id)
+        if task.scored == "choice":  # which has a sequence for each
+            counts["windowed"] = 0
+        self.count(task, PredictionCounts(**counts))
 
     def count(self, task: Task[Any, Any], problems: PredictionCounts) -> None:
         """Count examples, labels and data problems; `problems` are the counts from encoding.

@@ -1,19 +1,29 @@
-"""The way of a labeled row from its file to its loss: how often the file is read."""
+"""The way of a labeled row from its file to its loss: files of code, and reads of its file."""
 
 import gzip
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
 
 import pytest
-from tests.unit.recipes.finetune.small import QUICK, TASK, make_rows, write_rows
+from tests.unit.recipes.finetune.small import QUICK, TASK, make_rows, open_job, write_rows
 from tests.unit.recipes.reading import Reading
 from tests.unit.recipes.stopping import stop_at
 
+import bertkit
 from bertkit.base.errors import StoppedError
 from bertkit.cli.main import main
 from bertkit.data.tables.records import open_records
+from bertkit.recipes.finetune.data import TaskSet
 from bertkit.recipes.finetune.run import Sources, finetune
 from bertkit.recipes.finetune.seeds import finetune_seeds
+from bertkit.tasks.classify.examples import ClassifyExample
 
 SHORT = QUICK.model_copy(update={"epochs": 1})
+MOST_FILES = 20
+SOURCES = Path(bertkit.__file__).parent
 
 
 @pytest.fixture
@@ -22,6 +32,43 @@ def files(tmp_path):
         write_rows(tmp_path / "train.csv", make_rows(40, 1)),
         write_rows(tmp_path / "dev.csv", make_rows(16, 2)),
     )
+
+
+@contextmanager
+def follow(files: set[str]) -> Iterator[None]:
+    """Add the files of bertkit whose functions are called in the block."""
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        path = Path(frame.f_code.co_filename)
+        if event == "call" and path.is_relative_to(SOURCES):
+            files.add(str(path.relative_to(SOURCES)))
+
+    before: Callable[[FrameType, str, object], object] | None = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        yield
+    finally:
+        sys.setprofile(before)
+
+
+def test_a_row_passes_few_files_on_the_way_to_its_loss(made, files):
+    """The file is open, and the model loaded; what the encoder computes isn't followed."""
+    job, walk = (
+        open_job(Sources("classify", str(made / "model"), str(files[0])), TASK, QUICK),
+        set(),
+    )
+    table = open_records(files[0])
+    parse = ClassifyExample.build_parser(TASK, table, needs_answer=True)
+    with follow(walk):
+        labeled = TaskSet(table.name, [table], table.read(parse))
+        labeled.encode(job.task, job.tokenizer)
+        (part,) = job.share_at(0, rank=0, num_ranks=1)
+    scores = job.model.scores(part.batch.packed)
+    with follow(walk):
+        loss = job.task.loss(scores, part.batch).losses["task"]
+    assert loss.requires_grad
+    assert {"data/tables/records.py", "recipes/finetune/data.py", "nn/packing.py"} <= walk
+    assert len(walk) <= MOST_FILES, sorted(walk)
 
 
 def test_a_file_is_opened_and_read_once(made, files, tmp_path, monkeypatch):

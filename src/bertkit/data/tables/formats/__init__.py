@@ -5,8 +5,8 @@ add it to `FORMATS`, and its name to the settings that may name it (`tables/sett
 `sources.py`).
 """
 
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,14 +45,14 @@ def find_format(path: Path | RemoteFile, known: Collection[str]) -> str | None:
     return name if name in known else None
 
 
-@contextmanager
-def open_rows(path: Path | RemoteFile | None, name: str, decoder: RowDecoder) -> Iterator[Rows]:
-    """Open a table at its first row; a path of None is standard input."""
+def open_rows(
+    path: Path | RemoteFile | None, name: str, decoder: RowDecoder, stack: ExitStack
+) -> Rows:
+    """Open a table at its first row until the stack ends; a path of None is standard input."""
     chosen = FORMATS[name]
     opened = (
         parquet.open_table(path, decoder)
         if name == "parquet"
         else open_content(path, decoder, is_text=chosen.is_text)
     )
-    with opened as stream:
-        yield chosen.read_rows(stream, decoder)
+    return chosen.read_rows(stack.enter_context(opened), decoder)

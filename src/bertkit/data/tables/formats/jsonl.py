@@ -9,9 +9,9 @@ from itertools import chain
 from typing import Any, BinaryIO
 
 from bertkit.base.errors import DamagedFileError, InputError
-from bertkit.data.tables.decoder import DEFAULT_FIELD, RowDecoder, show_names
+from bertkit.data.tables.decoder import DEFAULT_FIELD, RowDecoder, look_up, show_names
 from bertkit.data.tables.formats.lines import read_lines
-from bertkit.data.tables.record import Record, Rows, list_columns, look_up
+from bertkit.data.tables.record import Record, Rows, list_columns
 
 KINDS = {dict: "an object", list: "an array", bool: "true or false"}
 MAX_FIRST_ROWS, MAX_FIRST_BYTES = 4096, 16 << 20  # rows that are read ahead for their keys

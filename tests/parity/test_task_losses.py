@@ -20,14 +20,14 @@ from bertkit.tasks.classify.examples import ClassifyExample
 from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.regress import RegressSettings
 from bertkit.tasks.regress.task import Regress, RegressExample
-from bertkit.tasks.task import Task
+from bertkit.tasks.task import AnyTask
 from bertkit.tasks.texts import Texts
 
 TEXTS = [Texts("the cat"), Texts("a dog lost", "the hat"), Texts(""), Texts("fox " * 30, "cats")]
 LABELS = ("x", "y", "z")
 SETS = (("x",), ("y", "z"), (), ("x", "y", "z"))
 CHOICES = [ChooseExample("the cat", ("a", "fox saw", "not"), "saw", label) for label in (0, 2, 1)]
-CASES: dict[str, tuple[Task[Any, Any], list[Any], str]] = {
+CASES: dict[str, tuple[AnyTask, list[Any], str]] = {
     "classify": (
         Classify(ClassifySettings(max_length=16), LABELS),
         [
@@ -53,7 +53,7 @@ CASES: dict[str, tuple[Task[Any, Any], list[Any], str]] = {
 }
 
 
-def save_both(task: Task[Any, Any], folder: Any, kind: str) -> tuple[Any, Any]:
+def save_both(task: AnyTask, folder: Any, kind: str) -> tuple[Any, Any]:
     """One model in both libraries, all of its weights away from 0."""
     config = BertConfig.from_dict(
         {

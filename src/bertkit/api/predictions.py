@@ -12,7 +12,7 @@ from bertkit.base.progress import show_progress
 from bertkit.base.settings import Settings
 from bertkit.data.problems import announce_unknown
 from bertkit.data.tables.rows import Table
-from bertkit.inference.predictor import Predictor
+from bertkit.inference.predictor import AnyPredictor, Predictor
 from bertkit.inference.settings import EngineSettings
 from bertkit.jobs.predict import answer_file, answer_values
 from bertkit.jobs.settings import PredictSettings
@@ -25,7 +25,7 @@ from bertkit.tasks.classify import ClassifyAnswers
 if TYPE_CHECKING:
     from bertkit.api.keywords import EvaluateKeywords, PredictKeywords
 
-Model = str | Path | Predictor[Any, Any, Any]
+Model = str | Path | AnyPredictor
 
 
 class TaskColumns(Settings):
@@ -58,7 +58,7 @@ def predict(model: Model, data: Table, **settings: "Unpack[PredictKeywords]") ->
         InputError: a row can't be read, or columns are missing.
         BertkitError: the model can't be loaded.
     """
-    predictor: Predictor[Any, Any, Any]
+    predictor: AnyPredictor
     chosen, columns = build(PredictSettings, settings), build(TaskColumns, settings)
     predictor = Predictor.take(model, build(EngineSettings, settings))
     options_kind = type(predictor.options)
@@ -89,7 +89,7 @@ def refuse_columns(settings: Mapping[str, object]) -> None:
             )
 
 
-def check_tuples(predictor: Predictor[Any, Any, Any], rows: object) -> None:
+def check_tuples(predictor: AnyPredictor, rows: object) -> None:
     """Refuse pairs of texts, or texts with a label, if the model reads single texts."""
     if getattr(predictor.task.settings, "pairs", None) is False:
         raise InputError(

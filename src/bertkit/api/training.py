@@ -20,7 +20,15 @@ from bertkit.checkpoints.hub import resolve_tokenizer
 from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.data.shards import ShardSet, is_prepared
 from bertkit.data.tables.rows import Table
-from bertkit.inference.predictor import Answerer, Chooser, Classifier, Predictor, Regressor, Tagger
+from bertkit.inference.predictor import (
+    Answerer,
+    AnyPredictor,
+    Chooser,
+    Classifier,
+    Predictor,
+    Regressor,
+    Tagger,
+)
 from bertkit.recipes.finetune.run import Sources
 from bertkit.recipes.finetune.run import finetune as run_finetune
 from bertkit.recipes.finetune.seeds import finetune_seeds
@@ -52,7 +60,7 @@ if TYPE_CHECKING:
 # Texts from Python, or files by name: one string (a file, folder or glob), or paths.
 Texts = Table | Sequence[Path]
 
-PREDICTORS: Mapping[str, type[Predictor[Any, Any, Any]]] = {
+PREDICTORS: Mapping[str, type[AnyPredictor]] = {
     "classify": Classifier,
     "regress": Regressor,
     "tag": Tagger,
@@ -227,7 +235,7 @@ def finetune(task: Literal["translate", "summarize"], *, train: Texts, **argumen
 
 
 @overload
-def finetune(task: str, *, train: Texts, **arguments: Any) -> Predictor[Any, Any, Any] | Any: ...
+def finetune(task: str, *, train: Texts, **arguments: Any) -> AnyPredictor | Any: ...
 
 
 @takes(
@@ -247,7 +255,7 @@ def finetune(
     on_step: OnEvent | None = None,
     on_evaluation: OnEvent | None = None,
     **settings: Any,
-) -> Predictor[Any, Any, Any] | Any:
+) -> AnyPredictor | Any:
     """Fine-tune an encoder for a task, as `bertkit finetune`, and return the model.
 
     Args:

@@ -54,7 +54,7 @@ def evaluate(
     from bertkit.checkpoints.hub import check_model
 
     check_model(model)  # before torch is loaded
-    from bertkit.inference.predictor import Predictor
+    from bertkit.inference.predictor import AnyPredictor
     from bertkit.recipes.evaluate.run import check_output, summarize, write_evaluation
     from bertkit.recipes.evaluate.run import evaluate as run
     from bertkit.recipes.evaluate.text import render
@@ -63,7 +63,7 @@ def evaluate(
     with open_result(
         output, "evaluating into", data, check_output, overwrite=overwrite, is_workplace=True
     ) as place:
-        load = partial(Predictor[Any, Any, Any].load, model, loading)
+        load = partial(AnyPredictor.load, model, loading)
         result = run(load, data, settings, columns, model)
         for line in result.data_problems:
             announce(legible(line))

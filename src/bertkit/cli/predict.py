@@ -202,7 +202,7 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
 
         check_model(model)  # before torch is loaded
         from bertkit.data.writers import check_output
-        from bertkit.inference.predictor import Predictor
+        from bertkit.inference.predictor import AnyPredictor, Predictor
         from bertkit.jobs.predict import (
             PredictedFile,
             answer_file,
@@ -222,7 +222,7 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
         with open_result(
             output, "writing answers into", source, check_output, overwrite=settings.overwrite
         ) as place:
-            predictor: Predictor[Any, Any, Any] = Predictor.load(model, loading)
+            predictor: AnyPredictor = Predictor.load(model, loading)
             check_task(predictor, model, name)
             predictor = predictor.with_options(answers)
             if source is None:

@@ -10,7 +10,7 @@ from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.next_sentence import NextSentence
 from bertkit.inference.pipeline import Pipeline, start_engine
-from bertkit.inference.predictor import Predictor
+from bertkit.inference.predictor import AnyPredictor, Predictor
 from bertkit.inference.text_scorer import TextScorer
 from bertkit.models.bert.heads import BertForMaskedLM, BertForPreTraining
 from bertkit.models.open_model import OpenModel
@@ -29,7 +29,7 @@ def load_pipelines(opened: OpenModel, settings: EmbedderSettings) -> Pipelines:
     if opened.is_sentence_encoder:
         return {"embed": Embedder.load(opened, settings)}
     if (opened.folder / TASK_FILE).exists() or opened.architecture in BY_ARCHITECTURE:
-        predictor: Predictor[Any, Any, Any] = Predictor.load(opened, settings)
+        predictor: AnyPredictor = Predictor.load(opened, settings)
         return {predictor.task.name: predictor}
     if "masked_lm" in opened.heads:
         return load_pretrained(opened, settings)

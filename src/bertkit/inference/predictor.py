@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeAlias, TypeVar
 
 import torch
 from jaxtyping import Float
@@ -40,7 +40,7 @@ from bertkit.tasks.table import TASKS
 from bertkit.tasks.tag.decoding import Tagging
 from bertkit.tasks.tag.examples import TagExample
 from bertkit.tasks.tag.task import Tag
-from bertkit.tasks.task import Task, TaskExample, TaskPrediction
+from bertkit.tasks.task import AnyTask, Task, TaskExample, TaskPrediction
 from bertkit.tokenization.tokenizer import Tokenizer
 
 
@@ -59,7 +59,7 @@ class PredictionCounts(InputCounts):
 
 
 def count_encoded(
-    task: Task[Any, Any], encoded: Sequence[Encoded], tokenizer: Tokenizer
+    task: AnyTask, encoded: Sequence[Encoded], tokenizer: Tokenizer
 ) -> PredictionCounts:
     """Count encoded examples of a task."""
     special = (tokenizer.cls_id, tokenizer.sep_id)
@@ -119,7 +119,7 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
     options: Settings = field(default_factory=Settings)
     metrics: Mapping[str, float] = field(default_factory=dict)
 
-    task_kind: ClassVar[type[Task[Any, Any]] | None] = None  # None for any task
+    task_kind: ClassVar[type[AnyTask] | None] = None  # None for any task
     noun = "input"
 
     @classmethod
@@ -224,6 +224,9 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
             scores = model.head_scores(tokens, placed)
         check_finite(scores, "the model's logits")
         return scores
+
+
+AnyPredictor: TypeAlias = Predictor[Any, Any, Any]
 
 
 class Classifier(Predictor[str | tuple[str, str], ClassifyExample, Classification]):

@@ -26,7 +26,7 @@ from bertkit.tasks.answer.examples import AnswerExample
 from bertkit.tasks.answer.windows import Windows, find_tokens
 from bertkit.tasks.batch import Encoded
 from bertkit.tasks.classify.task import Classify
-from bertkit.tasks.task import Task
+from bertkit.tasks.task import AnyTask
 
 NO_YES = ("no", "yes")
 NO_ANSWER = "no answer"
@@ -122,7 +122,7 @@ class HeadReader:
         question, choices = model.pair_question
         return self._predict_whole(question, choices, scores.log_softmax(dim=-1))
 
-    def predict_labels(self, task: Task[Any, Any], scores: Scores) -> HeadPrediction:
+    def predict_labels(self, task: AnyTask, scores: Scores) -> HeadPrediction:
         """Predict the text's label, or for multi-label tasks whether each label applies."""
         assert isinstance(task, Classify)
         scores = scores / task.temperature
@@ -145,7 +145,7 @@ class HeadReader:
         about = "the text" if self.encoded.pair is None else "both texts"
         return _choose_likeliest(question, (about,), (None,), choices, logarithms)
 
-    def predict_tags(self, task: Task[Any, Any], scores: Scores) -> HeadPrediction:
+    def predict_tags(self, task: AnyTask, scores: Scores) -> HeadPrediction:
         """Predict the tag of each word from its first piece."""
         pairs = enumerate(pairwise((-1, *self.encoded.words)))
         firsts = [position for position, (last, word) in pairs if word not in (-1, last)]
@@ -160,7 +160,7 @@ class HeadReader:
         text = self.encoded.pair if encoding.token_type_ids[first] else self.encoded.text
         return (text or "")[encoding.offsets[first][0] : encoding.offsets[pieces[-1]][1]]
 
-    def predict_answer(self, task: Task[Any, Any], scores: Scores) -> HeadPrediction | None:
+    def predict_answer(self, task: AnyTask, scores: Scores) -> HeadPrediction | None:
         """Predict the span in the second text that answers the first; None without a pair."""
         encoded, encoding = self.encoded, self.encoded.encoding
         if encoded.pair is None:
@@ -196,7 +196,7 @@ def _choose_likeliest(
     return HeadPrediction(question, about, positions, choices, logarithms, predicted)
 
 
-BY_TASK: dict[str, Callable[[HeadReader, Task[Any, Any], Scores], HeadPrediction | None]]
+BY_TASK: dict[str, Callable[[HeadReader, AnyTask, Scores], HeadPrediction | None]]
 BY_TASK = {
     "classify": HeadReader.predict_labels,
     "tag": HeadReader.predict_tags,

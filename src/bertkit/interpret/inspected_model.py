@@ -33,7 +33,7 @@ from bertkit.models.bert.pretrained import PretrainedBert
 from bertkit.models.bert.weights import without_memory
 from bertkit.models.open_model import OpenModel
 from bertkit.tasks.saved import load_task
-from bertkit.tasks.task import Task
+from bertkit.tasks.task import AnyTask
 from bertkit.tokenization.tokenizer import Tokenizer
 
 
@@ -95,7 +95,7 @@ class InspectedModel(AnyInspected):
     name: str
     model: PretrainedBert
     tokenizer: Tokenizer
-    task: Task[Any, Any] | None = None
+    task: AnyTask | None = None
     opened: OpenModel | None = None
 
     @classmethod

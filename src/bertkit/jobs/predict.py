@@ -23,20 +23,20 @@ from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import RecordSettings
 from bertkit.data.writers import ROW_WRITERS, check_output
 from bertkit.inference.loading import stamp_model
-from bertkit.inference.predictor import PredictionCounts, Predictor
+from bertkit.inference.predictor import AnyPredictor, PredictionCounts, Predictor
 from bertkit.inference.settings import EngineSettings
 from bertkit.jobs.settings import PredictSettings
 from bertkit.models.open_model import OpenModel
 from bertkit.tasks.settings import choose_columns, with_columns
 from bertkit.tasks.table import TASKS
-from bertkit.tasks.task import Task
+from bertkit.tasks.task import AnyTask
 
 
 class ExampleFile:
     """The rows of a file as unlabeled examples, with columns that override the model's own."""
 
     def __init__(
-        self, task: Task[Any, Any], source: Table, settings: PredictSettings, columns: Settings
+        self, task: AnyTask, source: Table, settings: PredictSettings, columns: Settings
     ) -> None:
         layout = settings.model_dump(include=set(RecordSettings.model_fields))
         self._table = open_records(source, RecordSettings(**layout), split=settings.split)
@@ -81,7 +81,7 @@ class AnsweredRow(NamedTuple):
 class Answers:
     """A stream of answers to examples, which can be read once."""
 
-    predictor: Predictor[Any, Any, Any]
+    predictor: AnyPredictor
     examples: Iterable[Any]
     file: ExampleFile | None = None
     # which columns of the file to keep
@@ -94,7 +94,7 @@ class Answers:
     prefix: str | None = field(default=None, init=False)
 
     @property
-    def task(self) -> Task[Any, Any]:
+    def task(self) -> AnyTask:
         """The task of the model."""
         return self.predictor.task
 
@@ -164,7 +164,7 @@ def _find(row: AnsweredRow, column: str) -> object:
         return None
 
 
-def answer_values(predictor: Predictor[Any, Any, Any], values: Sequence[Any]) -> Answers:
+def answer_values(predictor: AnyPredictor, values: Sequence[Any]) -> Answers:
     """Return the answers to values given on the command line."""
     make = predictor.task.make_example
     examples = [
@@ -175,7 +175,7 @@ def answer_values(predictor: Predictor[Any, Any, Any], values: Sequence[Any]) ->
 
 
 def answer_file(
-    predictor: Predictor[Any, Any, Any], source: Table, settings: PredictSettings, columns: Settings
+    predictor: AnyPredictor, source: Table, settings: PredictSettings, columns: Settings
 ) -> Answers:
     """Return the answers to the rows of a file; arguments and errors as in `ExampleFile`."""
     file = ExampleFile(predictor.task, source, settings, columns)
@@ -214,7 +214,7 @@ class PredictedFile:
         """Write the answers to the rows of a file."""
         check = partial(check_output, overwrite=overwrite)
         with open_output(output, "writing answers into", inputs=[source], check=check) as place:
-            predictor: Predictor[Any, Any, Any] = Predictor.take(self.opened, self.loading)
+            predictor: AnyPredictor = Predictor.take(self.opened, self.loading)
             check_task(predictor, self.model, self.task)
             columns = choose_columns(TASKS[self.task].settings)(**self.columns)
             answers = answer_file(
@@ -236,7 +236,7 @@ def predict_files(
     return make_files(one, inputs, output, files, suffixes, made_with, *parts, **one.columns)
 
 
-def check_task(predictor: Predictor[Any, Any, Any], model: str, name: str) -> None:
+def check_task(predictor: AnyPredictor, model: str, name: str) -> None:
     """Refuse a model of another task."""
     if (task := predictor.task.name) != name:
         raise SettingsError(f"{model} is a model for the task {task}; use `bertkit {task}`")

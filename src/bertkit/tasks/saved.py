@@ -14,7 +14,7 @@ from bertkit.base.settings import validate
 from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.models.bert.config import BertConfig
 from bertkit.tasks.table import TASKS
-from bertkit.tasks.task import TEMPERATURE, Task
+from bertkit.tasks.task import TEMPERATURE, AnyTask
 from bertkit.tokenization.folder import read_max_length
 
 # Tasks of model folders without a task.json, as other tools write them.
@@ -42,7 +42,7 @@ class SavedTask(ChecksummedModel):
     _update_settings = field_validator("settings")(update_settings)
 
 
-def save_task(folder: Path, task: Task[Any, Any]) -> dict[str, FileRecord]:
+def save_task(folder: Path, task: AnyTask) -> dict[str, FileRecord]:
     """Write `task.json`; return its size and checksum, by file name."""
     saved = SavedTask(
         task=task.name,
@@ -53,7 +53,7 @@ def save_task(folder: Path, task: Task[Any, Any]) -> dict[str, FileRecord]:
 
 
 def list_scorer_files(
-    task: Task[Any, Any], examples: Sequence[Any], predictions: Sequence[Any]
+    task: AnyTask, examples: Sequence[Any], predictions: Sequence[Any]
 ) -> dict[str, Any]:
     """Return the files for official scorers by name; none of which no prediction says anything."""
     rows = list(zip(examples, predictions, strict=True))
@@ -68,7 +68,7 @@ def list_scorer_files(
     }
 
 
-def load_task(folder: Path, config: BertConfig, architecture: str | None) -> Task[Any, Any]:
+def load_task(folder: Path, config: BertConfig, architecture: str | None) -> AnyTask:
     """Load the task of a model folder, including folders written by other tools."""
     path = source = folder / TASK_FILE
     if path.exists():

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bertkit.base.settings import Settings
 from bertkit.base.wings import load_object
@@ -14,7 +14,7 @@ from bertkit.tasks.settings import PairInputs, TaskInputs, TaskSettings
 from bertkit.tasks.tag import TagSettings
 
 if TYPE_CHECKING:
-    from bertkit.tasks.task import Task
+    from bertkit.tasks.task import AnyTask
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class TaskEntry:
     pipeline_tag: str | None = None  # the task's name on the Hub
     answers: type[Settings] = Settings  # class of the settings of what a prediction gives
 
-    def load(self) -> "type[Task[Any, Any]]":
+    def load(self) -> "type[AnyTask]":
         """Import and return the task's class."""
-        kind: type[Task[Any, Any]] = load_object(self.home)
+        kind: type[AnyTask] = load_object(self.home)
         return kind
 
 

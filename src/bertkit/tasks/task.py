@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, ClassVar, Generic, Self, TypeVar, cast
+from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar, cast
 
 import torch
 import torch.nn.functional as F
@@ -265,3 +265,6 @@ class Task(ABC, Generic[Example, Prediction]):
         """Return the task with numbers fitted on held-out data after training."""
         del examples, encoded, logits
         return self
+
+
+AnyTask: TypeAlias = Task[Any, Any]

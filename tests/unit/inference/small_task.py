@@ -1,7 +1,6 @@
 """Tiny fine-tuned models, whose heads are as they were drawn."""
 
 from pathlib import Path
-from typing import Any
 
 import torch
 from tests.unit.inference.small import save_small
@@ -13,7 +12,7 @@ from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.saved import save_task
 from bertkit.tasks.tag import TagSettings
 from bertkit.tasks.tag.task import Tag
-from bertkit.tasks.task import Task
+from bertkit.tasks.task import AnyTask
 from bertkit.tokenization.tokenizer import Tokenizer
 
 LABELS = ("bad", "good", "odd")
@@ -38,7 +37,7 @@ def save_answerer(folder: Path) -> str:
     return save_model(folder, AnswerQuestions(settings))
 
 
-def save_model(folder: Path, task: Task[Any, Any], **changes: object) -> str:
+def save_model(folder: Path, task: AnyTask, **changes: object) -> str:
     """The folder of a model for a task."""
     whole = folder.with_name(f"{folder.name}-whole")
     save_small(whole, initializer_range=0.5, **changes)

@@ -10,13 +10,21 @@ import torch
 
 from bertkit.data.tables.record import Record
 from bertkit.data.tables.records import RecordTable
-from bertkit.inference.predictor import Answerer, Chooser, Classifier, Predictor, Regressor, Tagger
+from bertkit.inference.predictor import (
+    Answerer,
+    AnyPredictor,
+    Chooser,
+    Classifier,
+    Predictor,
+    Regressor,
+    Tagger,
+)
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.tasks.batch import Encoded, Logits, TaskBatch, compute_logits
 from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.saved import save_task
-from bertkit.tasks.task import Task
+from bertkit.tasks.task import AnyTask
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -41,7 +49,7 @@ def negative_log_likelihood(logits, labels, temperature=1.0) -> float:
 
 
 def train(
-    task: Task[Any, Any], examples: Sequence[Any], num_steps: int = 40, tokenizer=TOKENIZER
+    task: AnyTask, examples: Sequence[Any], num_steps: int = 40, tokenizer=TOKENIZER
 ) -> FineTunedBert:
     """A model that has learned the examples."""
     torch.manual_seed(0)
@@ -73,7 +81,7 @@ def train(
 
 
 def score(
-    task: Task[Any, Any], model: FineTunedBert, examples: Sequence[Any], tokenizer=TOKENIZER
+    task: AnyTask, model: FineTunedBert, examples: Sequence[Any], tokenizer=TOKENIZER
 ) -> tuple[list[Encoded], list[Logits]]:
     """Examples as token ids, and what a model makes of them."""
     encoded = task.encode(examples, tokenizer)
@@ -81,7 +89,7 @@ def score(
 
 
 def decode(
-    task: Task[Any, Any],
+    task: AnyTask,
     examples: Sequence[Any],
     encoded: Sequence[Encoded],
     logits: Sequence[Logits],
@@ -91,8 +99,8 @@ def decode(
 
 
 def learn(
-    task: Task[Any, Any], examples: Sequence[Any], folder: Path, num_steps=40, tokenizer=TOKENIZER
-) -> tuple[Predictor[Any, Any, Any], Evaluation]:
+    task: AnyTask, examples: Sequence[Any], folder: Path, num_steps=40, tokenizer=TOKENIZER
+) -> tuple[AnyPredictor, Evaluation]:
     """Train a model, fit the task's numbers and evaluate it, then save and load it."""
     model = train(task, examples, num_steps, tokenizer)
     encoded, logits = score(task, model, examples, tokenizer)

@@ -16,7 +16,7 @@ from bertkit.checkpoints.run_folder import METRICS_FILE
 from bertkit.data.tables.records import open_records
 from bertkit.data.tables.rows import Table
 from bertkit.data.writers import write_jsonl
-from bertkit.inference.predictor import PredictionCounts, Predictor
+from bertkit.inference.predictor import AnyPredictor, PredictionCounts
 from bertkit.recipes.finetune.data import SetCounts, TaskSet
 from bertkit.recipes.model_card import REPORT_FILE
 from bertkit.recipes.settings import EvaluateSettings
@@ -28,7 +28,7 @@ from bertkit.tasks.saved import list_scorer_files
 from bertkit.tasks.sections import CHANCE, build_sections, state_metric
 from bertkit.tasks.settings import with_columns
 from bertkit.tasks.table import TASKS
-from bertkit.tasks.task import Task
+from bertkit.tasks.task import AnyTask
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class EvaluateResult:
     """The result of an evaluation."""
 
     model: str  # as the user named it, or the task of a loaded one
-    task: Task[Any, Any]
+    task: AnyTask
     labeled: TaskSet
     predictions: list[Any]
     evaluation: Evaluation
@@ -57,7 +57,7 @@ class EvaluateResult:
 
 
 def evaluate(
-    load: Callable[[], Predictor[Any, Any, Any]],
+    load: Callable[[], AnyPredictor],
     source: Table,
     settings: EvaluateSettings,
     columns: Settings,
@@ -81,9 +81,7 @@ def evaluate(
     return EvaluateResult(name or task.name, task, labeled, predictions, evaluation)
 
 
-def predict_all(
-    predictor: Predictor[Any, Any, Any], examples: list[Any]
-) -> tuple[PredictionCounts, list[Any]]:
+def predict_all(predictor: AnyPredictor, examples: list[Any]) -> tuple[PredictionCounts, list[Any]]:
     """Predict all examples; return statistics of the examples, and predictions in their order."""
     counts = PredictionCounts()
     decode = predictor.task.for_evaluation(len(examples)).decode

@@ -29,7 +29,7 @@ from bertkit.tasks.columns import SHOWN_CHARS, SHOWN_LABELS, name_labels, sort_l
 from bertkit.tasks.look_alikes import describe_look_alikes
 from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.table import TASKS
-from bertkit.tasks.task import Task
+from bertkit.tasks.task import AnyTask
 from bertkit.tasks.texts import TextExample
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -69,7 +69,7 @@ class TaskSet(LabeledSet[Any]):
     @classmethod
     def read(
         cls,
-        kind: type[Task[Any, Any]],
+        kind: type[AnyTask],
         table: RecordTable,
         settings: Any,
         known: Sequence[str] = (),
@@ -115,7 +115,7 @@ class TaskSet(LabeledSet[Any]):
         held_out = take_groups([groups[place] for place in order], num_held_out, strata)
         return self.divide([n for n in range(number) if n not in held_out], sorted(held_out))
 
-    def encode(self, task: Task[Any, Any], tokenizer: Tokenizer) -> None:
+    def encode(self, task: AnyTask, tokenizer: Tokenizer) -> None:
         """Encode all examples as token ids, and count them and their problems."""
         self.encoded = EncodedTable()
         with show_progress(f"encoding {self.name}", len(self.examples)) as bar:
@@ -128,7 +128,7 @@ class TaskSet(LabeledSet[Any]):
             counts["windowed"] = 0
         self.count(task, PredictionCounts(**counts))
 
-    def count(self, task: Task[Any, Any], problems: PredictionCounts) -> None:
+    def count(self, task: AnyTask, problems: PredictionCounts) -> None:
         """Count examples, labels and data problems; `problems` are the counts from encoding.
 
         It is an `InputError` if no token of the set is in the vocabulary, or if most of its labels
@@ -159,7 +159,7 @@ class TaskSet(LabeledSet[Any]):
                 " file, and the right column?"
             )
 
-    def describe(self, task: Task[Any, Any]) -> list[str]:
+    def describe(self, task: AnyTask) -> list[str]:
         """Describe the set in a line, then notable counts, then examples of unseen labels."""
         name, counts = self.name, self.counts
         lines = [
@@ -185,7 +185,7 @@ class TaskSet(LabeledSet[Any]):
             lines += [*shown, *(["  …"] if counts.num_unseen > len(shown) else [])]
         return lines
 
-    def list_warnings(self, task: Task[Any, Any]) -> list[str]:
+    def list_warnings(self, task: AnyTask) -> list[str]:
         """Return further warnings, without the set's name: another set may have the same."""
         known = dict.fromkeys(task.labels, 0)
         return [
@@ -193,7 +193,7 @@ class TaskSet(LabeledSet[Any]):
             *task.list_warnings(self.examples),
         ]
 
-    def _list_unseen(self, task: Task[Any, Any]) -> Iterator[str]:
+    def _list_unseen(self, task: AnyTask) -> Iterator[str]:
         known = set(task.labels)
         for example in self.examples:
             for label in example.label_names:
@@ -241,7 +241,7 @@ class FineTuningData(LabeledData[TaskSet]):
         return json.dumps([each.tables[0].identity for each in self.sets], sort_keys=True)
 
     @cached_property
-    def task(self) -> Task[Any, Any]:
+    def task(self) -> AnyTask:
         """The task, with the labels of the training examples."""
         if not self.has_dev or self.train.sha256 != self.dev.sha256:
             _warn_of_shared(self.train, self.dev)
@@ -250,7 +250,7 @@ class FineTuningData(LabeledData[TaskSet]):
         task.for_evaluation(len(self.dev.examples))  # fails now, not after training
         return task
 
-    def _begin_task(self) -> Task[Any, Any]:
+    def _begin_task(self) -> AnyTask:
         """Build the task; explain if the held-out split caused an error."""
         kind, settings, train, dev = self.kind, self._task_settings, self.train, self.dev
         try:

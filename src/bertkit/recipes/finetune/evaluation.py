@@ -12,7 +12,7 @@ from bertkit.recipes.finetune.data import SetCounts
 from bertkit.recipes.finetune.job import FineTuningJob, decode_all
 from bertkit.reports.text import format_metric, show
 from bertkit.tasks.evaluation import Evaluation
-from bertkit.tasks.task import Task
+from bertkit.tasks.task import AnyTask
 
 Metrics = dict[str, float]
 
@@ -21,7 +21,7 @@ Metrics = dict[str, float]
 class FinalEvaluation:
     """The final evaluation of a model."""
 
-    task: Task[Any, Any]  # with numbers such as a temperature fitted on the held-out examples
+    task: AnyTask  # with numbers such as a temperature fitted on the held-out examples
     predictions: list[Any]
     evaluation: Evaluation
     before: Evaluation | None  # without temperature scaling; None if there is none
@@ -53,7 +53,7 @@ def evaluate_model(
 
 def answer_held_out(
     job: FineTuningJob, fitted: Mapping[str, float] | None
-) -> tuple[Task[Any, Any], list[Any], list[Any]]:
+) -> tuple[AnyTask, list[Any], list[Any]]:
     """Return the task with fitted numbers, its predictions, and those without its temperature."""
     plain, parts = job.task, job.cut_held_out()
     # On every n-th example, where the logits of all of them don't fit in memory.

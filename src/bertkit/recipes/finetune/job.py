@@ -24,7 +24,7 @@ from bertkit.recipes.finetune.settings import (
 )
 from bertkit.tasks.batch import Encoded, Logits, TaskBatch, compute_logits, cut_by_scores
 from bertkit.tasks.saved import save_task
-from bertkit.tasks.task import Task
+from bertkit.tasks.task import AnyTask
 from bertkit.training.job import Job, Machine, Scores, Watched
 
 LAYERS = "encoder.layers."
@@ -187,7 +187,7 @@ class FineTuningJob(Job[TaskBatch]):
 
 
 def decode_all(
-    task: Task[Any, Any],
+    task: AnyTask,
     examples: Sequence[Any],
     encoded: Sequence[Encoded],
     logits: Iterable[Logits],
@@ -198,7 +198,7 @@ def decode_all(
 
 
 def sum_loss(
-    task: Task[Any, Any], encoded: Sequence[Encoded], logits: Sequence[Logits]
+    task: AnyTask, encoded: Sequence[Encoded], logits: Sequence[Logits]
 ) -> tuple[float, int]:
     """Compute the loss summed over labels, and the number of labels, from known logits."""
     total, count = 0.0, 0

@@ -12,14 +12,14 @@ from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.models.open_model import OpenModel
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.settings import POOLINGS, PoolingName, TextSettings
-from bertkit.tasks.task import Task
+from bertkit.tasks.task import AnyTask
 
 SENTENCE_ENCODER = "is_sentence_encoder"  # key of a checkpoint's facts
 TASK_HEADS = frozenset({"classifier", "qa_outputs"})
 
 
 def open_pretrained(
-    name: str | Path | OpenModel, task: Task[Any, Any], settings: FineTuneSettings
+    name: str | Path | OpenModel, task: AnyTask, settings: FineTuneSettings
 ) -> OpenModel:
     """Open a model with the task's labels and the run's dropout; check that it can be trained."""
     opened = OpenModel.open(name)

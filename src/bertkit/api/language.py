@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, TypeVar, Unpack, overload
 
 from bertkit.api.inputs import SeveralTexts, read_texts
 from bertkit.api.settings import build, takes
@@ -159,9 +159,9 @@ def score(
     loading, reading = build(EngineSettings, settings), build(TableSettings, settings)
     if data is None:
         scorer = TextScorer.take(model, loading)
-        if minimal_pairs is not None:
-            return judge_pairs(scorer, str(minimal_pairs), reading)
-        return apply(scorer, cast("str | SeveralTexts", texts), reading)
+        if texts is not None:
+            return apply(scorer, texts, reading)
+        return judge_pairs(scorer, str(minimal_pairs), reading)
     if others := sorted(settings.keys() - {"device", "revision"}):
         raise SettingsError(f"held-out text is predicted as in training: no {', '.join(others)}")
     if not isinstance(model, str | Path):

@@ -2,28 +2,26 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, cast, overload
-
-from pydantic import Field
+from typing import TYPE_CHECKING, Unpack, overload
 
 from bertkit.api.inputs import SeveralTexts, list_rows, name_files, read_texts, take_texts
 from bertkit.api.settings import build, takes
 from bertkit.base.errors import pluralize
 from bertkit.base.progress import announce
-from bertkit.base.settings import Settings, select
+from bertkit.base.settings import select
 from bertkit.data.problems import announce_unknown
 from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import TableSettings
 from bertkit.data.tables.text_files import name_beside
 from bertkit.inference.embeddings.embedder import Embedder
-from bertkit.inference.embeddings.settings import EmbedderSettings, Similarity
+from bertkit.inference.embeddings.settings import EmbedderSettings, SimilaritySettings
 from bertkit.inference.embeddings.similarity import Rows, compare_all
 from bertkit.inference.embeddings.transformer import Vectors
 from bertkit.inference.kept import LAST_LOADED
 from bertkit.inference.stream import TextCounts
 from bertkit.reports.notebook import ResultList
 from bertkit.retrieval.search_index import Hit, SearchIndex
-from bertkit.retrieval.settings import SearchSettings
+from bertkit.retrieval.settings import ResultSettings, SearchSettings
 from bertkit.retrieval.vector_index import VectorIndex
 from bertkit.tokenization.tokenizer import check_several
 
@@ -31,19 +29,6 @@ if TYPE_CHECKING:
     from bertkit.api.keywords import EmbedKeywords, SearchKeywords, SimilarityKeywords
 
 EmbedderModel = str | Path | Embedder | None
-
-
-class SimilaritySettings(EmbedderSettings):
-    """Settings of `similarity`."""
-
-    similarity: Similarity | None = None
-
-
-class ResultSettings(Settings):
-    """What `search` returns, and where it keeps the index of a file."""
-
-    top_k: int = Field(default=5, ge=1)
-    index_folder: str | Path | None = None
 
 
 @takes(EmbedderSettings, TableSettings)
@@ -149,7 +134,7 @@ def similarity(
     rows = embedder(take_texts(first, reading), counts=counts)
     columns = rows if second is None else embedder(take_texts(second, reading), counts=counts)
     announce_unknown(counts.unknown_tokens, counts.text_tokens, "the texts")
-    name = chosen.similarity or cast("Similarity", embedder.similarity)
+    name = chosen.similarity or embedder.similarity
     scores = compare_all(name, rows, columns)
     return float(scores[0, 0]) if isinstance(first, str) and isinstance(second, str) else scores
 
@@ -252,7 +237,7 @@ def _number_rows(table: Table, settings: SearchSettings) -> list[Hit]:
 def _search_rows(
     embedder: Embedder, queries: list[str], rows: list[Hit], settings: SearchSettings, top_k: int
 ) -> list[list[Hit]]:
-    similarity = settings.similarity or cast("Any", embedder.similarity)
+    similarity = settings.similarity or embedder.similarity
     texts = [row.text for row in rows]
     counts = TextCounts()
     index = VectorIndex(embedder(texts, progress=True, counts=counts), similarity)

@@ -26,6 +26,7 @@ DEFAULT_POSITIONS = 512  # the default of transformers, if config.json has none
 # The encoder's output for text; other entries are for images, audio or chats.
 TEXT_ONLY = {"text": {"method": "forward", "method_output_name": "last_hidden_state"}}
 Prompt = Annotated[str, Field(max_length=MAX_PROMPT_CHARS)]
+Similarity = Literal["cosine", "dot", "euclidean", "manhattan"]
 Nothing = Annotated[dict[str, Any], Field(max_length=0)] | None
 
 
@@ -59,7 +60,7 @@ class SentenceSettings(ForeignConfig):
     model_type: str = MODEL_TYPE
     prompts: dict[str, Prompt | None] = Field(default_factory=dict)
     default_prompt_name: str | None = None
-    similarity_fn_name: Literal["cosine", "dot", "euclidean", "manhattan"] | None = None
+    similarity_fn_name: Similarity | None = None
     truncate_dim: Size | None = None
 
 

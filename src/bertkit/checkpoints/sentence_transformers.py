@@ -35,6 +35,7 @@ from bertkit.checkpoints.sentence_settings import (
     MODEL_TYPE,
     SCORING_TYPE,
     SETTINGS_FILE,
+    Similarity,
     find_length,
     read_encoder_settings,
     read_settings,
@@ -74,7 +75,7 @@ class SentenceModel:
     lowercase: bool = False  # whether text is lowercased before tokenization
     prompts: dict[str, str] = field(default_factory=dict)  # prefixes for texts, by name
     default_prompt: str | None = None
-    similarity: str | None = None  # cosine, dot, euclidean or manhattan
+    similarity: Similarity | None = None
     # number of leading features that are kept; None keeps all
     truncate_dimension: int | None = None
     is_scoring: bool = False  # whether the last module gives scores, in a CrossEncoder

@@ -2,18 +2,17 @@
 
 import re
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from bertkit.base.errors import InputError, SettingsError, pluralize
+from bertkit.base.errors import InputError, pluralize
 from bertkit.base.output import check_standard_output
 from bertkit.base.settings import replace_surrogates
 from bertkit.cli.output import print_result
 from bertkit.cli.texts import NamedModel, TextFile, Words, choose_model, list_texts, printable
 from bertkit.data.problems import announce_unknown
-from bertkit.inference.embeddings.settings import Similarity, SimilaritySettings, WordVectorSettings
+from bertkit.inference.embeddings.settings import SimilaritySettings, WordVectorSettings
 from bertkit.reports.text import format_number, shorten
-from bertkit.retrieval.settings import SearchSettings
+from bertkit.retrieval.settings import ResultSettings, SearchSettings
 
 if TYPE_CHECKING:
     from bertkit.inference.embeddings.word_vectors import Neighbors
@@ -63,7 +62,7 @@ def similarity(
     counts = TextCounts()
     vectors = embedder(given, counts=counts)
     announce_unknown(counts.unknown_tokens, counts.text_tokens)
-    chosen = settings.similarity or cast("Similarity", embedder.similarity)
+    chosen = settings.similarity or embedder.similarity
     scores = compare_all(chosen, vectors, vectors).tolist()
     facts = {"similarity": chosen, "texts": given, "scores": scores}
     print_result(scores, describe_scores, json=json, facts=facts)
@@ -81,9 +80,8 @@ def search(
     model: NamedModel = None,
     corpus: list[str],
     file: TextFile = None,
-    top_k: int = 5,
+    results: ResultSettings = ResultSettings(),
     settings: SearchSettings = SearchSettings(),
-    index_folder: Path | None = None,
     json: bool = False,
 ) -> None:
     """Find the texts of a file, or of a folder, that are most similar to a query.
@@ -111,20 +109,15 @@ def search(
         queries: Queries; - alone reads standard input.
         corpus: A file of texts: plain text (one per line), JSONL, CSV, TSV or Parquet; or a folder
             or glob of such files. May be given several times.
-        top_k: Number of results, best first.
-        index_folder: Folder of the index; by default beside the corpus, or in the common folder of
-            several files.
         json: Print one JSON object per query, with whole texts.
     """
     check_standard_output()
     model = choose_model(model, "vectors", queries, file)
-    if top_k < 1:  # before the corpus is embedded
-        raise SettingsError(f"--top-k must be at least 1, got {top_k}")
     texts = list_texts(queries, file)
     from bertkit.retrieval.search_index import SearchIndex
 
-    index = SearchIndex.open(model, corpus, settings, index_folder=index_folder)
-    for query, hits in zip(texts, index.search(texts, top_k), strict=True):
+    index = SearchIndex.open(model, corpus, settings, index_folder=results.index_folder)
+    for query, hits in zip(texts, index.search(texts, results.top_k), strict=True):
         facts = {"query": query, "hits": list(hits)}
         print_result(hits, partial(describe_hits, query), json=json, facts=facts)
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Self, cast, overload
+from typing import Any, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,6 @@ from bertkit.base.progress import announce
 from bertkit.data.problems import append_problems, describe_unknown
 from bertkit.data.tables.text_files import open_text_files
 from bertkit.inference.embeddings.embedder import Embedder
-from bertkit.inference.embeddings.settings import Similarity
 from bertkit.inference.embeddings.transformer import Vectors
 from bertkit.reports.notebook import ResultList, Tabular
 from bertkit.retrieval.approximate_search import check_approximate
@@ -242,7 +241,7 @@ class SearchIndex:
         folder = Path(index_folder or files.place_beside())
         kept = asked if asked.overwrite else keep_precision(asked, read_embedding(folder))
         plan, embedder = make_plan(model, files, folder, kept)
-        similarity = plan.settings.similarity or cast("Similarity", embedder.similarity)
+        similarity = plan.settings.similarity or embedder.similarity
         if plan.settings.index == "approximate":
             check_approximate(similarity)
         record = find_index(plan)

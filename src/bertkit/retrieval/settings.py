@@ -1,9 +1,11 @@
 """Settings of search, embedding and feature extraction."""
 
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from bertkit.base.settings import Settings
 from bertkit.data.tables.settings import CorpusSettings
 from bertkit.inference.embeddings.settings import (
     EmbedderSettings,
@@ -27,6 +29,17 @@ class SearchSettings(CorpusSettings, SimilaritySettings):
         " clusters (approximate, needs faiss). auto is exact up to a million vectors.",
     )
     overwrite: bool = Field(default=False, description="Replace an existing output.")
+
+
+class ResultSettings(Settings):
+    """What a search returns, and where it keeps its index."""
+
+    top_k: int = Field(default=5, ge=1, description="Number of results, best first.")
+    index_folder: Path | None = Field(
+        default=None,
+        description="Folder of the index; by default beside the corpus, or in the common folder of"
+        " several files.",
+    )
 
 
 class EmbedSettings(CorpusSettings, EmbedderSettings):

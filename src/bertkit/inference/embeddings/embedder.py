@@ -22,7 +22,7 @@ from bertkit.base.settings import Settings
 from bertkit.checkpoints.sentence_transformers import SentenceModel
 from bertkit.inference.embeddings.features import as_array
 from bertkit.inference.embeddings.pooling import SentenceHead, Span
-from bertkit.inference.embeddings.settings import EmbedderSettings, EmbedOptions
+from bertkit.inference.embeddings.settings import EmbedderSettings, EmbedOptions, Similarity
 from bertkit.inference.embeddings.transformer import TextTransformer, Vectors
 from bertkit.inference.engines.choice import find_device
 from bertkit.inference.engines.engine import Engine, check_finite
@@ -68,7 +68,7 @@ class Embedder(Pipeline[str, Vectors], TextTransformer):
     text_encoder: TextEncoder
     head: SentenceHead
     settings: EmbedderSettings
-    similarity: str = "cosine"
+    similarity: Similarity = "cosine"
     prompts: dict[str, str] = dataclasses.field(default_factory=dict)
     options: EmbedOptions = dataclasses.field(default_factory=EmbedOptions)
     params: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False)

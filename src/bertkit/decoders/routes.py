@@ -17,6 +17,7 @@ from bertkit.base.settings import Settings
 from bertkit.decoders.decoding.option_names import translate_names
 from bertkit.decoders.decoding.settings import SAMPLING, DecodingOverrides
 from bertkit.decoders.generation.generator import ContinuedText, Generator, WordStream
+from bertkit.decoders.generation.seq2seq_generator import GeneratedText
 from bertkit.decoders.generation.settings import GeneratorSettings
 from bertkit.decoders.generation.stopped_text import StoppedText
 from bertkit.inference.settings import take_settings
@@ -322,7 +323,7 @@ ENDPOINTS = (
 )
 
 
-def write_form(key: str) -> HubForm:
+def write_form(key: str) -> HubForm[GeneratedText, WriteParameters]:
     """Return the Hub's form of a task that writes a text, under its key."""
     return HubForm(
         WriteRequest,

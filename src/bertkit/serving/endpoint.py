@@ -17,7 +17,14 @@ from bertkit.serving.errors import Reason, ServingError
 from bertkit.serving.logs import REQUESTS
 from bertkit.serving.searcher import Searcher
 from bertkit.serving.service import ReadyModel, Service
-from bertkit.serving.sharing.fair_queue import MOST_TOKENS, ModelRequest, WritingOptions, find_texts
+from bertkit.serving.sharing.fair_queue import (
+    MOST_TOKENS,
+    ModelInput,
+    ModelRequest,
+    Results,
+    WritingOptions,
+    find_texts,
+)
 
 JSON, EVENTS = "application/json", "text/event-stream"
 WINDOWED = {"answer", "choose", "score", "summarize", "tag"}  # read the whole of a long input
@@ -62,11 +69,11 @@ class RequestContext:
     async def compute(
         self,
         task: str,
-        inputs: Sequence[Any],
+        inputs: Sequence[ModelInput],
         options: Settings | None = None,
         *,
         truncate: bool | None = None,
-    ) -> list[Any]:
+    ) -> Results:
         """Return what a pipeline of its model, or of the first that has it, gives for inputs.
 
         Args:
@@ -87,13 +94,13 @@ class RequestContext:
 
     async def run(
         self,
-        compute: Any,
-        inputs: Sequence[Any],
+        compute: Pipeline[Any, Any] | Callable[[Any], Any],
+        inputs: Sequence[ModelInput],
         *,
         truncate: bool | None = None,
         most_tokens: int = MOST_TOKENS + 1,
         written_tokens: int = 0,
-    ) -> list[Any]:
+    ) -> Results:
         """Return what a pipeline, or a function of one input, gives in the model's thread."""
         settings = self.service.settings
         if len(inputs) > settings.max_client_batch_size:
@@ -112,7 +119,7 @@ class RequestContext:
         )
         return await self.resume(self.request)
 
-    async def resume(self, request: ModelRequest) -> list[Any]:
+    async def resume(self, request: ModelRequest) -> Results:
         """Return the next results."""
         settings = self.service.settings
         try:
@@ -173,7 +180,7 @@ class RequestContext:
         REQUESTS.info("request", extra={"request": line})
 
 
-def check_size(pipeline: Pipeline[Any, Any], inputs: Sequence[Any]) -> None:
+def check_size(pipeline: Pipeline[Any, Any], inputs: Sequence[ModelInput]) -> None:
     """Refuse a request whose answer would take too much memory."""
     options: Any = pipeline.options
     if isinstance(options, WritingOptions) and options.num_rows > MAX_ROWS:
@@ -182,7 +189,7 @@ def check_size(pipeline: Pipeline[Any, Any], inputs: Sequence[Any]) -> None:
             f" {options.num_rows:,}"
         )
     if isinstance(pipeline, FillMask):
-        num_masks = sum(text.count(MASK) for text in inputs)
+        num_masks = sum(text.count(MASK) for text in find_texts(inputs))
         num, most, what = options.top_k * num_masks, MAX_CANDIDATES, "words"
     elif isinstance(pipeline, Searcher):
         num, most, what = options.top_k * len(inputs), MAX_FOUND, "texts"

@@ -8,32 +8,44 @@ from collections import ChainMap
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from bertkit.base.settings import Settings, describe_validation
 from bertkit.base.wings import SERVER_HUB_FORMS, list_installed, load_object
 from bertkit.inference.fill_mask import MASK, FilledText
+from bertkit.inference.settings import FillOptions
 from bertkit.serving.endpoint import Endpoint, RequestContext
 from bertkit.serving.errors import Reason
 from bertkit.serving.routes.requests import (
+    AnswerParameters,
     AnswerRequest,
     AnyBody,
     Body,
     ClassifyRequest,
     EmbedBody,
     FillRequest,
+    HubRequest,
     PredictBody,
     RerankBody,
     SimilarityBody,
+    TagParameters,
     TagRequest,
 )
-from bertkit.serving.routes.tei import compare, embed_inputs, predict, rerank, score_labels
+from bertkit.serving.routes.tei import (
+    LabelScore,
+    compare,
+    embed_inputs,
+    predict,
+    rerank,
+    score_labels,
+)
 from bertkit.tasks.answer.scoring import Answer
 from bertkit.tasks.tag.decoding import Tagging
 
-AnswerForm = Callable[[RequestContext, str, Mapping[str, Any]], Awaitable[Any]]
+AnyRequest = TypeVar("AnyRequest", bound=Body)
+AnswerForm = Callable[[RequestContext, str, Mapping[str, JsonValue]], Awaitable[Any]]
 INVOCATIONS = "/invocations"  # a route that text-embeddings-inference has for SageMaker
 # Keys of text-embeddings-inference; who sends one expects its answer.
 OF_PREDICT = PredictBody.model_fields.keys() - {"inputs"}
@@ -64,7 +76,7 @@ async def infer(call: RequestContext, body: AnyBody) -> Any:
     return await load_forms()[task](call, task, given)
 
 
-def read(kind: type[Body], given: Mapping[str, Any]) -> Any:
+def read(kind: type[AnyRequest], given: Mapping[str, JsonValue]) -> AnyRequest:
     """Return a body of a kind."""
     try:
         return kind.model_validate(given)
@@ -72,7 +84,7 @@ def read(kind: type[Body], given: Mapping[str, Any]) -> Any:
         raise Reason.UNREADABLE.error(describe_validation(error, kind, shows_input=False)) from None
 
 
-async def classify(call: RequestContext, body: ClassifyRequest) -> Any:
+async def classify(call: RequestContext, body: ClassifyRequest) -> list[list[LabelScore]]:
     """Return the labels of each text with their scores, the highest first; a list for one, too."""
     task, pipeline = call.find().usual
     function, has_sigmoid = body.parameters.function_to_apply, task == "regress"
@@ -88,8 +100,12 @@ async def classify(call: RequestContext, body: ClassifyRequest) -> Any:
     return [rows[: body.parameters.top_k] for rows in found]
 
 
+Result = TypeVar("Result")
+Parameters = TypeVar("Parameters")
+
+
 @dataclass(frozen=True)
-class HubForm:
+class HubForm(Generic[Result, Parameters]):
     """How the Hub writes a task.
 
     Attributes:
@@ -99,12 +115,14 @@ class HubForm:
         is_listed: whether the answer to one input is a list, too.
     """
 
-    body: type[Body]
-    shape: Callable[[Any, Any], Any]
-    choose: Callable[[Any], Settings | None] = lambda _: None
+    body: type[HubRequest[Any, Parameters]]
+    shape: Callable[[Result, Parameters], JsonValue]
+    choose: Callable[[Parameters], Settings | None] = lambda _: None
     is_listed: bool = False
 
-    async def answer(self, call: RequestContext, task: str, given: Mapping[str, Any]) -> Any:
+    async def answer(
+        self, call: RequestContext, task: str, given: Mapping[str, JsonValue]
+    ) -> JsonValue:
         """Return the answer to a request."""
         body = read(self.body, given)
         found = await call.compute(task, body.list_inputs(), self.choose(body.parameters))
@@ -112,10 +130,10 @@ class HubForm:
         return shaped if self.is_listed else body.shape(shaped)
 
 
-def shape_blanks(filled: FilledText, _: object) -> list[Any]:
+def shape_blanks(filled: FilledText, _: FillOptions) -> list[JsonValue]:
     """Return the candidates of a [MASK], or of each of several."""
     first, *others = filled.text.split(MASK)
-    blanks: list[Any] = []
+    blanks: list[list[JsonValue]] = []
     for place, candidates in enumerate(filled.blanks):
         before, after = MASK.join([first, *others[:place]]), MASK.join(others[place:])
         blanks.append(
@@ -129,10 +147,10 @@ def shape_blanks(filled: FilledText, _: object) -> list[Any]:
                 for one in candidates
             ]
         )
-    return blanks if len(blanks) > 1 else blanks[0]
+    return [*blanks] if len(blanks) > 1 else blanks[0]
 
 
-def shape_tags(tagging: Tagging, parameters: Any) -> list[dict[str, Any]]:
+def shape_tags(tagging: Tagging, parameters: TagParameters) -> list[JsonValue]:
     """Return entities; or each word with its tag, if they aren't wanted or the model has none."""
     is_grouped = parameters.aggregation_strategy != "none"
     are_joined = bool(tagging.entities) and is_grouped
@@ -151,11 +169,11 @@ def shape_tags(tagging: Tagging, parameters: Any) -> list[dict[str, Any]]:
     ]
 
 
-def shape_answer(answer: Answer, parameters: Any) -> Any:
+def shape_answer(answer: Answer, parameters: AnswerParameters) -> JsonValue:
     """Return the best candidate, or with top_k a list of the best; no answer is empty."""
     may_be_null = parameters.handle_impossible_answer
     wants_null = answer.is_null and (may_be_null is None or answer.best is None)
-    best = [
+    best: list[JsonValue] = [
         {
             "answer": one.text,
             "score": one.probability,

@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import JsonValue
 
 from bertkit.inference.embeddings.settings import EmbedOptions
+from bertkit.inference.stream import TextOrIds
 from bertkit.serving.endpoint import Endpoint, RequestContext
 from bertkit.serving.errors import Reason
 from bertkit.serving.routes.requests import EmbeddingsBody, EmbedParameters, RerankingBody
+from bertkit.serving.sharing.fair_queue import Results
 from bertkit.tasks.classify.decoding import sigmoid
 
 Vector = npt.NDArray[np.float32]
@@ -69,9 +72,9 @@ class RankedDocuments:
 
     id: str
     model: str
-    results: list[dict[str, Any]]
+    results: list[dict[str, JsonValue]]
     usage: Usage
-    meta: dict[str, Any]
+    meta: dict[str, JsonValue]
 
 
 async def create_embeddings(call: RequestContext, body: EmbeddingsBody) -> EmbeddedTexts:
@@ -106,12 +109,15 @@ async def rerank_documents(call: RequestContext, body: RerankingBody) -> RankedD
     texts = [one if isinstance(one, str) else one.text for one in body.documents]
     call.named = body.model
     ranked = await rank(call, body.query, texts)
-    results: list[dict[str, Any]] = []
+    results: list[dict[str, JsonValue]] = []
     for index, score in ranked[: body.top_n]:
         results.append({"index": index, "relevance_score": score})
         if body.return_documents:
             results[-1]["document"] = {"text": texts[index]}
-    meta = {"api_version": {"version": "2"}, "billed_units": {"search_units": 1}}
+    meta: dict[str, JsonValue] = {
+        "api_version": {"version": "2"},
+        "billed_units": {"search_units": 1},
+    }
     usage = Usage(call.num_tokens, call.num_tokens)
     return RankedDocuments(call.identity, call.model, results, usage, meta)
 
@@ -127,13 +133,13 @@ def list_inputs(given: str | Sequence[Any]) -> list[Any]:
 
 async def embed(
     call: RequestContext,
-    inputs: Sequence[str | Sequence[int]],
+    inputs: Sequence[TextOrIds],
     parameters: EmbedParameters,
     *,
     normalize: bool = True,
     dimensions: int | None = None,
     by_token: bool = False,
-) -> list[Any]:
+) -> Results:
     """Return a vector for each text or list of token ids.
 
     `by_token` gives the vectors of each text's tokens instead.

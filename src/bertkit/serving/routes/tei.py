@@ -27,6 +27,7 @@ from bertkit.serving.routes.requests import (
     take_pair,
 )
 from bertkit.serving.service import ReadyModel
+from bertkit.serving.sharing.fair_queue import ModelInput
 from bertkit.tasks.classify.decoding import sigmoid
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -119,7 +120,7 @@ def list_texts(body: EmbedTokensBody) -> list[str | list[int]]:
     return inputs
 
 
-def refuse_empty(inputs: Sequence[Any]) -> None:
+def refuse_empty(inputs: Sequence[ModelInput]) -> None:
     """Refuse inputs of which one is empty, or both texts of a pair."""
     if not all(any(one) if isinstance(one, tuple) else one for one in inputs):
         raise Reason.EMPTY.error("an input is empty; each needs a word")
@@ -139,7 +140,11 @@ async def predict(
 
 
 async def score_labels(
-    call: RequestContext, inputs: Sequence[Any], *, is_raw: bool, truncate: bool | None = None
+    call: RequestContext,
+    inputs: Sequence[ModelInput],
+    *,
+    is_raw: bool,
+    truncate: bool | None = None,
 ) -> list[list[LabelScore]]:
     """Return the labels of each input with their scores, the highest first.
 

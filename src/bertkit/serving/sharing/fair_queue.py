@@ -5,13 +5,18 @@ In it short requests pass long ones.
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import heapify, heappop, heappush, heapreplace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from bertkit.base.errors import BertkitError
+from bertkit.inference.pipeline import NamedInput, Pipeline
+
+# A text, its token ids or words, a pair of texts, or named texts, such as a question's.
+ModelInput: TypeAlias = str | Sequence[int] | Sequence[str] | Mapping[str, Any]
+Results: TypeAlias = list[Any]  # of a pipeline, one for each input
 
 MOST_TOKENS = 1 << 16  # of an input, by its characters
 CHARS_PER_TOKEN = 4
@@ -53,8 +58,8 @@ class ModelRequest:
         future: the results; it is done, or cancelled, when nobody waits any longer.
     """
 
-    compute: Any
-    inputs: Sequence[Any]
+    compute: Pipeline[Any, Any] | Callable[[Any], Any]
+    inputs: Sequence[ModelInput]
     client: str
     truncates: bool = True
     identity: str = ""
@@ -65,8 +70,8 @@ class ModelRequest:
     queued: float = 0.0
     begun: float = 0.0
     ended: float = 0.0
-    future: "asyncio.Future[list[Any]]" = field(init=False)
-    _results: list[Any] = field(init=False)
+    future: asyncio.Future[Results] = field(init=False)
+    _results: Results = field(init=False)
     num_left: int = field(init=False)
 
     def cut(self, piece_tokens: int) -> list["RequestPiece"]:
@@ -85,8 +90,9 @@ class ModelRequest:
         return pieces
 
     @cached_property
-    def named_inputs(self) -> list[Any]:
+    def named_inputs(self) -> list[NamedInput]:
         """The inputs as the pipeline reads them, each with its number in the request."""
+        assert isinstance(self.compute, Pipeline)
         return list(self.compute.read(self.inputs))
 
     def take(self, piece: "RequestPiece") -> None:
@@ -127,15 +133,15 @@ class RequestPiece:
     cost_so_far: int
     num_tokens: int = 0
     num_unknown: int = 0
-    results: list[Any] | BertkitError = field(default_factory=list)
+    results: Results | BertkitError = field(default_factory=list)
 
     @property
-    def inputs(self) -> Sequence[Any]:
+    def inputs(self) -> Sequence[ModelInput]:
         """Its inputs."""
         return self.request.inputs[self.places]
 
 
-def estimate_tokens(value: Any) -> int:
+def estimate_tokens(value: ModelInput) -> int:
     """Return about how many tokens an input has, before it is tokenized."""
     is_ids = isinstance(value, list) and value and isinstance(value[0], int)
     num_tokens = len(value) if is_ids else 1

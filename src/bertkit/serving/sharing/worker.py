@@ -23,6 +23,7 @@ from bertkit.serving.sharing.fair_queue import (
     FairQueue,
     ModelRequest,
     RequestPiece,
+    Results,
 )
 
 logger = logging.getLogger(__name__)
@@ -84,7 +85,7 @@ class Worker:
         """Requests that wait or are computed."""
         return len(self._requests)
 
-    async def compute(self, request: ModelRequest) -> list[Any]:
+    async def compute(self, request: ModelRequest) -> Results:
         """Return the results of a request.
 
         Raises:

@@ -17,11 +17,11 @@ from bertkit.cli.texts import (
     NO_TEXT,
     TextFile,
     Words,
+    choose_model,
     find_source,
     legible,
     list_problems,
     open_result,
-    take_bundled,
 )
 from bertkit.data.file_parts import FilesSettings, check_is_single, is_folder
 from bertkit.data.problems import append_problems
@@ -100,7 +100,7 @@ def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
             from bertkit.recipes.finetune.run import Sources, finetune
             from bertkit.recipes.finetune.seeds import finetune_seeds
 
-        sources = Sources(name, model or take_bundled("vectors"), train, dev, revision)
+        sources = Sources(name, choose_model(model, "vectors"), train, dev, revision)
         if several.seeds == 1:
             result = finetune(sources, output, task, settings)
         else:

@@ -36,7 +36,6 @@ ONE_SOURCE = "give texts or --file, not both; - alone is standard input"
 UNDECODABLE = "{:,} with bytes that aren't UTF-8, read as \ufffd"
 JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}\N{SOFT HYPHEN}"
 OPTION = re.compile(r"--[a-z][a-z0-9_-]*(=.*)?", re.DOTALL | re.IGNORECASE)
-PATH = re.compile(r"\S*[/\\]\S*")
 PROBLEMS = {
     "empty": "empty",
     "unknown_only": "with unknown words only",
@@ -139,20 +138,16 @@ def find_source(
 ) -> str | None:
     """Return the file to read, - for standard input; None if texts were given."""
     is_given = bool(texts) or has_other_inputs
+    is_fed = sys.stdin is not None and not sys.stdin.isatty()  # rather than a terminal
     if len(texts) > 1 and "-" in texts:
         raise SettingsError(ONE_SOURCE)
-    if file is None and (tuple(texts) == ("-",) or (not is_given and is_fed())):
+    if file is None and (tuple(texts) == ("-",) or (not is_given and is_fed)):
         file, is_given = "-", has_other_inputs
     if file is not None and is_given:
         raise SettingsError(ONE_SOURCE)
     if file is None and not is_given:
         raise InputError(NO_TEXT)
     return file
-
-
-def is_fed() -> bool:
-    """Whether standard input is a file or a pipe rather than a terminal."""
-    return sys.stdin is not None and not sys.stdin.isatty()
 
 
 def printable(text: str) -> str:
@@ -170,55 +165,6 @@ def _show(letter: str) -> str:
     return letter if is_text else "\N{REPLACEMENT CHARACTER}"
 
 
-def take_model(
-    words: Sequence[str],
-    model: str | None,
-    part: "Part",
-    *,
-    num_texts: int = 1,
-    file: object = None,
-) -> tuple[str, tuple[str, ...]]:
-    """Return the model to use, and the arguments that are texts, at least `num_texts` of them.
-
-    The first argument is the model if it exists on this disk, or has a slash and no space, as
-    folders and ids of the Hub have. A plain word is a text, since ids without a slash have a hyphen
-    or a digit (bert-base-uncased).
-    """
-    from bertkit.checkpoints.hub import check_model, is_hub_id, is_on_disk
-
-    if model is not None:
-        check_model(model)
-        return model, tuple(words)
-
-    if words:
-        first, *others = words
-        has_texts = len(others) >= num_texts or file is not None
-        if is_on_disk(first) or (PATH.fullmatch(first) and (has_texts or is_fed())):
-            return first, tuple(others)
-        if is_hub_id(first) and not first.isalpha() and has_texts:
-            raise SettingsError(
-                f"{first!r} may be a text or the name of a model; say which model with --model, and"
-                " put each text in quotes"
-            )
-    return take_bundled(part), tuple(words)
-
-
-def take_model_and_files(
-    inputs: Sequence[str], model: str | None, *, takes_several: bool = True
-) -> tuple[str, list[str]]:
-    """Return the model to use, which may be the first of several arguments, and the files."""
-    if model is None and len(inputs) > 1:
-        model, *inputs = inputs
-    if not inputs or (len(inputs) > 1 and not takes_several):
-        wanted = "a file or folder" if takes_several else "one file"
-        raise SettingsError(f"give {wanted} of texts, or - for standard input")
-    from bertkit.checkpoints.hub import check_model
-
-    if model is not None:
-        check_model(model)
-    return model or take_bundled("vectors"), list(inputs)
-
-
 def choose_model(
     model: str | None, part: "Part", inputs: Sequence[str] = (), file: object = None
 ) -> str:
@@ -230,6 +176,7 @@ def choose_model(
             folder, or an id such as owner/name in front of others, is refused.
         file: where further texts are, if anywhere.
     """
+    from bertkit.checkpoints.bundled import find_bundled
     from bertkit.checkpoints.hub import check_model, is_hub_id
     from bertkit.checkpoints.run_folder import is_model_folder
 
@@ -245,13 +192,6 @@ def choose_model(
             f"{first} looks like the id of a model; name it with --model {first}, or, if it is"
             " no model, name the one to use with --model"
         )
-    return take_bundled(part)
-
-
-def take_bundled(part: "Part") -> str:
-    """Return the folder of the bundled model, and announce it."""
-    from bertkit.checkpoints.bundled import find_bundled
-
     folder = find_bundled(part)
     announce("with the model that comes with bertkit; --model names another")
     return str(folder)

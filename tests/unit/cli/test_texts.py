@@ -14,7 +14,7 @@ from bertkit.base.errors import InputError, MissingExtraError, SettingsError
 from bertkit.checkpoints.bundled import PACKAGE
 from bertkit.cli import texts as module
 from bertkit.cli.main import main
-from bertkit.cli.texts import choose_model, take_model
+from bertkit.cli.texts import choose_model
 from bertkit.inference import stream
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.embeddings.features import FeatureExtractor
@@ -184,36 +184,6 @@ def run_folder(tmp_path):
     return str(tmp_path / "run")
 
 
-def test_a_folder_or_an_id_in_front_is_the_model(bundled, run_folder):
-    assert take_model((run_folder, "a text"), None, "words") == (run_folder, ("a text",))
-    assert take_model((run_folder,), None, "words") == (run_folder, ())
-    assert take_model(("run", "a text"), None, "words") == ("run", ("a text",))
-    assert take_model(("owner/name", "text"), None, "words") == ("owner/name", ("text",))
-    assert take_model(("runs/x/", "text"), None, "words") == ("runs/x/", ("text",))
-    file = Path("texts.txt")
-    assert take_model(("owner/name",), None, "words", file=file) == ("owner/name", ())
-
-
-def test_texts_alone_are_for_the_bundled_model(bundled, capsys):
-    for words in (("two words",), ("She opened it.", "It was dark."), ("either/or is a text",)):
-        assert take_model(words, None, "words") == (str(bundled / "words"), words)
-    assert take_model(("cat", "dog"), None, "vectors", num_texts=2)[1] == ("cat", "dog")
-    assert "with the model that comes with bertkit" in capsys.readouterr().err
-
-
-def test_a_flag_names_the_model_whatever_the_texts_look_like(bundled, run_folder):
-    assert take_model((run_folder, "b"), "owner/other", "words") == (
-        "owner/other",
-        (run_folder, "b"),
-    )
-
-
-def test_a_word_that_may_be_a_model_is_an_error(bundled):
-    with pytest.raises(SettingsError, match="'bert-base' may be a text or the name of a model"):
-        take_model(("bert-base", "dog"), None, "words")
-    assert take_model(("cat", "dog"), None, "words")[1] == ("cat", "dog")
-
-
 def test_a_model_is_named_by_its_flag(bundled, run_folder, capsys):
     with pytest.raises(SettingsError, match=f"{run_folder} is a model; name it with --model"):
         choose_model(None, "words", (run_folder, "a text"))
@@ -223,12 +193,13 @@ def test_a_model_is_named_by_its_flag(bundled, run_folder, capsys):
     assert choose_model("owner/other", "words", ("either/or", "a")) == "owner/other"
     for inputs in ((), ("either/or",), ("two words", "a/b"), ("packages", "a"), ("a" * 999,)):
         assert choose_model(None, "vectors", inputs) == str(bundled / "vectors")
+    assert "with the model that comes with bertkit" in capsys.readouterr().err
 
 
 def test_without_the_package_the_error_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr("bertkit.checkpoints.bundled.PACKAGE", "bertkit_no_such_package")
     with pytest.raises(MissingExtraError, match=r"pip install \./models/minilm"):
-        take_model(("a text",), None, "words")
+        choose_model(None, "words", ("a text",))
 
 
 def test_every_command_that_can_do_without_a_name_does(bundled, tmp_path, capsys):

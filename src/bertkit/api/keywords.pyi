@@ -146,7 +146,7 @@ class PrepareKeywords(TypedDict, total=False):
     held_out: float  # 0.02
     seed: int  # 0
     encoding: str | None  # None
-    format: Literal['auto', 'text', 'jsonl', 'parquet', 'mediawiki']  # 'auto'
+    format: Literal['auto', 'text', 'jsonl', 'csv', 'tsv', 'parquet', 'mediawiki']  # 'auto'
     text_column: str  # 'text'
     max_broken: float  # 1.0
     run_on: str  # 'local'
@@ -196,7 +196,7 @@ class PretrainKeywords(TypedDict, total=False):
 
 class TrainTokenizerKeywords(TypedDict, total=False):
     encoding: str | None  # None
-    format: Literal['auto', 'text', 'jsonl', 'parquet', 'mediawiki']  # 'auto'
+    format: Literal['auto', 'text', 'jsonl', 'csv', 'tsv', 'parquet', 'mediawiki']  # 'auto'
     text_column: str  # 'text'
     max_broken: float  # 1.0
     lowercase: bool  # True

@@ -9,17 +9,20 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from io import BufferedReader
 from typing import BinaryIO
 
 from bertkit.base.errors import InputError, pluralize
 from bertkit.data.problems import ReadReport
 from bertkit.data.sentences import ends_like_a_sentence
 from bertkit.data.source_decoder import Advance, SourceDecoder
-from bertkit.data.sources import MEMORY, CorpusInput, ReaderSettings, TextSource, find_sources
-from bertkit.data.tables.decoder import MAX_ROW_BYTES, open_content
-from bertkit.data.tables.formats import FORMATS, jsonl, lines, mediawiki, parquet
-from bertkit.data.tables.record import Record
+from bertkit.data.sources import CorpusInput, ReaderSettings, TextSource, find_sources
+from bertkit.data.tables.decoder import MAX_ROW_BYTES, RowDecoder, open_content
+from bertkit.data.tables.formats import FORMATS, jsonl, lines, mediawiki, parquet, separated
+from bertkit.data.tables.record import Record, Rows
 from bertkit.data.tables.settings import LayoutSettings
+from bertkit.data.tables.texts import MEMORY
 
 LINE_LIMIT_BYTES = 1 << 20
 DOCUMENT_LIMIT_CHARACTERS = 4 << 20  # longer ones are split, so that memory stays bounded
@@ -140,10 +143,28 @@ def join_pages(stream: BinaryIO, decoder: SourceDecoder, _: str) -> Iterator[Doc
         yield from join_article(page, decoder)
 
 
+def join_cells(
+    read_rows: Callable[[BufferedReader, RowDecoder], Rows],
+    stream: BufferedReader,
+    decoder: SourceDecoder,
+    column: str,
+) -> Iterator[Document]:
+    """Yield the document in a column of each row of CSV or TSV."""
+    try:
+        rows = read_rows(stream, decoder)
+    except InputError as error:  # of the first row, by which the others are read
+        decoder.refuse_rest("damaged", str(error))
+        return
+    for record in rows.records:
+        yield from join_text(record.values.get(column), decoder)
+
+
 # By format; Parquet is read by columns, and so needs the file.
-JOINERS: Mapping[str, Callable[[BinaryIO, SourceDecoder, str], Iterator[Document]]] = {
+JOINERS: Mapping[str, Callable[[BufferedReader, SourceDecoder, str], Iterator[Document]]] = {
     "text": join_lines,
     "jsonl": join_objects,
+    "csv": partial(join_cells, separated.read_csv_rows),
+    "tsv": partial(join_cells, separated.read_tsv_rows),
     "mediawiki": join_pages,
 }
 

@@ -21,13 +21,11 @@ MAX_SHOWN_CHARS = 60
 INDEX_SUFFIX = ".bertkit"  # of the folder of a search index
 UNPACK, CONVERT, SAVE = "unpack it first", "make text of it first", "save it as CSV first"
 MARKUP = f"{CONVERT}; --format text reads its marks as words"
-TABLE = "save its column of texts as JSONL or Parquet; --format text reads all cells as text"
 NOT_TEXT = {
     **dict.fromkeys((".7z", ".lzma", ".rar", ".tar", ".tgz", ".xz", ".z", ".zip"), UNPACK),
     **dict.fromkeys((".doc", ".docx", ".epub", ".gif", ".jpeg", ".jpg", ".pdf", ".png"), CONVERT),
     **dict.fromkeys((".numbers", ".ods", ".xls", ".xlsb", ".xlsm", ".xlsx"), SAVE),
     **dict.fromkeys((".htm", ".html", ".xhtml", ".rtf"), MARKUP),
-    **dict.fromkeys((".csv", ".tsv"), TABLE),  # of a corpus: other commands read them
     ".json": "--format jsonl reads it if each line is an object",
 }
 

@@ -25,7 +25,7 @@ FAULTS = {
     "nul": "lines or records with NUL characters: removed",
     "long-line": "lines over 1 MiB: cut at white space",
     "long-record": "records over 16 MiB, or pages over 4 Mi characters: skipped",
-    "broken-json": "lines that aren't a JSON object: skipped",
+    "broken-json": "rows that aren't a JSON object, or lack cells or have too many: skipped",
     "missing-field": "records without the field: skipped",
     "wrong-type": "records whose field isn't a string: skipped",
     "broken-xml": "files with broken XML: what came before is kept",

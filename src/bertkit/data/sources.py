@@ -22,9 +22,9 @@ from bertkit.data.input_files import (
 )
 from bertkit.data.tables.formats import find_format
 from bertkit.data.tables.settings import FORMAT, TEXT_COLUMN
+from bertkit.data.tables.texts import MEMORY
 
-CorpusFormat = Literal["auto", "text", "jsonl", "parquet", "mediawiki"]
-MEMORY = "memory"  # the format of texts from Python
+CorpusFormat = Literal["auto", "text", "jsonl", "csv", "tsv", "parquet", "mediawiki"]
 
 
 class ReaderSettings(EncodingSettings):

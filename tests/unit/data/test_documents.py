@@ -31,7 +31,7 @@ def test_a_file_that_vanishes_is_counted(folder):
     assert corpus.report.places["unreadable-file"] == ["in/a.txt (No such file or directory)"]
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.parquet", "a.xml", "a.txt.gz"])
+@pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.csv", "a.parquet", "a.xml", "a.txt.gz"])
 def test_an_empty_file_is_counted_in_every_format(folder, name):
     documents, report = read(write(folder / name, b""))
     assert documents == []
@@ -122,6 +122,20 @@ def test_jsonl_outcomes(folder):
     assert report.places["broken-json"] == ["in/a.jsonl:2", "in/a.jsonl:5", "in/a.jsonl:11"]
     assert report.places["missing-field"] == ["in/a.jsonl:6", "in/a.jsonl:10"]
     assert report.places["wrong-type"] == ["in/a.jsonl:7"]
+
+
+@pytest.mark.parametrize(("suffix", "mark"), [("csv", ";"), ("tsv", "\t")])
+def test_rows_of_a_table_are_documents(folder, suffix, mark):
+    rows = ["n;body", "1;One.", "2", "3;", "4;Two.\u2028Three.", "5;Four\0."]
+    path = write(folder / f"a.{suffix}", "\n".join(rows).replace(";", mark))
+    documents, report = read(path, text_column="body")
+    assert documents == [("One.",), ("Two.\u2028Three.",), ("Four.",)]
+    assert report.counts == {"broken-json": 1, "empty-document": 1, "nul": 1}
+    assert report.places["broken-json"] == [f"in/a.{suffix}:3"]
+    documents, report = read(path)
+    assert (documents, report.counts["missing-field"]) == ([], 4)
+    path = write(folder / f"b.{suffix}", f'"a{mark}b\n' * 3)
+    assert suffix == "tsv" or read(path)[1].counts == {"damaged": 1}
 
 
 @pytest.mark.parametrize("num_bytes", [64, 65, 79, 80, 200])

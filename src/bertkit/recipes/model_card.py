@@ -139,9 +139,10 @@ def describe_training(facts: ModelFacts, *paragraphs: str) -> str:
     return "\n\n".join(["## Training", *paragraphs, *files, settings])
 
 
-def describe_warnings(warnings: Sequence[str]) -> list[str]:
-    """Build a paragraph for each warning."""
-    return [f"**{plain(warning)}**" for warning in warnings]
+def describe_result(held_out: str, *paragraphs: str, warnings: Sequence[str]) -> str:
+    """Build the section with the metrics on held-out examples, and a paragraph for each warning."""
+    bold = (f"**{plain(warning)}**" for warning in warnings)
+    return "\n\n".join([f"## Result\n\nOn {held_out}:", *paragraphs, *bold])
 
 
 def tabulate(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

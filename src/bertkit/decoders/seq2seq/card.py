@@ -72,7 +72,7 @@ class Seq2SeqFacts(ModelFacts):
 NUM_SHOWN, SHOWN_COLUMNS = 20, 400  # number of texts, and width of each
 
 
-def build_page(
+def build_seq2seq_page(
     facts: Seq2SeqFacts,
     history: TrainingHistory,
     pairs: Sequence[Pair],
@@ -138,7 +138,7 @@ def show_answers(pairs: Sequence[Pair], answers: Sequence[GeneratedText]) -> Tab
     )
 
 
-def build_card(facts: Seq2SeqFacts) -> str:
+def build_seq2seq_card(facts: Seq2SeqFacts) -> str:
     """Build the card's text."""
     made = (
         f"{facts.kind.summary} {plain(facts.origin.capitalize())} with bertkit {__version__};"
@@ -148,9 +148,9 @@ def build_card(facts: Seq2SeqFacts) -> str:
     task = {"pipeline_tag": facts.kind.pipeline_tag, "metrics": [facts.saved.metric]}
     sections = (
         describe_use(facts),
-        describe_result(facts),
+        describe_text_metrics(facts),
         model_card.describe_counts(facts.saved.train, facts.saved.dev),
-        describe_training(facts),
+        describe_start(facts),
     )
     return model_card.build_card(facts, library, task, made, *sections)
 
@@ -161,7 +161,7 @@ def describe_use(facts: Seq2SeqFacts) -> str:
     return f"## How to use it\n\n```\nbertkit {facts.kind.usage.format(name)}\n```"
 
 
-def describe_result(facts: Seq2SeqFacts) -> str:
+def describe_text_metrics(facts: Seq2SeqFacts) -> str:
     """Build the section with metrics, their signatures and warnings."""
     saved = facts.saved
     rows = [
@@ -172,21 +172,16 @@ def describe_result(facts: Seq2SeqFacts) -> str:
         ]
         for name, value in saved.metrics.items()
     ]
-    heading = (
-        f"## Result\n\nOn {saved.dev.num_pairs:,} held-out pairs, which also selected the best"
-        " step:"
-    )
-    parts = [
-        heading,
-        model_card.tabulate(["metric", "value", "copying the beginning of the source"], rows),
-    ]
+    columns = ["metric", "value", "copying the beginning of the source"]
+    parts = [model_card.tabulate(columns, rows)]
     if saved.signatures:
         signatures = [list(item) for item in saved.signatures.items()]
         parts.append(model_card.tabulate(["metric", "signature"], signatures))
-    return "\n\n".join([*parts, *model_card.describe_warnings(saved.warnings)])
+    held_out = f"{saved.dev.num_pairs:,} held-out pairs, which also selected the best step"
+    return model_card.describe_result(held_out, *parts, warnings=saved.warnings)
 
 
-def describe_training(facts: Seq2SeqFacts) -> str:
+def describe_start(facts: Seq2SeqFacts) -> str:
     """Build the section on training: steps, the initial encoder's files and the settings."""
     made = f"The model was {facts.training}"
     if facts.record.settings["model"] is None:

@@ -87,7 +87,7 @@ def average(job: Seq2SeqJob, run: Run, steps: Sequence[int]) -> Seq2SeqJob:
     return averaged
 
 
-def evaluate_model(job: Seq2SeqJob) -> Seq2SeqEvaluation:
+def evaluate_generation(job: Seq2SeqJob) -> Seq2SeqEvaluation:
     """Evaluate a model on the held-out pairs, with its default decoding settings, in float32."""
     counts, scored = GenerationCounts(), job.writing_metrics
     generator, sources, answers = job.build_generator(job.saved.decoding), job.data.dev.sources, []
@@ -111,7 +111,7 @@ def evaluate_model(job: Seq2SeqJob) -> Seq2SeqEvaluation:
 
 
 def estimate_evaluation_seconds(job: Seq2SeqJob) -> float:
-    """Estimate the seconds of `evaluate_model` from a sample, rather too many than too few."""
+    """Estimate the seconds of `evaluate_generation` from a sample, rather too many than too few."""
     num_texts = len(job.data.dev.examples)
     num_sampled = min(SAMPLED_TEXTS[job.machine.device.type], num_texts)
     started = time.monotonic()

@@ -33,7 +33,7 @@ from bertkit.training.step import evaluate_batches
 NUM_EVALUATIONS = 20
 
 
-def decide_steps(job: "Seq2SeqJob", estimate_evaluation_seconds: Callable[[], float]) -> int:
+def convert_budget(job: "Seq2SeqJob", estimate_evaluation_seconds: Callable[[], float]) -> int:
     """Return the number of steps, at least 1; minutes cover everything but reading the data."""
     order, settings = job.order, job.settings
     if settings.epochs is not None:

@@ -17,13 +17,18 @@ from bertkit.decoders.detokenization import Spacing
 from bertkit.decoders.generation.settings import Seq2SeqSettingsFile, read_seq2seq_file
 from bertkit.decoders.metrics import WRITING_METRICS
 from bertkit.decoders.model import EncoderDecoderModel
-from bertkit.decoders.seq2seq.card import SavedSeq2Seq, Seq2SeqFacts, build_card, build_page
+from bertkit.decoders.seq2seq.card import (
+    SavedSeq2Seq,
+    Seq2SeqFacts,
+    build_seq2seq_card,
+    build_seq2seq_page,
+)
 from bertkit.decoders.seq2seq.evaluation import (
     CheckpointChoice,
     Seq2SeqEvaluation,
     choose_weights,
     estimate_evaluation_seconds,
-    evaluate_model,
+    evaluate_generation,
 )
 from bertkit.decoders.seq2seq.examples import (
     PairData,
@@ -31,7 +36,7 @@ from bertkit.decoders.seq2seq.examples import (
     warn_of_best_step,
     warn_of_letters,
 )
-from bertkit.decoders.seq2seq.job import InitialModel, Seq2SeqJob, count_epochs, decide_steps
+from bertkit.decoders.seq2seq.job import InitialModel, Seq2SeqJob, convert_budget, count_epochs
 from bertkit.decoders.seq2seq.pairs import Pair
 from bertkit.decoders.seq2seq.settings import DEFAULT_MINUTES, KINDS, Seq2SeqSettings
 from bertkit.models.bert.config import BertConfig, find_sizes
@@ -171,7 +176,7 @@ class Seq2SeqResult:
     pairs: Sequence[Pair] = ()  # of the training rows, in their order
 
 
-def describe_result(
+def build_seq2seq_record(
     choice: CheckpointChoice, final: Seq2SeqEvaluation, state: RunState, history: TrainingHistory
 ) -> SavedSeq2Seq:
     """Build the content of `metrics.json`."""
@@ -264,7 +269,7 @@ class Seq2SeqTraining(ModelRecipe[Seq2SeqJob, Seq2SeqResult]):
     def decide_steps(self, job: Seq2SeqJob, before: RunRecord | None, wanted: RunRecord) -> int:
         """Return the number of steps of the budget."""
         known = before.num_steps if before else 0
-        return known or decide_steps(job, partial(estimate_evaluation_seconds, job))
+        return known or convert_budget(job, partial(estimate_evaluation_seconds, job))
 
     def plan(self, job: Seq2SeqJob, run: Run, state: RunState, num_steps: int) -> RunState:
         """Decide when the run evaluates and what it averages."""
@@ -274,9 +279,9 @@ class Seq2SeqTraining(ModelRecipe[Seq2SeqJob, Seq2SeqResult]):
     def write_model(self, job: Seq2SeqJob, run: Run, state: RunState) -> SavedSeq2Seq:
         """Choose the weights, evaluate them, and write model, card and report."""
         choice, output = choose_weights(job, run, state), run.folder.parent
-        final = evaluate_model(choice.job)
+        final = evaluate_generation(choice.job)
         history = TrainingHistory.from_rows(read_log(run.log_path))
-        saved = describe_result(choice, final, state, history)
+        saved = build_seq2seq_record(choice, final, state, history)
         record = run.read_record()
         assert record is not None, "a run that is finished was begun"
         files = choice.job.save_model(output)
@@ -284,8 +289,8 @@ class Seq2SeqTraining(ModelRecipe[Seq2SeqJob, Seq2SeqResult]):
             update={"files": {name: each.sha256 for name, each in files.items()}}
         )
         facts = Seq2SeqFacts(output.resolve().name, record, saved, choice.job.model.config)
-        page = build_page(facts, history, job.data.dev.examples, final.answers)
-        write_descriptions(output, page, build_card(facts))
+        page = build_seq2seq_page(facts, history, job.data.dev.examples, final.answers)
+        write_descriptions(output, page, build_seq2seq_card(facts))
         saved.write(output)
         return saved
 

@@ -115,7 +115,7 @@ def build_card(facts: FineTuningFacts) -> str:
         f" {LOADED_BY[facts.library].format(call=CALLS[facts.final.task.reads_pairs])}"
     )
     seeds = [] if facts.comparison is None else [describe_seeds(facts.comparison)]
-    sections = [describe_result(facts), *seeds, describe_data(facts), describe_training(facts)]
+    sections = [describe_metrics(facts), *seeds, describe_data(facts), describe_training(facts)]
     task = describe_evaluation(facts)
     return model_card.build_card(facts, facts.library, task, made, *sections)
 
@@ -146,7 +146,7 @@ def describe_evaluation(facts: FineTuningFacts) -> dict[str, object]:
     }
 
 
-def describe_result(facts: FineTuningFacts) -> str:
+def describe_metrics(facts: FineTuningFacts) -> str:
     """Build the section with metrics, intervals, the confusion matrix and warnings."""
     evaluation = facts.final.evaluation
     rows = []
@@ -155,20 +155,17 @@ def describe_result(facts: FineTuningFacts) -> str:
         baseline = facts.final.baseline.get(name, math.nan)
         shown = "" if math.isnan(baseline) else format_metric(name, baseline)
         rows.append([name, format_metric(name, value), interval, shown])
-    number = facts.saved.dev.num_examples
-    columns = ["metric", "value", "95 % interval", "always predicting the most frequent label"]
     selected = ", which also selected the best epoch" if facts.saved.num_steps else ""
-    parts = [
-        f"## Result\n\nOn {number:,} held-out examples{selected}:",
-        model_card.tabulate(columns, rows),
-    ]
+    columns = ["metric", "value", "95 % interval", "always predicting the most frequent label"]
+    parts = [model_card.tabulate(columns, rows)]
     if (num_more := len(evaluation.metrics) - MAX_METRICS) > 0:
         parts.append(f"… and {pluralize(num_more, 'metric')} more, all of them in `metrics.json`.")
     if evaluation.calibration is not None:
         parts.append(f"On these examples: {evaluation.calibration.describe()}.")
     if facts.has_picture:
         parts.append(f"![Confusion matrix]({PICTURE_FILE})")
-    return "\n\n".join([*parts, *model_card.describe_warnings(evaluation.warnings)])
+    held_out = f"{facts.saved.dev.num_examples:,} held-out examples{selected}"
+    return model_card.describe_result(held_out, *parts, warnings=evaluation.warnings)
 
 
 def describe_seeds(comparison: SeedComparison) -> str:

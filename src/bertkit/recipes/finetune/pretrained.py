@@ -26,7 +26,7 @@ def open_pretrained(
     pooling: PoolingName = "cls"
     if isinstance(task.settings, TextSettings):
         pooling = task.settings.pooling or find_pooling(opened)
-    changes = task.config_changes | dropout_rates(settings)
+    changes = task.config_changes | settings.dropout_rates
     layers = settings.features or "last"
     if layers != "last" or pooling != "cls":  # a head that only bertkit has
         head = FeatureHead(layers=layers, scores=task.scored, pooling=pooling)
@@ -60,16 +60,6 @@ def find_pooling(opened: OpenModel) -> PoolingName:
     head = opened.checkpoint.config.get(FEATURE_HEAD)
     pooling = head.get("pooling") if isinstance(head, dict) else None
     return next((name for name in POOLINGS if name == pooling), "cls")
-
-
-def dropout_rates(settings: FineTuneSettings) -> dict[str, float]:
-    """Return the config keys that the dropout flags set."""
-    rates: dict[str, float] = {}
-    if settings.dropout is not None:
-        rates["hidden_dropout_prob"] = rates["attention_probs_dropout_prob"] = settings.dropout
-    if settings.classifier_dropout is not None:
-        rates["classifier_dropout"] = settings.classifier_dropout
-    return rates
 
 
 def load_pretrained(parent: OpenModel, kind: type[FineTunedBert]) -> FineTunedBert:

@@ -153,7 +153,7 @@ def save_modules(output: Path, job: FineTuningJob) -> dict[str, FileRecord]:
     return {} if modules is None else write_sentence_model(output, modules)
 
 
-def describe_result(job: FineTuningJob, final: FinalEvaluation, state: RunState) -> SavedFineTuning:
+def build_record(job: FineTuningJob, final: FinalEvaluation, state: RunState) -> SavedFineTuning:
     """Build the content of `metrics.json`."""
     evaluation, best_step = final.evaluation, state.model_step
     return SavedFineTuning(

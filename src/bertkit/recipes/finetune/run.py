@@ -26,7 +26,7 @@ from bertkit.recipes.finetune.pretrained import (
     load_pretrained,
     open_pretrained,
 )
-from bertkit.recipes.finetune.result import FineTuneResult, describe_result, write_model
+from bertkit.recipes.finetune.result import FineTuneResult, build_record, write_model
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.settings import TaskSettings, TextSettings
 from bertkit.training.job import Machine
@@ -135,7 +135,7 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
         """Evaluate the best epoch, and write model, card and report."""
         best, output = load_checkpoint(job, run, state.model_step), run.folder.parent
         final = evaluate_model(best)
-        return write_model(output, run, best, final, describe_result(best, final, state))
+        return write_model(output, run, best, final, build_record(best, final, state))
 
 
 def finetune(

@@ -114,6 +114,16 @@ class FineTuneSettings(LoopSettings, RecordSettings, OverwriteSettings):
         return self.model_copy(update={"learning_rate": SENTENCE_RATE})
 
     @property
+    def dropout_rates(self) -> dict[str, float]:
+        """The dropout rates that the config gets; others stay the model's."""
+        rates: dict[str, float] = {}
+        if self.dropout is not None:
+            rates["hidden_dropout_prob"] = rates["attention_probs_dropout_prob"] = self.dropout
+        if self.classifier_dropout is not None:
+            rates["classifier_dropout"] = self.classifier_dropout
+        return rates
+
+    @property
     def undecided(self) -> dict[str, None]:
         """The settings whose default depends on the model: not known from the settings alone."""
         return {} if "learning_rate" in self.model_fields_set else {"learning_rate": None}

@@ -12,7 +12,7 @@ from bertkit.data.tables.settings import TableSettings
 from bertkit.data.tables.texts import TextTable, hold_texts, open_texts
 from bertkit.decoders.generation.seq2seq_generator import GeneratedText
 from bertkit.decoders.seq2seq import evaluation
-from bertkit.decoders.seq2seq.evaluation import copy_beginnings, evaluate_model
+from bertkit.decoders.seq2seq.evaluation import copy_beginnings, evaluate_generation
 from bertkit.decoders.seq2seq.scoring import read_references, score_texts
 
 ANSWER = GeneratedText("zwei Hunde", 0.0, is_finished=True, is_cut=False)
@@ -68,13 +68,13 @@ def test_the_signature_is_that_of_as_many_texts(files):
     assert score_texts("summarize", [ANSWER], ["zwei Hunde"]).metrics["rougeL"] == 1.0
     job = open_job(files, SHORT)
     del job.data.dev.examples[1:]
-    assert "eff:yes" in evaluate_model(job).signatures["bleu"]
+    assert "eff:yes" in evaluate_generation(job).signatures["bleu"]
 
 
 def test_only_the_beginnings_of_endless_references_are_scored(files, monkeypatch):
     monkeypatch.setattr(evaluation, "RIGHT_CHARS", 4)  # a word, which BLEU can't score
     monkeypatch.setattr(evaluation, "copy_beginnings", lambda job: job.data.dev.targets)
-    warning, *_ = evaluate_model(open_job(files, SHORT)).warnings
+    warning, *_ = evaluate_generation(open_job(files, SHORT)).warnings
     assert "the references themselves have 0" in warning
 
 

@@ -7,9 +7,9 @@ from tests.unit.decoders.seq2seq.small import QUICK
 
 from bertkit.decoders.seq2seq import job as rhythm
 from bertkit.decoders.seq2seq.job import (
+    convert_budget,
     count_epoch_steps,
     count_epochs,
-    decide_steps,
     list_averaged,
 )
 from bertkit.decoders.seq2seq.order import TokenBatchOrder
@@ -19,7 +19,7 @@ from bertkit.training.budget import StepPace
 
 def decide(settings: TranslateSettings, evaluation_seconds: float = 0.0) -> int:
     job = SimpleNamespace(order=ORDER, settings=settings)
-    return decide_steps(job, lambda: evaluation_seconds)
+    return convert_budget(job, lambda: evaluation_seconds)
 
 
 ORDER = TokenBatchOrder(np.full(30, 10), 100, 0)  # three steps an epoch

@@ -106,7 +106,7 @@ def test_what_is_killed_before_its_folder_is_whole_is_finished_by_the_same_call(
     short, files, tmp_path, monkeypatch
 ):
     output = tmp_path / "model"
-    for place, name in ((recipe, "evaluate_model"), (recipe.SavedSeq2Seq, "write")):
+    for place, name in ((recipe, "evaluate_generation"), (recipe.SavedSeq2Seq, "write")):
         with monkeypatch.context() as patch:
             patch.setattr(place, name, interrupt)
             with pytest.raises(StoppedError, match="resumes from"):
@@ -287,7 +287,7 @@ def test_a_model_is_judged_as_it_will_write(files, monkeypatch):
         return stream(*arguments, **options)
 
     monkeypatch.setattr(Seq2SeqGenerator, "stream", watch)
-    evaluation_module.evaluate_model(job)
+    evaluation_module.evaluate_generation(job)
     evaluation_module.estimate_evaluation_seconds(job)
     assert is_mixed == [False, False]
 

@@ -96,7 +96,9 @@ def render_command(name: str, command: App) -> str:
     for argument in list_arguments(command):
         is_flag = argument.name.startswith("--")
         shown = argument.name if is_flag else argument.name.lower()
-        default = describe_default(defaults[argument.name], argument.required)
+        default = argument.parameter.show_default
+        if not isinstance(default, str):
+            default = describe_default(defaults[argument.name], argument.required)
         meaning = (argument.parameter.help or "").replace("\n", " ").replace("|", "\\|")
         lines.append(f"| `{shown}` | {describe_type(argument.hint)} | {default} | {meaning} |")
     return "\n".join([*lines, ""])

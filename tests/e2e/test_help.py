@@ -58,16 +58,16 @@ def test_what_matters_most_stands_first(capsys):
     assert main(["finetune", "classify", "--help"]) == 0
     _, shown = capsys.readouterr().out.split("\n╭", maxsplit=1)
     order = [
-        "Model and data", "--model ", "--train ", "--output ", "Task", "--max-length ", "Training",
-        "--epochs ", "Optimizer", "--beta1 ",
-        "Evaluations and checkpoints", "--keep ", "Reading files", "--encoding ",
+        "Model and data", "--train ", "--dev ", "--output ", "--model ", "Task", "--text-column ",
+        "--label-column ", "Training", "--epochs ", "--learning-rate ", "--freeze ", "--seed ",
+        "Reading files", "--delimiter ",
     ]  # fmt: skip
     places = [shown.index(f"─ {word}" if word[0] != "-" else word) for word in order]
     assert places == sorted(places)
     assert main(["finetune", "--help"]) == 0
     assert "─ Texts from texts ─" in capsys.readouterr().out
     for command, panel in (("classify", "Reading files"), ("pretrain", "Optimizer")):
-        assert main([command, "--help"]) == 0
+        assert main([command, "--help-all"]) == 0
         shown = capsys.readouterr().out
         assert shown.index("─ Parameters ─") < shown.index(f"─ {panel} ─")
 

@@ -33,7 +33,7 @@ def test_texts_data_and_no_examples(workshop, trained, tmp_path, capsys):
     html = (tmp_path / "page.html").read_text()
     assert "<td>the cat saw the red [MASK].</td><td>" in html
     assert "<td>my [MASK] followed the garden.</td><td>" in html
-    assert main([*words, "--no-examples"]) == 0
+    assert main([*words, "--examples", "0"]) == 0
     assert "Fill-mask examples" not in (tmp_path / "page.html").read_text()
     capsys.readouterr()
     assert main([*words, "--text", "no blank"]) == 2
@@ -86,7 +86,7 @@ def test_two_runs_are_compared_and_the_page_is_opened(workshop, trained, tmp_pat
 def test_where_no_browser_is_the_page_is_named(trained, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(webbrowser, "open", lambda page: False)
     page = tmp_path / "page.html"
-    words = ["report", str(trained), "--no-examples", "--output", str(page), "--open"]
+    words = ["report", str(trained), "--examples", "0", "--output", str(page), "--open"]
     assert main(words) == 0
     assert f"no browser was found; open {page}" in capsys.readouterr().err
 

@@ -43,12 +43,11 @@ class ExportKeywords(TypedDict, total=False):
 class ReportKeywords(TypedDict, total=False):
     data: str | Path | None  # None
     text: Sequence[str]  # ()
-    examples: bool  # True
+    examples: int  # 6
     overwrite: bool  # False
 
 class FinetuneKeywords(FinetuneArguments, total=False):
     epochs: float | None  # None
-    batch_size: int  # 32
     learning_rate: float  # 3e-05
     layer_decay: float  # 1.0
     freeze: str  # 'none'
@@ -79,6 +78,7 @@ class FinetuneKeywords(FinetuneArguments, total=False):
     fsdp: bool  # False
     device: str  # 'auto'
     precision: Literal['auto', 'fp32', 'bf16']  # 'auto'
+    batch_size: int  # 32
     accumulate: int  # 1
     seeds: int  # 1
 

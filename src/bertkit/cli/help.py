@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from cyclopts import App
-from cyclopts.help import DefaultFormatter, HelpPanel
+from cyclopts.help import DefaultFormatter, HelpEntry, HelpPanel
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
@@ -24,7 +24,6 @@ RARE = frozenset(
         "checkpoint-activations",
         "checkpoint-every",
         "class-weights",
-        "classifier-dropout",
         "clip-norm",
         "combine",
         "cors-allow-origin",
@@ -73,6 +72,15 @@ RARE = frozenset(
 OFTEN: dict[str, frozenset[str]] = {"finetune classify": frozenset({"metric"})}
 
 
+# What stands first in a panel: where the text is, then how long and how a model is trained.
+FIRST = (
+    *("--train", "--dev", "--data", "--output", "--model", "--size", "--recipe", "--objective"),
+    *("--text-column", "--pair-column", "--label-column", "--labels", "--multi-label"),
+    *("--epochs", "--minutes", "--steps", "--tokens", "--learning-rate"),
+    *("--batch-size", "--freeze", "--held-out", "--seed", "--seeds"),
+)
+
+
 class ShortHelp(DefaultFormatter):
     """Panels of options without those that are hidden; a panel without any other goes."""
 
@@ -84,8 +92,14 @@ class ShortHelp(DefaultFormatter):
         """Print one panel."""
         if panel.format == "parameter":
             shown = [entry for entry in panel.entries if self.hidden.isdisjoint(entry.all_options)]
-            panel = panel.copy(entries=shown)
+            panel = panel.copy(entries=sorted(shown, key=_find_rank))
         super().__call__(console, options, panel)
+
+
+def _find_rank(entry: HelpEntry) -> int:
+    """Return the place of an option; others follow in the order of their definition."""
+    found = [FIRST.index(name) for name in entry.all_options if name in FIRST]
+    return found[0] if found else len(FIRST) * (not entry.required)
 
 
 def take_help_flag(words: Sequence[str]) -> tuple[list[str], bool]:

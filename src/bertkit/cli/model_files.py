@@ -46,7 +46,8 @@ def inspect(
 
     Takes what `bertkit convert` takes. A damaged checkpoint is described as far as it can be read,
     and its problems are listed. With --examples, shows what pre-training learns from prepared text:
-    pairs of sentences, and the words that the model predicts, as `input→target`.
+    pairs of sentences, and the words that the model predicts, as `input→target`. With the same seed
+    and settings, `bertkit pretrain` begins with them.
 
     **Examples**
 
@@ -62,9 +63,8 @@ def inspect(
         source: A folder of any format, a run, or the id of a model of the Hub; with --examples, a
             folder that `bertkit prepare` wrote.
         revision: Branch, tag or commit of a model of the Hub.
-        examples: Show this many training examples of prepared text.
-        seed: Seed of the examples, 0 by default: with the same settings, those that `bertkit
-            pretrain` begins with.
+        examples: Number of examples to show.
+        seed: Seed of all random choices.
         json: Print one JSON object.
     """
     check_standard_output()

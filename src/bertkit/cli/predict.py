@@ -38,8 +38,9 @@ if TYPE_CHECKING:
 
 FINETUNE_DOCSTRING = """{summary}
 
-    Fine-tunes a pre-trained encoder, keeps the best epoch, and writes a folder with the model, a
-    model card and a report. The same command resumes an interrupted run.
+    Fine-tunes a pre-trained encoder, keeps the epoch that is best on --dev, and writes a folder
+    with the model, a model card and a report. The same command resumes an interrupted run.
+    `bertkit evaluate` measures the model on a test file of its own.
 
     **Examples**
 
@@ -50,10 +51,10 @@ FINETUNE_DOCSTRING = """{summary}
         bertkit finetune {name} --model bert/ --train train{data} --output best/ --seeds 5
 
     Args:
-        model: A model folder of any format, a run of `bertkit pretrain`, or the id of a model of
-            the Hub; by default the model that comes with bertkit.
+        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub; by
+            default the model that comes with bertkit.
         train: Labeled examples: a file, a GLUE folder, or hub:owner/name.
-        dev: Held-out examples; without it, a share of the training examples is held out.
+        dev: Held-out data, to evaluate on; without it, a share of the data is held out.
         output: Folder for the model.
         revision: Branch, tag or commit of a model of the Hub.
         json: Print the result as one JSON object.

@@ -54,7 +54,7 @@ def train_tokenizer(
     Args:
         inputs: Files, folders or globs; - for standard input.
         output: Folder to write.
-        overwrite: Replace an older tokenizer in that folder.
+        overwrite: Replace an existing output.
         json: Print the result as one JSON object.
     """
     from bertkit.recipes.train_tokenizer import summarize
@@ -133,6 +133,7 @@ def prepare(
 
     Some documents are held out, drawn by --held-out or named by --dev, to evaluate on what wasn't
     trained on. If the draw holds out none, as happens with few documents, the end of the text is.
+    What --dev names isn't trained on, even if it is in a folder of the inputs.
 
     **Examples**
 
@@ -153,10 +154,9 @@ def prepare(
         tokenizer: Folder that `bertkit train-tokenizer` wrote, a model's folder, a vocab.txt, or
             the id of a model of the Hub.
         output: Folder for the shards.
-        dev: Held-out data, to evaluate on; without it, a share of the data is held out. What it
-            names isn't trained on, even if it is in a folder of the inputs.
-        overwrite: Replace shards of other inputs or settings.
-        revision: Branch, tag or commit, where --tokenizer is a model of the Hub.
+        dev: Held-out data, to evaluate on; without it, a share of the data is held out.
+        overwrite: Replace an existing output.
+        revision: Branch, tag or commit of a model of the Hub.
         json: Print the result as one JSON object.
     """
     from bertkit.checkpoints.hub import resolve_tokenizer
@@ -225,7 +225,7 @@ def pretrain(
         bertkit pretrain --objective causal --data shards/ --output gpt/
 
     Args:
-        data: Folder that `bertkit prepare` wrote.
+        data: Folder of shards that `bertkit prepare` wrote.
         output: Folder of the run; required unless --dry-run.
         dry_run: Measure time and memory of a few steps, print them, and write nothing.
         json: Print the result as one JSON object.
@@ -297,7 +297,8 @@ def report(
 
     Takes output folders of `bertkit pretrain`, `finetune` and `demo`, also of runs in progress,
     which aren't changed. For several runs, curves share axes, and a table lists the settings that
-    differ. The page is one file that needs no network.
+    differ. Of a pre-training run, the newest checkpoint fills blanks of the held-out text, or
+    continues it; the shards are those beside the run, or --data. The page needs no network.
 
     **Examples**
 

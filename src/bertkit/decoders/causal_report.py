@@ -10,7 +10,7 @@ from bertkit.data.shards import Shard, ShardSet
 from bertkit.decoders.generation.generator import Generator
 from bertkit.decoders.generation.settings import GeneratorSettings
 from bertkit.recipes.pretrain.corpus import list_usable
-from bertkit.recipes.pretrain.objective_report import NUM_EXAMPLES, ObjectiveReport
+from bertkit.recipes.pretrain.objective_report import ObjectiveReport
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.sections import Curve
 
@@ -46,7 +46,7 @@ def halve(shard: Shard, index: int, tokenizer: Tokenizer) -> TextPrefix:
 
 
 def continue_texts(
-    checkpoint: Path, shards: ShardSet | None, texts: Sequence[str]
+    checkpoint: Path, shards: ShardSet | None, texts: Sequence[str], num_examples: int
 ) -> list[list[str]]:
     """Return rows: text, continuation, original continuation."""
     generate = Generator.load(checkpoint, device="cpu")
@@ -54,7 +54,7 @@ def continue_texts(
     if texts:
         prefixes = [TextPrefix(text, "") for text in texts]
     elif shards is not None:
-        prefixes = choose_beginnings(shards, tokenizer, NUM_EXAMPLES)
+        prefixes = choose_beginnings(shards, tokenizer, num_examples)
     else:
         known = zip(GENERAL_PREFIXES, tokenizer.piece_ids(list(GENERAL_PREFIXES)), strict=True)
         prefixes = [TextPrefix(text, "") for text, ids in known if tokenizer.unk_id not in ids]

@@ -24,25 +24,22 @@ class ReportSettings(Settings):
 
     data: Path | None = Field(
         default=None,
-        description="Shards of a pre-training run: the report describes them and takes its"
-        " examples from their held-out part. By default those beside the run.",
+        description="Folder of shards that `bertkit prepare` wrote.",
     )
     text: tuple[str, ...] = Field(
         default=(),
         description="A text that a pre-training run completes: with [MASK], or, for a run that"
         " continues texts, the beginning of one; may be repeated.",
     )
-    examples: bool = Field(
-        default=True,
-        description="Show blanks that the newest checkpoint of a pre-training run fills, or texts"
-        " that it continues.",
+    examples: Annotated[int, Field(ge=0)] = Field(
+        default=6, description="Number of examples to show."
     )
-    overwrite: bool = Field(default=False, description="Replace an existing report.")
+    overwrite: bool = Field(default=False, description="Replace an existing output.")
 
     @model_validator(mode="after")
     def _texts_are_examples(self) -> Self:
         if self.text and not self.examples:
-            raise ValueError("text is for the examples; leave out --no-examples, or the texts")
+            raise ValueError("text is for the examples; leave out examples 0, or the texts")
         return self
 
 
@@ -59,9 +56,8 @@ class PrepareSettings(ReaderSettings):
     )
     held_out: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
         default=0.02,
-        description="Share of the documents to hold out for evaluation; if none is drawn, the end"
-        " of the text.",
+        description="Share of the data to hold out for evaluation if --dev isn't given.",
     )
     seed: Annotated[int, Field(ge=0, lt=2**31)] = Field(
-        default=0, description="Seed that determines which documents are held out."
+        default=0, description="Seed of all random choices."
     )

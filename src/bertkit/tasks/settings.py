@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
 from pydantic import Field, create_model, model_validator
 
 from bertkit.base.errors import SettingsError
-from bertkit.base.settings import Settings
+from bertkit.base.settings import NO_FLAG, Settings
 from bertkit.data.tables.settings import TextColumn
 from bertkit.tokenization.long_texts import LongTextSettings
 
@@ -85,7 +85,7 @@ class TextSettings(LongTextSettings, TaskSettings):
 
     text_column: TextColumn = None
     pair_column: PairColumn = None
-    pairs: bool | None = Field(
+    pairs: Annotated[bool | None, NO_FLAG] = Field(
         default=None,
         description="Whether every example has a second text; by default, detected from the"
         " training data. The model then always requires pairs, or refuses them.",

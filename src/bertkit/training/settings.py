@@ -34,8 +34,7 @@ class OverwriteSettings(Settings):
     overwrite: bool = Field(
         default=False,
         exclude=True,
-        description="Replace a run or a model in the output that was trained with other settings or"
-        " data. A run with the same settings is still resumed.",
+        description="Replace an existing output.",
     )
 
 
@@ -111,15 +110,13 @@ class OptimizationSettings(Settings):
     clip_norm: Positive = Field(
         default=1.0, description="Maximum gradient norm; larger gradients are scaled down."
     )
-    seed: Seed = Field(
-        default=0, description="Seed of initial weights, data order, masks and dropout."
-    )
-    eval_every: Count | None = Field(
-        default=None, description="Steps between evaluations; by default, ten evaluations per run."
+    seed: Seed = Field(default=0, description="Seed of all random choices.")
+    eval_every: Annotated[Count | None, Parameter(show_default="a tenth of the run")] = Field(
+        default=None, description="Number of steps between evaluations."
     )
     checkpoint_every: Count | None = Field(
         default=None,
-        description="Steps between checkpoints; by default, one checkpoint every five minutes.",
+        description="Number of steps between checkpoints; by default one every five minutes.",
     )
     keep: Count | None = Field(
         default=None,
@@ -134,8 +131,8 @@ class OptimizationSettings(Settings):
     device: str = Field(default="auto", description="auto, cpu, cuda or cuda:N.")
     precision: TrainingPrecision = Field(
         default="auto",
-        description="Mixed precision; auto takes bf16 on GPUs from Ampere on and on processors"
-        " where training was measured to be faster, else fp32. A resumed run keeps its own.",
+        description="Precision of matrix products. auto takes bf16 where training was measured to"
+        " be faster, else fp32; `bertkit devices` shows which. A resumed run keeps its own.",
     )
 
     def learning_rate_at(self, step: int, num_steps: int) -> float:
@@ -169,11 +166,11 @@ class OptimizationSettings(Settings):
 class LoopSettings(OptimizationSettings):
     """`OptimizationSettings` with a batch size in sequences."""
 
-    batch_size: Count = Field(default=32, description="Sequences per optimizer step.")
+    batch_size: Count = Field(default=32, description="Number of examples per optimizer step.")
     accumulate: Count = Field(
         default=1,
-        description="Micro-batches per step, to save memory. Processes that torchrun started"
-        " divide them; each computes at least one.",
+        description="Number of micro-batches of a step, to save memory; processes that torchrun"
+        " started divide them.",
     )
 
     @model_validator(mode="after")

@@ -11,7 +11,7 @@ from bertkit.cli.main import build_app, list_commands
 from bertkit.inference.text_scorer import TextScorer
 
 TEXTS = ["the cat saw a [MASK] .", "a [MASK] lost the hat"]
-OBJECTIVE = {"mask_rate", "max_length", "objective", "short_rate", "whole_words"}
+OBJECTIVE = {"mask_rate", "max_length", "objective", "whole_words"}
 WORKERS = {"run_on", "shard", "threads", "workers"}  # of files, by several processes
 # What only a terminal has; of a function the result is all, and texts are an argument.
 NOT_IN_PYTHON = {

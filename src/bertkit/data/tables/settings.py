@@ -33,7 +33,7 @@ class FileSettings(EncodingSettings):
 
     delimiter: str | None = Field(
         default=None,
-        description="Separator of CSV cells: one character, or tab. By default a comma, or the"
+        description="Separator of CSV cells, such as ; or tab. By default a comma, or the"
         " semicolon, tab or vertical bar that a header without commas has.",
     )
 

@@ -2,9 +2,10 @@
 
 from typing import Annotated, Literal, Self
 
+from cyclopts import Parameter
 from pydantic import Field, field_validator, model_validator
 
-from bertkit.base.settings import NO_FLAG, Settings, in_panel
+from bertkit.base.settings import NO_FLAG, Settings, in_panel, redefine
 from bertkit.data.tables.settings import RecordSettings
 from bertkit.training.settings import (
     CHECKPOINTS,
@@ -47,17 +48,18 @@ class FineTuneSettings(LoopSettings, RecordSettings, OverwriteSettings):
     The defaults are those of the paper (appendix A.3), but for few examples and sentence encoders.
     """
 
-    epochs: Annotated[float, Field(gt=0.0, le=MAX_EPOCHS)] | None = Field(
-        default=None,
-        description=f"Number of passes over the training examples; by default {DEFAULT_EPOCHS:g},"
-        f" and up to {MOST_EPOCHS:g} where that would be under {ENOUGH_STEPS} steps and the head"
-        " begins with random weights.",
-    )
-    batch_size: Count = Field(default=32, description="Examples per optimizer step.")
-    learning_rate: Positive = Field(
-        default=3e-5,
-        description=f"Peak learning rate. The default is {SENTENCE_RATE:g} for a classifier or"
-        " regressor on a sentence encoder.",
+    epochs: Annotated[
+        Annotated[float, Field(gt=0.0, le=MAX_EPOCHS)] | None,
+        Parameter(
+            show_default=f"{DEFAULT_EPOCHS:g}, and up to {MOST_EPOCHS:g} where that would be under"
+            f" {ENOUGH_STEPS} steps of a random head"
+        ),
+    ] = Field(default=None, description="Number of passes over the training examples.")
+    learning_rate: Positive = redefine(
+        LoopSettings,
+        "learning_rate",
+        3e-5,
+        shown=f"3e-05, and {SENTENCE_RATE:g} for texts on a sentence encoder",
     )
     layer_decay: Annotated[float, Field(gt=0.0, le=1.0)] = Field(
         default=1.0,
@@ -66,13 +68,13 @@ class FineTuneSettings(LoopSettings, RecordSettings, OverwriteSettings):
     )
     freeze: str = Field(
         default="none",
-        description="Weights that aren't trained: none, embeddings, the number of lowest layers"
-        " (embeddings included), or encoder.",
+        description="Freeze weights, so that they aren't trained: none, embeddings, the number of"
+        " lowest layers (embeddings included), or encoder.",
     )
-    dropout: Rate | None = Field(
-        default=None, description="Dropout of the encoder; by default that of the model's config."
+    dropout: Annotated[Rate | None, Parameter(show_default="that of the model's config")] = Field(
+        default=None, description="Dropout rate."
     )
-    classifier_dropout: Rate | None = Field(
+    classifier_dropout: Annotated[Rate | None, NO_FLAG] = Field(
         default=None, description="Dropout before the head; by default that of the model's config."
     )
     features: Literal["last", "last_four"] | None = Field(
@@ -82,18 +84,17 @@ class FineTuneSettings(LoopSettings, RecordSettings, OverwriteSettings):
     )
     patience: Count | None = Field(
         default=None,
-        description="Stop after this many evaluations in a row without a better value. By default,"
-        " training runs to the end and the best epoch is kept.",
+        description="Stop after this many evaluations in a row without a better value; by default"
+        " never.",
     )
     held_out: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
-        default=0.1, description="Share of the training examples to hold out if --dev isn't given."
+        default=0.1,
+        description="Share of the data to hold out for evaluation if --dev isn't given.",
     )
     split_seed: Annotated[Seed | None, NO_FLAG] = Field(
         default=None, description="Seed that selects those examples; by default seed."
     )
-    eval_every: Count | None = Field(
-        default=None, description="Steps between evaluations; by default an epoch."
-    )
+    eval_every: Count | None = redefine(LoopSettings, "eval_every", shown="an epoch")
 
     @model_validator(mode="after")
     def _features_leave_the_encoder_alone(self) -> Self:
@@ -148,6 +149,6 @@ class SeedsSettings(Settings):
 
     seeds: Count = Field(
         default=1,
-        description="Number of runs, with seeds counted from --seed; the one with the best held-out"
-        " metric is kept.",
+        description="Number of runs, with seeds counted from --seed; keep the one with the best"
+        " held-out metric.",
     )

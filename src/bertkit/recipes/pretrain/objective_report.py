@@ -15,7 +15,7 @@ from bertkit.tasks.objectives.settings import ObjectiveName
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.sections import Curve
 
-NUM_EXAMPLES, NUM_CANDIDATES = 6, 4
+NUM_CANDIDATES = 4
 # For runs whose shards are unknown; texts with words outside the vocabulary are skipped.
 GENERAL_BLANKS = (
     Blank("She opened the [MASK] and went in.", "door"),
@@ -42,8 +42,9 @@ class ObjectiveReport:
     finding: tuple[str, str]  # a share of words, and a sentence with share and number
     title: str  # of the examples
     output: str  # the heading of what the model makes of each
-    # a checkpoint, the run's shards and the user's texts → rows: text, output, original
-    make_examples: Callable[[Path, ShardSet | None, Sequence[str]], list[list[str]]]
+    # a checkpoint, the run's shards, the user's texts, and how many of the shards' otherwise
+    # → rows: text, output, original
+    make_examples: Callable[[Path, ShardSet | None, Sequence[str], int], list[list[str]]]
     command: str  # that tries a model, whose name follows
     trial: str  # a general text for it
     choose_texts: Callable[[ShardSet, Tokenizer, int], Sequence[str]]  # held-out ones for it
@@ -66,13 +67,15 @@ def find_report(objective: ObjectiveName) -> ObjectiveReport:
     return found
 
 
-def fill_blanks(checkpoint: Path, shards: ShardSet | None, texts: Sequence[str]) -> list[list[str]]:
+def fill_blanks(
+    checkpoint: Path, shards: ShardSet | None, texts: Sequence[str], num_examples: int
+) -> list[list[str]]:
     """Return rows: text, most likely words, original word."""
     fill = FillMask.load(checkpoint, device="cpu")
     if texts:
         blanks = [Blank(text, "") for text in texts]
     elif shards is not None:
-        blanks = choose_blanks(shards, fill.loaded.tokenizer, NUM_EXAMPLES)
+        blanks = choose_blanks(shards, fill.loaded.tokenizer, num_examples)
     else:
         blanks = [blank for blank in GENERAL_BLANKS if has_words(fill.loaded.tokenizer, blank)]
     filled = fill([blank.text for blank in blanks], top_k=NUM_CANDIDATES)

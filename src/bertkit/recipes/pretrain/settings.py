@@ -8,7 +8,12 @@ from pydantic.config import JsonDict
 
 from bertkit.base.settings import NO_FLAG
 from bertkit.tasks.objectives.masking import Share
-from bertkit.tasks.objectives.settings import ADDED, ADDED_HELP, ObjectiveName, ObjectiveSettings
+from bertkit.tasks.objectives.settings import (
+    ADDED,
+    OBJECTIVE_HELP,
+    ObjectiveName,
+    ObjectiveSettings,
+)
 from bertkit.training.settings import Count, Positive, TrainingSettings
 
 Recipe = Literal["modern", "paper"]
@@ -86,8 +91,7 @@ class PretrainSettings(ObjectiveSettings, TrainingSettings):
     )
     objective: Annotated[ObjectiveName, _shows_recipes("objective")] = Field(
         default="bert",
-        description=f"mlm: masked words only; bert: masked words and next sentence{ADDED_HELP}. By"
-        " default as --recipe says; with --model, the objective that the model was trained with.",
+        description=OBJECTIVE_HELP,
         json_schema_extra=BY_RECIPE,
     )
     initialization: Annotated[Literal["neighbors", "random"], NO_FLAG] = Field(
@@ -97,22 +101,21 @@ class PretrainSettings(ObjectiveSettings, TrainingSettings):
         " are sines and cosines, and the other weights are random; by default as the recipe says.",
         json_schema_extra=BY_RECIPE,
     )
-    batch_size: Annotated[Count, Parameter(show_default=False)] = Field(
-        default=32,
-        description=f"Sequences per optimizer step; by default {_describe_tuned('batch_size')}, 32"
-        " for any other model.",
-        json_schema_extra=BY_SIZE,
+    batch_size: Annotated[
+        Count, Parameter(show_default=f"{_describe_tuned('batch_size')}; else 32")
+    ] = Field(
+        default=32, description="Number of examples per optimizer step.", json_schema_extra=BY_SIZE
     )
-    learning_rate: Annotated[Positive, Parameter(show_default=False)] = Field(
-        default=1e-4,
-        description="Peak learning rate; by default"
-        f" {_describe_tuned('learning_rate')}, and otherwise as --recipe says: 0.002 or 0.0001.",
-        json_schema_extra=BY_RECIPE,
-    )
+    learning_rate: Annotated[
+        Positive,
+        Parameter(
+            show_default=f"{_describe_tuned('learning_rate')}; else 0.002 (modern), 0.0001 (paper)"
+        ),
+    ] = Field(default=1e-4, description="Peak learning rate.", json_schema_extra=BY_RECIPE)
     optimizer: Annotated[Literal["adamw", "muon"], _shows_recipes("optimizer")] = Field(
         default="adamw",
         description="muon: Muon for the matrices of the Transformer blocks, AdamW for embeddings,"
-        " heads, biases and layer norms; by default as --recipe says.",
+        " heads, biases and layer norms.",
         json_schema_extra=BY_RECIPE,
     )
     muon_learning_rate: Positive = Field(
@@ -128,13 +131,12 @@ class PretrainSettings(ObjectiveSettings, TrainingSettings):
     )
     mask_rate: Annotated[Share, _shows_recipes("mask_rate")] = Field(
         default=0.15,
-        description="Share of a sequence's tokens to predict (the mask rate); by default as"
-        " --recipe says. Held-out text is always masked as in the paper.",
+        description="Share of a text's tokens to mask, and to predict.",
         json_schema_extra=BY_RECIPE,
     )
     dropout: Annotated[float, Field(ge=0.0, lt=1.0), _shows_recipes("dropout")] = Field(
         default=0.1,
-        description="Dropout on features and on attention weights; by default as --recipe says.",
+        description="Dropout rate.",
         json_schema_extra=BY_RECIPE,
     )
     checkpoint_activations: bool = Field(
@@ -144,7 +146,8 @@ class PretrainSettings(ObjectiveSettings, TrainingSettings):
         " gradients are the same.",
     )
     eval_examples: Annotated[int, Field(ge=1)] = Field(
-        default=256, description="Held-out examples per evaluation, the same ones every time."
+        default=256,
+        description="Number of held-out examples that an evaluation predicts, or writes texts for.",
     )
 
     @model_validator(mode="before")

@@ -11,6 +11,7 @@ from bertkit.recipes.finetune.result import choose_curves, epochs, tabulate_data
 from bertkit.recipes.pretrain.corpus import describe_corpus
 from bertkit.recipes.pretrain.objective_report import find_report
 from bertkit.recipes.report.facts import RunFacts
+from bertkit.recipes.settings import ReportSettings
 from bertkit.reports.report import Charts, Command, Folded, Paragraph, Report, Section, Table
 from bertkit.reports.text import format_metric, format_percent
 from bertkit.tasks.evaluation import Evaluation
@@ -37,9 +38,9 @@ HELD_OUT_NOTE = "The texts are held-out sentences, which the run has never train
 GENERAL_NOTE = "The texts are general English, because the run’s shards weren’t named (--data)."
 
 
-def show_examples(facts: RunFacts, texts: Sequence[str]) -> list[Section]:
+def show_examples(facts: RunFacts, settings: ReportSettings) -> list[Section]:
     """Tabulate filled blanks or continuations; a paragraph says why there are none."""
-    report, checkpoint = find_report(facts.objective), facts.checkpoint
+    report, checkpoint, texts = find_report(facts.objective), facts.checkpoint, settings.text
     title = report.title
     if checkpoint is None:
         return [Paragraph("The run has no checkpoint yet.", title=title)]
@@ -48,7 +49,7 @@ def show_examples(facts: RunFacts, texts: Sequence[str]) -> list[Section]:
             num_bytes = (checkpoint / WEIGHTS_FILE).stat().st_size
         if num_bytes > MAX_BYTES:
             return [Paragraph("The model is too large to run for a report.", title=title)]
-        rows = report.make_examples(checkpoint, facts.shards, texts)
+        rows = report.make_examples(checkpoint, facts.shards, texts, settings.examples)
     except BertkitError as error:
         if texts and isinstance(error, InputError):
             raise

@@ -212,7 +212,7 @@ def report(
 def build_single(facts: RunFacts, settings: ReportSettings) -> Report:
     """Build the page of one run."""
     if facts.task is None:
-        return build_page(facts, show_examples(facts, settings.text) if settings.examples else [])
+        return build_page(facts, show_examples(facts, settings) if settings.examples else [])
     if settings.text:
         raise SettingsError(
             f"text is for pre-training runs, and {facts.path} is of `bertkit {facts.kind}`; leave"

@@ -29,7 +29,7 @@ class AnswerSettings(LongTextSettings, TaskSettings):
 
     max_length: Annotated[int, Field(ge=5)] = Field(
         default=384,
-        description="Maximum tokens of a text or window, with the question and 3 special tokens.",
+        description="Maximum tokens of a text or window, with special tokens.",
     )
     long_texts: Literal["truncate", "windows"] = Field(
         default="windows",

@@ -23,7 +23,7 @@ class MaskingSettings(Settings):
     """How much is masked, and by what."""
 
     mask_rate: Share = Field(
-        default=0.15, description="Share of a sequence's tokens to predict (the mask rate)."
+        default=0.15, description="Share of a text's tokens to mask, and to predict."
     )
     mask_token_share: Annotated[Share, NO_FLAG] = Field(
         default=0.8, description="Fraction of the selected tokens replaced by [MASK]."

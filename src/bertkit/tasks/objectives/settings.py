@@ -4,11 +4,16 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
+from bertkit.base.settings import NO_FLAG
 from bertkit.base.wings import OBJECTIVES, has_wing
 from bertkit.tasks.objectives.masking import MaskingSettings
 
 ADDED = {name: added for name, added in OBJECTIVES.items() if has_wing(added.objective)}
 ADDED_HELP = "".join(f"; {name}: {added.help}" for name, added in ADDED.items())
+OBJECTIVE_HELP = (
+    "What is predicted. mlm: masked words only; bert: masked words and next sentence"
+    f"{ADDED_HELP}. A model to start from keeps its own."
+)
 if TYPE_CHECKING:
     ObjectiveName: TypeAlias = str
 else:
@@ -20,12 +25,12 @@ class ObjectiveSettings(MaskingSettings):
 
     objective: ObjectiveName = Field(
         default="bert",
-        description=f"bert: masked words and next sentence; mlm: masked words only{ADDED_HELP}.",
+        description=OBJECTIVE_HELP,
     )
     max_length: Annotated[int, Field(ge=8, le=512)] = Field(
-        default=128, description="Tokens of an example, with [CLS] and [SEP]."
+        default=128, description="Maximum tokens of a text or window, with special tokens."
     )
-    short_rate: Annotated[float, Field(ge=0.0, le=1.0)] = Field(
+    short_rate: Annotated[float, Field(ge=0.0, le=1.0), NO_FLAG] = Field(
         default=0.1, description="Share of examples that are truncated to a random shorter length."
     )
 

@@ -245,8 +245,8 @@ def test_texts_are_for_one_pre_training_run(tmp_path):
         render(model, text=("a [MASK]",))
     with pytest.raises(SettingsError, match="for the report of one run"):
         render(run, run, text=("a [MASK]",))
-    with pytest.raises(ValueError, match="leave out --no-examples"):
-        ReportSettings(text=("a [MASK]",), examples=False)
+    with pytest.raises(ValueError, match="leave out examples 0"):
+        ReportSettings(text=("a [MASK]",), examples=0)
     with pytest.raises(InputError, match="data is for pre-training runs"):
         render(model, data=tmp_path)
 
@@ -263,7 +263,7 @@ def test_the_newest_checkpoint_fills_the_texts(tmp_path):
     with pytest.raises(InputError, match=r"text 1 has no \[MASK\]|\[MASK\]"):
         render(run, text=("the cat",))
     assert "Fill-mask examples" not in render(run)  # it knows none of the words
-    assert "Fill-mask examples" not in render(run, examples=False)
+    assert "Fill-mask examples" not in render(run, examples=0)
 
 
 def test_a_checkpoint_that_cannot_be_read_costs_the_examples_alone(tmp_path):

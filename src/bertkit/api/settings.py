@@ -1,7 +1,7 @@
 """What the public functions have in common: settings as keyword arguments, an end in one line."""
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import wraps
 from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin
 
@@ -56,7 +56,7 @@ def build(kind: type[AnyModel], values: Mapping[str, object]) -> AnyModel:
         raise SettingsError(describe_validation(error, kind)) from None
 
 
-def check_names(values: Iterable[str], known: Iterable[str], name: str) -> None:
+def check_names(values: Iterable[str], known: Collection[str], name: str) -> None:
     """Refuse keyword arguments that the function of this name doesn't have."""
     for value in values:
         if value not in known:

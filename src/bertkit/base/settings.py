@@ -2,7 +2,7 @@
 
 import hashlib
 import reprlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from copy import copy
 from difflib import get_close_matches
 from types import NoneType, UnionType
@@ -15,6 +15,8 @@ from pydantic_core import ErrorDetails
 from bertkit.base.errors import BertkitError, SettingsError
 
 MAX_NAME_CHARS = 80
+FEWEST_LETTERS = 3  # of a beginning that stands for the whole name
+LEAST_ALIKE = 0.8  # share of letters that two names have in common, if one may be meant for another
 MAX_PROBLEMS = 20  # a foreign file may have any number of wrong keys
 WHOLE_NUMBERS = 1e15  # a larger float is typed with an exponent
 MAX_SHOWN_CHARS = 200  # of a value: a model may have thousands of labels
@@ -159,10 +161,16 @@ def describe_validation(
     return "; ".join(problems) + (f"; and {more} more" if more > 0 else "")
 
 
-def hint_at(name: str, known: Iterable[str]) -> str:
+def hint_at(name: str, known: Collection[str]) -> str:
     """Return the end of a message on an unknown name: the nearest that is known, if any is near."""
-    near = get_close_matches(name, list(known), n=1)
+    near = find_near(name, known)
     return f"; did you mean {near[0]}?" if near else ""
+
+
+def find_near(name: str, names: Collection[str]) -> list[str]:
+    """Return the nearest of the names, or else the first that begins with this one, if any does."""
+    begun = [one for one in sorted(names) if len(name) >= FEWEST_LETTERS and one.startswith(name)]
+    return get_close_matches(name, sorted(names), n=1, cutoff=LEAST_ALIKE) or begun[:1]
 
 
 def _find_place(location: Place, kind: type[BaseModel] | None) -> Place:

@@ -1,7 +1,6 @@
 """Messages for command lines that can't be parsed, with the nearest option or command."""
 
 from collections.abc import Collection, Sequence
-from difflib import get_close_matches
 from itertools import takewhile
 from typing import Any
 
@@ -17,11 +16,9 @@ from cyclopts import (
 from cyclopts.argument import Argument
 from pydantic import TypeAdapter, ValidationError
 
-from bertkit.base.settings import describe_validation
+from bertkit.base.settings import describe_validation, find_near
 from bertkit.cli.texts import MisspelledOptionError
 
-FEWEST_LETTERS = 3  # of a beginning that stands for the whole name
-LEAST_ALIKE = 0.8  # share of letters that two names have in common, if one may be meant for another
 MAX_LISTED = 12  # commands
 # What other programs call it; shown if the command has the option.
 OPTIONS_OF_OTHERS = {
@@ -122,12 +119,6 @@ def describe_command(name: str, chain: str, names: Sequence[str]) -> str:
     if near := find_near(name, names):
         return f"{message}; did you mean `{program} {near[0]}`?"
     return f"{message}; there are {', '.join(names)}" if len(names) <= MAX_LISTED else message
-
-
-def find_near(name: str, names: Collection[str]) -> list[str]:
-    """Return the nearest of the names, or else the first that begins with this one, if any does."""
-    begun = [one for one in sorted(names) if len(name) >= FEWEST_LETTERS and one.startswith(name)]
-    return get_close_matches(name, sorted(names), n=1, cutoff=LEAST_ALIKE) or begun[:1]
 
 
 def _strip(option: str) -> str:

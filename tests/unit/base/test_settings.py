@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 from bertkit.base.errors import SettingsError
 from bertkit.base.settings import (
     Settings,
+    find_near,
     list_differences,
     list_flag_differences,
     replace_surrogates,
@@ -120,3 +121,11 @@ def test_flags_are_shown_as_they_are_typed():
 )
 def test_inputs_of_all_kinds_are_mended(value, mended):
     assert replace_surrogates(value) == mended
+
+
+def test_the_nearest_is_first():
+    assert find_near("outptu", ["out", "output", "top-k"]) == ["output"]
+    assert find_near("lora", ["format", "load"]) == []
+    assert find_near("lora " * 100_000, ["format", "load", "f" * 1000]) == []
+    assert find_near("ma", ["max-length"]) == []
+    assert find_near("max", ["max-length"]) == ["max-length"]

@@ -2,7 +2,7 @@ import pytest
 from tests.wings import needs
 
 from bertkit.cli.main import main
-from bertkit.cli.usage import COMMANDS_OF_OTHERS, find_near
+from bertkit.cli.usage import COMMANDS_OF_OTHERS
 from bertkit.tasks.table import TASKS
 
 FINETUNE = ["finetune", "classify", "--output", "made/"]
@@ -81,11 +81,3 @@ def test_a_command_of_other_programs_is_pointed_to_ours(capsys, name):
 )
 def test_what_is_wrong_with_an_option_is_said_in_words(capsys, words, said):
     assert said in fails(capsys, words)
-
-
-def test_the_nearest_is_first():
-    assert find_near("outptu", ["out", "output", "top-k"]) == ["output"]
-    assert find_near("lora", ["format", "load"]) == []
-    assert find_near("lora " * 100_000, ["format", "load", "f" * 1000]) == []
-    assert find_near("ma", ["max-length"]) == []
-    assert find_near("max", ["max-length"]) == ["max-length"]

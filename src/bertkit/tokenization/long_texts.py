@@ -1,10 +1,11 @@
 """How a text with more tokens than a model reads at a time is cut: truncated, or in windows."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Annotated, Literal, Self
 
-import numpy as np
 from pydantic import Field, model_validator
 
 from bertkit.base.settings import Settings
@@ -36,14 +37,13 @@ class TextCutter:
         No word is divided: a window starts at a word, `stride` tokens or a little more behind the
         one before.
         """
-        ends = np.cumsum(lengths, dtype=np.int64)
-        starts = ends - np.asarray(lengths, dtype=np.int64)
-        windows = [range(int(np.searchsorted(ends, self.size, side="right")))]
+        starts = [*accumulate(lengths, initial=0)]
+        ends = starts[1:]
+        windows = [range(bisect_right(ends, self.size))]
         while self.stride is not None and (stop := windows[-1].stop) < len(lengths):
             overlap = max(0, self.size - max(self.stride, lengths[stop]))
-            begin = int(np.searchsorted(starts, starts[stop] - overlap))
-            end = int(np.searchsorted(ends, starts[begin] + self.size, side="right"))
-            windows.append(range(begin, end))
+            begin = bisect_left(starts, starts[stop] - overlap)
+            windows.append(range(begin, bisect_right(ends, starts[begin] + self.size)))
         return tuple(windows)
 
 

@@ -4,14 +4,16 @@ Source: Devlin et al. 2018, section 5.3: T_i of a word's first piece, then a lin
 """
 
 from collections.abc import Collection, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
 from bertkit.data.tables.settings import TextColumn
-from bertkit.tasks.metrics.entities import Scheme, find_scheme
 from bertkit.tasks.settings import Count, LabelColumn, TaskSettings
 from bertkit.tokenization.long_texts import LongTextSettings
+
+if TYPE_CHECKING:
+    from bertkit.tasks.metrics.entities import Scheme
 
 OVERLAP = 32  # tokens that two windows share by default, at most half a window
 
@@ -37,8 +39,10 @@ class TagSettings(LongTextSettings, TaskSettings):
         f" windows share {OVERLAP} tokens, at most half a window.",
     )
 
-    def find_scheme(self, labels: Collection[str]) -> Scheme | None:
+    def find_scheme(self, labels: Collection[str]) -> "Scheme | None":
         """Return the scheme by which labels mark entities; None if they don't."""
+        from bertkit.tasks.metrics.entities import find_scheme
+
         return None if self.scheme == "plain" else find_scheme(labels)
 
     def choose_metric(self, labels: Sequence[str] = ()) -> str:

@@ -3,13 +3,12 @@
 Loaded through `ATTENTION_VIEWS` (`base/wings.py`) and by `inspected_model.py` beside it.
 """
 
-from typing import Any
-
 from bertkit.interpret.contexts import choose_words
 from bertkit.interpret.head_predictions import round_digits
 from bertkit.interpret.observation import AttentionPart, PredictedWords
 from bertkit.interpret.views.attention import NEURONS, READING_HEADS, list_words
 from bertkit.interpret.views.view import View, ViewInputs, paragraphs
+from bertkit.reports.interactive import JsonObject
 from bertkit.tasks.metrics.texts import find_perplexity
 
 HEADS_LEGEND = paragraphs(
@@ -93,7 +92,7 @@ ALIGNMENT_LEGEND = paragraphs(
 )
 
 
-def collect_alignment(inputs: ViewInputs) -> dict[str, Any]:
+def collect_alignment(inputs: ViewInputs) -> JsonObject:
     """Return "chosen", the token that is predicted in each step: one for each row."""
     vocabulary = inputs.inspected.tokenizer.vocabulary
     return {"chosen": [vocabulary[id_] for id_ in find_next(inputs).ids]}
@@ -129,7 +128,7 @@ NEXT_LEGEND = paragraphs(
 )
 
 
-def collect_next(inputs: ViewInputs) -> dict[str, Any]:
+def collect_next(inputs: ViewInputs) -> JsonObject:
     """Return the most likely words after each token, and the word that actually follows.
 
     "steps" has for each token but the last "token", its position; "next", the token that follows;
@@ -143,7 +142,7 @@ def collect_next(inputs: ViewInputs) -> dict[str, Any]:
     return {
         "perplexity": round_digits(find_perplexity(-float(own.mean()))),
         "steps": [
-            {"token": row["token"], "next": vocabulary[id_]} | row
+            {"token": row["token"], "next": vocabulary[id_], **row}
             for id_, row in zip(predicted.ids, rows, strict=True)
         ],
     }

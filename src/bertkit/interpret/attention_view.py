@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import torch
 from jaxtyping import Float
@@ -25,7 +25,7 @@ from bertkit.interpret.opening import Finding, Start, choose_start, state_findin
 from bertkit.interpret.settings import ViewSettings
 from bertkit.interpret.views.table import choose_views
 from bertkit.interpret.views.view import View, ViewInputs
-from bertkit.reports.interactive import InteractivePage, write_page
+from bertkit.reports.interactive import InteractivePage, Json, JsonObject, write_page
 from bertkit.reports.text import make_legible
 
 FRAME_HEIGHT = 760  # pixels, in a notebook
@@ -283,7 +283,7 @@ class AttentionView:
 DIGITS = 6  # after the point
 
 
-def gather_numbers(view: AttentionView) -> dict[str, Any]:
+def gather_numbers(view: AttentionView) -> JsonObject:
     """Return tokens, patterns and entropies, and the weights of the selected token or else head."""
     chosen, config = view.settings.layer, view.inputs.observation.config
     layers = range(1, config.num_hidden_layers + 1) if chosen is None else [chosen]
@@ -298,7 +298,7 @@ def gather_numbers(view: AttentionView) -> dict[str, Any]:
     }
 
 
-def _list_texts(view: AttentionView) -> dict[str, Any]:
+def _list_texts(view: AttentionView) -> JsonObject:
     """Return the texts and tokens, and of several attentions the one that is shown."""
     observation = view.inputs.observation
     if not view.parts:
@@ -314,14 +314,14 @@ def _list_texts(view: AttentionView) -> dict[str, Any]:
     }
 
 
-def _list_heads(view: AttentionView, layer: int) -> list[dict[str, Any]]:
+def _list_heads(view: AttentionView, layer: int) -> list[JsonObject]:
     """Return the data of the selected heads of a layer."""
     chosen, weights = view.settings.head, view.weights(layer).float().cpu()
     patterns = view.inputs.observation.find_patterns(layer)
-    heads: list[dict[str, Any]] = []
+    heads: list[JsonObject] = []
     for head, pattern in enumerate(patterns, start=1):
         if chosen in (None, head):
-            data: dict[str, Any] = {"layer": layer, "head": head, "pattern": pattern.name}
+            data: dict[str, Json] = {"layer": layer, "head": head, "pattern": pattern.name}
             data["entropy"] = round(pattern.entropy, DIGITS)
             if view.token is not None:
                 data["weights"] = _round(weights[head - 1, view.token].tolist())

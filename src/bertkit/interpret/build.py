@@ -1,9 +1,8 @@
 """Build interactive pages of attention."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from importlib import resources
 from itertools import accumulate
-from typing import Any
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.interpret.ablation import HeadName, check_heads
@@ -13,7 +12,7 @@ from bertkit.interpret.opening import Start, choose_start, state_finding
 from bertkit.interpret.quantization import pack_residuals, pack_vectors, pack_weights
 from bertkit.interpret.views.table import choose_views
 from bertkit.interpret.views.view import View, ViewInputs
-from bertkit.reports.interactive import ENTRY, InteractivePage, page_modules, read_files
+from bertkit.reports.interactive import ENTRY, InteractivePage, JsonObject, page_modules, read_files
 
 # Maximum attention weights of a page: 2 GiB while building. BERT-Large at 512 tokens has a fifth.
 MAX_WEIGHTS = 1 << 29
@@ -85,8 +84,8 @@ def check_size(scenes: Iterable[ViewInputs]) -> None:
 
 
 def _join(
-    scenes: Sequence[ViewInputs], begin: ViewInputs, parts: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
+    scenes: Sequence[ViewInputs], begin: ViewInputs, parts: Sequence[JsonObject]
+) -> JsonObject:
     """Return the data of a page of several attentions."""
     [between] = [scene.observation for scene in scenes if scene.has_two_texts]
     return {
@@ -99,33 +98,25 @@ def _join(
 
 
 def _assemble(
-    title: str, views: Sequence[View], data: Mapping[str, Any], arrays: dict[str, bytes]
+    title: str, views: Sequence[View], data: JsonObject, arrays: dict[str, bytes]
 ) -> InteractivePage:
     """Assemble the page from its views, data and arrays."""
     folder = resources.files("bertkit.interpret").joinpath("views")
+    names = {view.name: f"view{number}" for number, view in enumerate(views, start=1)}
+    imports = [f'import {{ view as {name} }} from "./{view}.js";\n' for view, name in names.items()]
+    start = f'import {{ start }} from "./frame.js";\n\nstart([{", ".join(names.values())}]);\n'
     return InteractivePage(
         title=title,
-        modules={**page_modules(), **read_files(folder, ".js"), ENTRY: _entry(views)},
+        modules={**page_modules(), **read_files(folder, ".js"), ENTRY: "".join([*imports, start])},
         styles=list(read_files(folder, ".css").values()),
         data=data,
         arrays=arrays,
     )
 
 
-def _entry(views: Sequence[View]) -> str:
-    """Return the entry module, which passes the views' scripts to the page."""
-    names = [f"view{number}" for number in range(1, len(views) + 1)]
-    imports = [
-        f'import {{ view as {name} }} from "./{view.name}.js";\n'
-        for name, view in zip(names, views, strict=True)
-    ]
-    begin = f'import {{ start }} from "./frame.js";\n\nstart([{", ".join(names)}]);\n'
-    return "".join([*imports, begin])
-
-
 def _build_part(
     inputs: ViewInputs, views: Sequence[View], start: Start, *, all_vectors: bool
-) -> tuple[dict[str, Any], dict[str, bytes]]:
+) -> tuple[JsonObject, dict[str, bytes]]:
     """Return one attention's data on a page and its arrays, whose names begin with its name."""
     observation = inputs.observation
     arrays = pack_weights(observation.layers)
@@ -134,22 +125,27 @@ def _build_part(
     if all_vectors or longest <= MAX_TOKENS_WITH_VECTORS:
         vectors, scales = pack_vectors(observation.layers)
         arrays |= vectors | pack_residuals(observation.layers)
-    shared, part = _shared_data(inputs), observation.part
+    patterns = [
+        [vars(pattern) for pattern in observation.find_patterns(layer)]
+        for layer in range(1, observation.config.num_hidden_layers + 1)
+    ]
+    part = observation.part
     prefix = f"{part.name}-" if part.name else ""
-    data = {
-        **shared,
+    names = {"title": part.title, "about": part.about, "name": part.name} if part.name else {}
+    data: JsonObject = {
+        **_shared_data(inputs),
+        "patterns": patterns,
         "prefix": prefix,
         "scales": scales,
         "start": _start(inputs, start),
         "startsWhole": start.is_mean,
-        "views": [_view_data(view, inputs, start, shared["patterns"]) for view in views],
+        "views": [_view_data(view, inputs, start, patterns) for view in views],
+        **names,
     }
-    if part.name:
-        data |= {"title": part.title, "about": part.about, "name": part.name}
     return data, {f"{prefix}{name}": content for name, content in arrays.items()}
 
 
-def _shared_data(inputs: ViewInputs) -> dict[str, Any]:
+def _shared_data(inputs: ViewInputs) -> JsonObject:
     """Return the data that all views share."""
     observation, config = inputs.observation, inputs.observation.config
     encoded, attended = observation.encoded, observation.attended
@@ -164,15 +160,11 @@ def _shared_data(inputs: ViewInputs) -> dict[str, Any]:
         "tokens": _tokens(encoded),
         "others": None if attended is None else _tokens(attended),
         "numAllowed": observation.allowed.sum(dim=1).tolist(),
-        "patterns": [
-            [vars(pattern) for pattern in observation.find_patterns(layer)]
-            for layer in range(1, config.num_hidden_layers + 1)
-        ],
         "without": [str(name) for name in observation.without],
     }
 
 
-def _tokens(encoded: EncodedText) -> list[dict[str, Any]]:
+def _tokens(encoded: EncodedText) -> list[JsonObject]:
     """Return the data of each token; offsets are in UTF-16 units, as in JavaScript strings."""
     encoding = encoded.encoding
     units = [
@@ -196,8 +188,8 @@ def _tokens(encoded: EncodedText) -> list[dict[str, Any]]:
 
 
 def _view_data(
-    view: View, inputs: ViewInputs, start: Start, patterns: list[list[dict[str, Any]]]
-) -> dict[str, Any]:
+    view: View, inputs: ViewInputs, start: Start, patterns: Sequence[Sequence[JsonObject]]
+) -> JsonObject:
     """Return the data of a view's tab."""
     observation, data = inputs.observation, inputs.collect(view)
     legend = observation.part.legends.get(view.name, view.legend)
@@ -210,11 +202,11 @@ def _view_data(
     }
 
 
-def _start(inputs: ViewInputs, start: Start) -> dict[str, Any]:
+def _start(inputs: ViewInputs, start: Start) -> JsonObject:
     """Return the initial selection as data."""
     config = inputs.observation.config
     layer, head = (1 if number is None else number for number in (start.layer, start.head))
     check_heads([HeadName(layer, head)], config)
     heads = list(range(1, config.num_attention_heads + 1)) if start.head is None else [head]
-    chosen = {"layer": layer, "heads": heads, "head": head}
-    return {**chosen, "token": start.token, "side": "from", "pairs": "all"}
+    selection = {"head": head, "token": start.token, "side": "from", "pairs": "all"}
+    return {"layer": layer, "heads": heads, **selection}

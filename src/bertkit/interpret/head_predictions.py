@@ -7,7 +7,6 @@ The scores come from the model's own head; this module turns them into named pro
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import torch
@@ -22,6 +21,7 @@ from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.observation import EncodedText, find_log_probabilities
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.models.bert.heads import PairScoringBert, WordScoringBert
+from bertkit.reports.interactive import JsonObject
 from bertkit.tasks.answer.examples import AnswerExample
 from bertkit.tasks.answer.windows import Windows, find_tokens
 from bertkit.tasks.batch import Encoded
@@ -285,7 +285,7 @@ def _cosine_distance(first: Float[Tensor, " hidden"], second: Float[Tensor, " hi
     return float((directions[0] - directions[1]).square().sum() / 2)
 
 
-def to_json(outcome: Outcome, before: Outcome | None = None) -> dict[str, Any]:
+def to_json(outcome: Outcome, before: Outcome | None = None) -> JsonObject:
     """Convert an outcome to plain data, with the probability of the earlier one's predictions."""
     earlier: Sequence[HeadPrediction | None] = (
         before.predictions if before else (None,) * len(outcome.predictions)
@@ -297,9 +297,7 @@ def to_json(outcome: Outcome, before: Outcome | None = None) -> dict[str, Any]:
     }
 
 
-def _prediction_to_json(
-    prediction: HeadPrediction, before: HeadPrediction | None
-) -> dict[str, Any]:
+def _prediction_to_json(prediction: HeadPrediction, before: HeadPrediction | None) -> JsonObject:
     shares = prediction.log_probabilities.detach().exp()
     best = shares.topk(min(TOP_CHOICES, shares.shape[1]))
     rows = zip(

@@ -7,13 +7,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from bertkit.base.errors import SettingsError, pluralize
+from bertkit.base.files import with_nulls
 from bertkit.interpret.ablation import HeadName, check_heads, count_layer
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.observation import find_token
@@ -22,6 +22,7 @@ from bertkit.interpret.settings import PROJECTED, AttentionSettings, Matrices
 from bertkit.interpret.views.view import ViewInputs
 from bertkit.nn.attention import score_keys
 from bertkit.nn.masks import BIDIRECTIONAL, CAUSAL, AttentionMask
+from bertkit.reports.interactive import JsonObject
 
 # Features: noun, alive, pronoun, flat. A pronoun looks for nouns, most of all for living ones.
 EXAMPLE = Matrices(
@@ -77,7 +78,7 @@ class HeadSteps:
         """Return the index of a token that is given by its text or its number from 1."""
         return find_token(self.tokens, token)
 
-    def gather_numbers(self, token: int | None = None) -> dict[str, Any]:
+    def gather_numbers(self, token: int | None = None) -> JsonObject:
         """Return all numbers, or those of one token; masked scores are None."""
         rows = slice(None) if token is None else token
         return {
@@ -88,16 +89,10 @@ class HeadSteps:
             "key": self.key.tolist(),
             "value": self.value.tolist(),
             "products": self.products[rows].tolist(),
-            "scores": _drop_infinities(self.scores[rows].tolist()),
+            "scores": with_nulls(self.scores[rows].tolist()),
             "weights": self.weights[rows].tolist(),
             "result": self.result[rows].tolist(),
         }
-
-
-def _drop_infinities(values: Any) -> Any:
-    if isinstance(values, list):
-        return list(map(_drop_infinities, values))
-    return None if math.isinf(values) else values
 
 
 def attend_given(matrices: Matrices, *, causal: bool = False) -> HeadSteps:

@@ -8,7 +8,9 @@ from pydantic import Field, field_validator, model_validator
 
 from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.files import parse_json, read_text
-from bertkit.base.settings import Settings, validate
+from bertkit.base.settings import Settings, redefine, validate
+from bertkit.inference.embeddings.settings import WordVectorSettings
+from bertkit.inference.settings import FillOptions
 
 MASK = "[MASK]"  # in a text, the mask token
 
@@ -16,10 +18,8 @@ MASK = "[MASK]"  # in a text, the mask token
 class HeadSettings(Settings):
     """A head and a token of a model."""
 
-    layer: int | None = Field(
-        default=None,
-        description="Layer: 1 is the first block, -1 the last. By default the one with the most"
-        " telling head.",
+    layer: int | None = redefine(
+        WordVectorSettings, "layer", None, shown="the one with the most telling head"
     )
     head: Annotated[int, Field(ge=1)] | None = Field(
         default=None, description="Head of that layer, from 1; by default the most telling one."
@@ -88,9 +88,7 @@ class AttentionSettings(HeadSettings):
         " and value_weights; or query, key and value. It may also have tokens, their names, and"
         " scale = false, which leaves out the division by √d.",
     )
-    top_k: int = Field(
-        default=8, ge=1, description="Number of weights of --token, the largest first."
-    )
+    top_k: int = redefine(FillOptions, "top_k", 8)
     causal: bool = Field(
         default=False,
         description="Apply the left-to-right mask: no token attends to later ones. Of a model, in"

@@ -21,7 +21,7 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import Any, TypeAlias
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.files import write_file
@@ -36,6 +36,10 @@ _ENDS_SCRIPT = re.compile(r"</script|<!--", re.IGNORECASE)
 
 
 ENTRY = "start.js"
+
+# What scripts of a page read.
+Json: TypeAlias = "str | float | Sequence[Json] | Mapping[str, Json] | None"
+JsonObject: TypeAlias = Mapping[str, Json]
 
 
 def join_modules(sources: Mapping[str, str]) -> str:

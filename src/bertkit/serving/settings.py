@@ -7,7 +7,8 @@ from typing import Annotated
 from cyclopts import Parameter
 from pydantic import Field, field_validator
 
-from bertkit.base.settings import Settings, in_panel
+from bertkit.base.settings import Settings, in_panel, redefine
+from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.settings import EngineSettings
 
 ORIGIN = re.compile(r"\*|https?://[^/\s]+")
@@ -108,10 +109,8 @@ class ServeSettings(EngineSettings, LimitSettings):
         description="Write a line of JSON to standard error for each request: its id, route, model,"
         " status, time, tokens and client; never its texts or key.",
     )
-    deterministic: Annotated[bool, Parameter(negative="")] = Field(
-        default=False,
-        description="Compute each request alone, so that its answer doesn't depend on others, bit"
-        " for bit; slower.",
+    deterministic: Annotated[bool, Parameter(negative="")] = redefine(
+        EmbedderSettings, "deterministic"
     )
 
     @field_validator("cors_allow_origin")

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 def finetune_translate(
     *,
-    train: Annotated[list[Path], Parameter(consume_multiple=True)],
-    dev: Annotated[list[Path] | None, Parameter(consume_multiple=True)] = None,
+    train: Annotated[list[Path], Parameter(consume_multiple=True, negative="")],
+    dev: Annotated[list[Path] | None, Parameter(consume_multiple=True, negative="")] = None,
     output: Path,
     settings: Annotated[TranslateSettings, Parameter(group=TRAINING)] = TranslateSettings(),
     json: bool = False,
@@ -58,8 +58,8 @@ def finetune_translate(
 
 def finetune_summarize(
     *,
-    train: Annotated[list[Path], Parameter(consume_multiple=True)],
-    dev: Annotated[list[Path] | None, Parameter(consume_multiple=True)] = None,
+    train: Annotated[list[Path], Parameter(consume_multiple=True, negative="")],
+    dev: Annotated[list[Path] | None, Parameter(consume_multiple=True, negative="")] = None,
     output: Path,
     settings: Annotated[SummarizeSettings, Parameter(group=TRAINING)] = SummarizeSettings(),
     json: bool = False,

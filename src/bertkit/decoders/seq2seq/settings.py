@@ -14,6 +14,7 @@ from bertkit.inference.settings import LoadingSettings
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.tasks.settings import METRIC_HELP, TaskSettings
+from bertkit.tokenization.settings import VocabularySettings
 from bertkit.training.settings import (
     BUDGET_FIELDS,
     BudgetedSettings,
@@ -54,15 +55,10 @@ class ModelSettings(Settings):
         " format, a run, or the id of a model of the Hub.",
     )
     revision: str | None = redefine(LoadingSettings, "revision")
-    vocab_size: Annotated[int, Field(ge=64, le=1_000_000)] = Field(
-        default=6000,
-        description="Entries of a new vocabulary, learned from both sides together. A quarter of"
-        " them, but at least 1,000, may be characters, and rarer ones are [UNK]: Chinese, Japanese"
-        " and Korean need more.",
+    vocab_size: Annotated[int, Field(ge=64, le=1_000_000)] = redefine(
+        VocabularySettings, "vocab_size", 6000
     )
-    lowercase: bool = Field(
-        default=False, description="Lowercase a new vocabulary and strip accents."
-    )
+    lowercase: bool = redefine(VocabularySettings, "lowercase", False)
     dropout: Annotated[Rate, Parameter(show_default="0.2; 0.1 with --model")] = Field(
         default=0.2, description="Dropout rate."
     )

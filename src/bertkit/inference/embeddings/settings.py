@@ -62,8 +62,8 @@ class EmbedderSettings(LongTextSettings, EngineSettings):
     )
     deterministic: bool = Field(
         default=False,
-        description="Compute each text alone, so that its vector doesn't depend on the other texts,"
-        " bit for bit; slower. Without it, vectors agree within 1e-6.",
+        description="Compute each text alone, so that its result doesn't depend on the other texts,"
+        " bit for bit; slower.",
     )
 
 

@@ -1,7 +1,6 @@
 """The views of attention, of the attention that tokens receive, and of predicted words."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -13,6 +12,7 @@ from bertkit.interpret.head_predictions import round_digits
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.patterns import BROAD_SHARE, MIN_SHARE
 from bertkit.interpret.views.view import View, ViewInputs, paragraphs
+from bertkit.reports.interactive import JsonObject
 from bertkit.reports.text import format_percent
 
 READING_HEADS = (
@@ -117,7 +117,7 @@ TOKENS_LEGEND = paragraphs(
 )
 
 
-def collect_attention(inputs: ViewInputs) -> dict[str, Any]:
+def collect_attention(inputs: ViewInputs) -> JsonObject:
     """Return received attention and the entropy of given attention, layers × heads × length.
 
     "received" is relative to the token's total under uniform attention; "entropy" is in nats.
@@ -175,7 +175,7 @@ WORDS_LEGEND = paragraphs(
 )
 
 
-def collect_words(inputs: ViewInputs) -> dict[str, Any]:
+def collect_words(inputs: ViewInputs) -> JsonObject:
     """Return the most likely words for each position, with its token visible and masked.
 
     "masks" are the positions of [MASK] in the text; "read" (visible) and "hidden" (masked) have
@@ -202,7 +202,7 @@ def collect_words(inputs: ViewInputs) -> dict[str, Any]:
     }
 
 
-def list_words(positions: Sequence[PositionWords]) -> list[dict[str, Any]]:
+def list_words(positions: Sequence[PositionWords]) -> list[JsonObject]:
     """Convert predictions to data."""
     return [
         {

@@ -1,7 +1,7 @@
 """The numbers of the inputs view: embeddings, positions beside sines, and two words swapped."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from bertkit.interpret.observation import EncodedText
 from bertkit.interpret.views.view import View, ViewInputs, paragraphs
 from bertkit.nn.embeddings import Embeddings, sinusoids
 from bertkit.nn.packing import PackedBatch
+from bertkit.reports.interactive import Json, JsonObject
 
 NUM_DIMENSIONS = 48  # of each embedding that are shown
 NUM_POSITIONS = 64
@@ -48,7 +49,7 @@ LEGEND = paragraphs(
 )
 
 
-def collect_inputs(inputs: ViewInputs) -> dict[str, Any]:
+def collect_inputs(inputs: ViewInputs) -> JsonObject:
     """Return the blocks of the sum, positions and sines with their cosines, and the swap.
 
     A block is {"rows", "limit"}: the number in a row is its step, from −127 to 127, times limit
@@ -81,7 +82,7 @@ def collect_inputs(inputs: ViewInputs) -> dict[str, Any]:
         }
 
 
-def _collect_positions(embeddings: Embeddings) -> dict[str, Any]:
+def _collect_positions(embeddings: Embeddings) -> JsonObject:
     learned = embeddings.position.weight[:NUM_POSITIONS].float().cpu()
     tables = {"learned": learned, "sines": sinusoids(*learned.shape)}
     return {
@@ -99,7 +100,7 @@ def _collect_positions(embeddings: Embeddings) -> dict[str, Any]:
     }
 
 
-def _pack(part: Float[Tensor, "rows columns"], limit: float | None = None) -> dict[str, Any]:
+def _pack(part: Float[Tensor, "rows columns"], limit: float | None = None) -> JsonObject:
     """Quantize numbers; those of the largest 1 % beyond the limit have its color."""
     part = part.float().cpu()
     if limit is None:
@@ -108,7 +109,7 @@ def _pack(part: Float[Tensor, "rows columns"], limit: float | None = None) -> di
     return {"rows": steps.tolist(), "limit": round_digits(limit)}
 
 
-def _collect_swap(inputs: ViewInputs, inspected: InspectedModel) -> dict[str, Any] | None:
+def _collect_swap(inputs: ViewInputs, inspected: InspectedModel) -> JsonObject | None:
     """Return what swapping two words changes, with and without position embeddings."""
     encoded = inputs.observation.encoded
     positions = find_swap(encoded)
@@ -132,7 +133,7 @@ def _collect_swap(inputs: ViewInputs, inspected: InspectedModel) -> dict[str, An
         f"“{words[0]}”, after the last layer": lambda run, position: run[-1][position],
         "the mean of all tokens, after the last layer": lambda run, _: run[-1].mean(dim=0),
     }
-    rows = [
+    rows: list[list[Json]] = [
         [
             name,
             *(_compare(measure(before, first), measure(after, second)) for before, after in runs),
@@ -181,7 +182,7 @@ def _compare(before: Float[Tensor, " hidden"], after: Float[Tensor, " hidden"]) 
     return round_digits(float(cosine_similarity(before, after, dim=0)))
 
 
-def summarize_inputs(collected: dict[str, Any]) -> list[str]:
+def summarize_inputs(collected: Mapping[str, Any]) -> list[str]:
     """Return the lengths of the embeddings, the likeness of positions and the swap as text."""
     lines = ["length of embeddings     token  position  segment"]
     rows = collected["lengths"][:NUM_LISTED]

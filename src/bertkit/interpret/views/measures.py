@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import asdict
-from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -16,6 +15,7 @@ from bertkit.interpret.head_predictions import Outcome, compare, find_outcome, r
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.observation import EncodedText
 from bertkit.interpret.views.view import View, ViewInputs, paragraphs
+from bertkit.reports.interactive import JsonObject
 
 NUM_NEIGHBORS = 5
 GEOMETRY_LEGEND = paragraphs(
@@ -40,7 +40,7 @@ GEOMETRY_LEGEND = paragraphs(
 )
 
 
-def collect_geometry(inputs: ViewInputs) -> dict[str, Any]:
+def collect_geometry(inputs: ViewInputs) -> JsonObject:
     """Return planes with and without special tokens, and nearest tokens, for every layer."""
     observation = inputs.observation
     words = [token for token, word in enumerate(observation.encoded.words) if word >= 0]
@@ -52,11 +52,11 @@ def collect_geometry(inputs: ViewInputs) -> dict[str, Any]:
         ],
         "planes": [_plane_to_json(plane) for plane in project_layers(states)],
         "nearest": [_nearest(state, words) for state in states],
-        "contexts": inputs.contexts and _describe(inputs.contexts),
+        "contexts": None if inputs.contexts is None else _describe(inputs.contexts),
     }
 
 
-def _plane_to_json(plane: Plane) -> dict[str, Any]:
+def _plane_to_json(plane: Plane) -> JsonObject:
     """Convert a plane to data."""
     # Four significant digits are more than a screen shows.
     points = [[float(f"{number:.4g}") for number in point] for point in plane.points.tolist()]
@@ -77,7 +77,7 @@ def _nearest(
     ]
 
 
-def _describe(contexts: WordInContexts) -> dict[str, Any]:
+def _describe(contexts: WordInContexts) -> JsonObject:
     """Convert a word in its contexts to data."""
     baseline = contexts.different_words.tolist()
     return {
@@ -133,7 +133,7 @@ IMPORTANCE_LEGEND = paragraphs(
 )
 
 
-def collect_importance(inputs: ViewInputs) -> dict[str, Any]:
+def collect_importance(inputs: ViewInputs) -> JsonObject:
     """Return the model's prediction and the importance of each head for it.
 
     "kind" is the measure: "probability", "number" or "vector". "ablation", the change without each

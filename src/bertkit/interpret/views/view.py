@@ -1,6 +1,6 @@
 """The interface of a view, and its inputs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 from bertkit.interpret.contexts import WordInContexts
 from bertkit.interpret.inspected_model import AnyInspected
 from bertkit.interpret.observation import Observation
+from bertkit.reports.interactive import JsonObject
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,10 +31,10 @@ class ViewInputs:
         return self.observation.attended is not None
 
     @cached_property
-    def _collected(self) -> dict[str, dict[str, Any]]:
+    def _collected(self) -> dict[str, JsonObject]:
         return {}
 
-    def collect(self, view: "View") -> dict[str, Any]:
+    def collect(self, view: "View") -> JsonObject:
         """Return a view's data, which is computed once."""
         if view.name not in self._collected:
             self._collected[view.name] = view.collect(self)
@@ -47,9 +48,10 @@ class View:
     name: str  # of its script in this folder, and its key in `VIEWS`
     title: str  # of its tab
     legend: tuple[str, ...]  # what is shown, what colors mean and what to try; see `paragraphs`
-    collect: Callable[[ViewInputs], dict[str, Any]] = lambda _: {}
+    collect: Callable[[ViewInputs], JsonObject] = lambda _: {}
     supports: Callable[[ViewInputs], bool] = lambda _: True  # whether the view can show the inputs
-    summarize: Callable[[dict[str, Any]], list[str]] | None = None  # what `collect` found, as lines
+    # what `collect` found, as lines
+    summarize: Callable[[Mapping[str, Any]], list[str]] | None = None
 
 
 def paragraphs(text: str) -> tuple[str, ...]:

@@ -31,13 +31,8 @@ def load_pipelines(opened: OpenModel, settings: EmbedderSettings) -> Pipelines:
     if (opened.folder / TASK_FILE).exists() or opened.architecture in BY_ARCHITECTURE:
         predictor: AnyPredictor = Predictor.load(opened, settings)
         return {predictor.task.name: predictor}
-    if "masked_lm" in opened.heads:
-        return load_pretrained(opened, settings)
-    return {"embed": Embedder.load(opened, settings)}
-
-
-def load_pretrained(opened: OpenModel, settings: EmbedderSettings) -> Pipelines:
-    """Load what the heads of pre-training do."""
+    if "masked_lm" not in opened.heads:
+        return {"embed": Embedder.load(opened, settings)}
     reads_pairs = "next_sentence" in opened.heads and "pooler" in opened.heads
     kind = BertForPreTraining if reads_pairs else BertForMaskedLM
     loaded: LoadedModel[Any] = LoadedModel.load(kind, opened, settings.device)

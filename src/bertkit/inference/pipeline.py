@@ -227,9 +227,9 @@ class Pipeline(Loadable, Generic[Input, Result]):
         ready = self.with_options(**options)
         if is_several(inputs):
             return ResultList(ready.stream(cast("Iterable[Input]", inputs)))
-        return cast("Result", ready.process_one(inputs))
+        return ready.process_one(cast("Input", inputs))
 
-    def process_one(self, value: object) -> Any:
+    def process_one(self, value: Input) -> Result:
         """Return the result of one input, without a thread."""
         encoded = self.encode_window(list(self.read([NamedInput(f"the {self.noun}", value)])))
         (result,) = self.decode_window(encoded, self.compute_window(encoded))

@@ -27,13 +27,7 @@ from bertkit.inference.embeddings.transformer import TextTransformer, Vectors
 from bertkit.inference.engines.choice import find_device
 from bertkit.inference.engines.engine import Engine, check_finite
 from bertkit.inference.loading import LoadedModel
-from bertkit.inference.pipeline import (
-    NamedInput,
-    Pipeline,
-    compute_in_batches,
-    is_several,
-    start_engine,
-)
+from bertkit.inference.pipeline import NamedInput, compute_in_batches, is_several, start_engine
 from bertkit.inference.stream import NUM_SPECIAL, EncodedTexts, TextCounts, TextEncoder
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.open_model import OpenModel
@@ -41,7 +35,7 @@ from bertkit.nn.packing import PackedBatch
 
 
 @dataclasses.dataclass(eq=False)  # not frozen: scikit-learn sets attributes of its own
-class Embedder(Pipeline[str, Vectors], TextTransformer):
+class Embedder(TextTransformer):
     """Computes one vector for each text; a step of scikit-learn's pipelines, too.
 
     A call with a text returns its vector, `[dimension]`; a call with a list, `[texts, dimension]`.
@@ -152,8 +146,7 @@ class Embedder(Pipeline[str, Vectors], TextTransformer):
         """
         ready = self.with_options(**options)
         if not is_several(inputs):
-            vector: Vectors = ready.process_one(inputs)
-            return vector
+            return ready.process_one(cast("str", inputs))
         texts = cast("Sequence[str]", inputs if hasattr(inputs, "__len__") else list(inputs))
         vectors, done = np.empty((len(texts), self.dimension), dtype=np.float32), 0
         with show_progress("Embedding", len(texts)) if progress else nullcontext() as bar:

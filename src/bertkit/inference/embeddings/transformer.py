@@ -4,11 +4,10 @@ Only scikit-learn calls `__sklearn_tags__`; nothing here imports it.
 """
 
 import sys
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from copy import copy
 from importlib import import_module
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -17,44 +16,20 @@ import numpy.typing as npt
 from bertkit.base.errors import MissingExtraError, SettingsError
 from bertkit.base.settings import validate
 from bertkit.inference.embeddings.settings import EmbedderSettings
-from bertkit.inference.pipeline import check_several
+from bertkit.inference.pipeline import Pipeline, check_several
 
 Vectors = npt.NDArray[np.float32]
 TABLES = ("default", "pandas", "polars")
 OUTPUT_CONFIG = "_sklearn_output_config"  # where scikit-learn keeps what `set_output` chose
 
 
-def make_table(vectors: Vectors, kind: str, names: npt.NDArray[np.object_], index: Any) -> Any:
-    """Return vectors as they are, or as a table of pandas, with an index, or of polars."""
-    if kind == "default":
-        return vectors
-    try:
-        package = import_module(kind)
-    except ImportError:
-        raise MissingExtraError(
-            f"set_output asks for a table of {kind}, which isn't installed: pip install {kind}"
-        ) from None
-    if kind == "pandas":
-        return package.DataFrame(vectors, index=index, columns=names)
-    return package.DataFrame(vectors, schema=names.tolist(), orient="row")
-
-
-class TextTransformer(ABC):
+class TextTransformer(Pipeline[str, Vectors]):
     """A transformer of scikit-learn: texts in, vectors out; nothing is learned from the texts.
 
     Its parameters are what it was loaded with: `model` and the fields of `EmbedderSettings`.
     """
 
     params: Mapping[str, Any]
-
-    @classmethod
-    @abstractmethod
-    def load(cls, model: str | Path | None = None, settings: Any = None) -> Self:
-        """Load a model with settings."""
-
-    @abstractmethod
-    def __call__(self, inputs: Any, /) -> Vectors:
-        """Compute the vectors of texts."""
 
     @property
     @abstractmethod
@@ -72,8 +47,20 @@ class TextTransformer(ABC):
         """
         if not isinstance(texts, tuple):
             check_several(texts)
+        vectors: Any = self(list(texts))  # an array, where other pipelines give a list
+        kind, names = self._output, self.get_feature_names_out()
+        if kind == "default":
+            return vectors
+        try:
+            package = import_module(kind)
+        except ImportError:
+            raise MissingExtraError(
+                f"set_output asks for a table of {kind}, which isn't installed: pip install {kind}"
+            ) from None
+        if kind == "polars":
+            return package.DataFrame(vectors, schema=names.tolist(), orient="row")
         index = getattr(texts, "index", None) if hasattr(texts, "iloc") else None  # a Series
-        return make_table(self(list(texts)), self._output, self.get_feature_names_out(), index)
+        return package.DataFrame(vectors, index=index, columns=names)
 
     def fit_transform(self, texts: Iterable[str], y: object = None) -> Any:
         """Compute the vectors of texts, as `transform`."""

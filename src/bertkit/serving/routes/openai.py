@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import JsonValue
 
 from bertkit.inference.embeddings.settings import EmbedOptions
@@ -16,8 +15,6 @@ from bertkit.serving.errors import Reason
 from bertkit.serving.routes.requests import EmbeddingsBody, EmbedParameters, RerankingBody
 from bertkit.serving.sharing.fair_queue import Results
 from bertkit.tasks.classify.decoding import sigmoid
-
-Vector = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -84,11 +81,10 @@ async def create_embeddings(call: RequestContext, body: EmbeddingsBody) -> Embed
     """
     call.named = body.model
     vectors = await embed(call, list_inputs(body.input), body, dimensions=body.dimensions)
-    is_packed = body.encoding_format == "base64"
-    data = [
-        EmbeddedText("embedding", index, pack(one) if is_packed else one)
-        for index, one in enumerate(vectors)
-    ]
+    if body.encoding_format == "base64":  # of float32, the lowest byte first
+        packed = (np.ascontiguousarray(one, dtype="<f4").tobytes() for one in vectors)
+        vectors = [base64.b64encode(one).decode() for one in packed]
+    data = [EmbeddedText("embedding", index, one) for index, one in enumerate(vectors)]
     usage = Usage(call.num_tokens, call.num_tokens)
     return EmbeddedTexts("list", data, call.model, usage)
 
@@ -174,11 +170,6 @@ async def rank(
     values = [one.value for one in found]
     order = sorted(range(len(values)), key=lambda index: -values[index])  # equal ones as they came
     return [(index, values[index] if is_raw else sigmoid(values[index])) for index in order]
-
-
-def pack(vector: Vector) -> str:
-    """Return a vector as base64 of its float32 numbers, the lowest byte first."""
-    return base64.b64encode(np.ascontiguousarray(vector, dtype="<f4").tobytes()).decode()
 
 
 def describe(call: RequestContext, name: str) -> ListedModel:

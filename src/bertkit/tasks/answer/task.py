@@ -17,7 +17,7 @@ from bertkit.tasks.answer import NUM_SPECIAL, STRIDE, AnswerSettings, scoring
 from bertkit.tasks.answer import examples as records
 from bertkit.tasks.answer.examples import AnswerExample
 from bertkit.tasks.answer.scoring import Answer, AnswerScoring, find_answer
-from bertkit.tasks.answer.windows import Numbers, Windows, find_owners, find_tokens, label_windows
+from bertkit.tasks.answer.windows import Numbers, Windows, find_owners, find_tokens
 from bertkit.tasks.batch import Encoded, Logits, TaskBatch, TokenSequence
 from bertkit.tasks.task import Task
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -116,8 +116,11 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
         )
         labels = None
         if example.answers is not None:
+            labels = np.zeros((len(parts), 2), dtype=np.int64)  # [CLS]: not in the window
             tokens = None if example.span is None else find_tokens(offsets, example.span)
-            labels = label_windows(windows, tokens)
+            for number, part in enumerate(parts):
+                if tokens is not None and part.start <= tokens[0] and tokens[1] < part.stop:
+                    labels[number] = np.array(tokens) - part.start + len(before)
         is_cut = len(kept) < len(question) or parts[-1].stop < len(context)
         return Encoded(sequences, labels, is_cut, alignment=windows)
 

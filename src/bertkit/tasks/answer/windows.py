@@ -7,7 +7,6 @@ import numpy.typing as npt
 
 Numbers = npt.NDArray[np.int32]
 LENGTH_BONUS = 0.01  # score per token of a window, so that the longer window wins ties
-NO_ANSWER = (0, 0)  # start and end at [CLS] label an answer that isn't in the window
 
 
 @dataclass(frozen=True)
@@ -38,14 +37,3 @@ def find_tokens(offsets: Numbers, span: tuple[int, int]) -> tuple[int, int] | No
     first = int(np.searchsorted(offsets[:, 1], span[0], side="right"))
     last = int(np.searchsorted(offsets[:, 0], span[1], side="left")) - 1
     return (first, last) if first <= last else None
-
-
-def label_windows(windows: Windows, tokens: tuple[int, int] | None) -> npt.NDArray[np.int64]:
-    """Label the start and end of an answer's tokens in each window, `[windows, 2]`."""
-    labels = np.zeros((len(windows.parts), 2), dtype=np.int64)
-    labels[:] = NO_ANSWER
-    if tokens is not None:
-        for number, part in enumerate(windows.parts):
-            if part.start <= tokens[0] and tokens[1] < part.stop:
-                labels[number] = np.array(tokens) - part.start + windows.num_before
-    return labels

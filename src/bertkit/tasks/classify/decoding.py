@@ -149,12 +149,6 @@ def find_likeliest(logits: Logits, most: int) -> list[int]:
     return numbers
 
 
-def pool_windows(rows: Logits) -> Logits:
-    """Average the logits over an example's windows."""
-    scores: Logits = rows[0] if len(rows) == 1 else rows.mean(axis=0)
-    return scores
-
-
 def fit(scores: Numbers, labels: npt.NDArray[np.int64]) -> dict[str, float]:
     """Fit the temperature by likelihood, unless all predictions with a known label are correct."""
     is_known = labels != IGNORED_LABEL

@@ -1,9 +1,9 @@
 """Classification examples: texts with labels, read from records."""
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from sys import intern
 from typing import Self, TypeVar
 
 from bertkit.base.errors import InputError, pluralize
@@ -66,7 +66,13 @@ class ClassifyExample(TextExample):
         def parse(record: Record) -> ClassifyExample:
             if column is None:
                 return ClassifyExample(parse_texts(record), place=record.place)
-            labels, cell = _take(record, column, settings), take_value(record, column)
+            if settings.multi_label:
+                labels = take_labels(record, column, settings.label_separator)
+            else:
+                labels = (take_label(record, column),)
+            # a million rows share few labels
+            labels = tuple(one if isinstance(one, ClassName) else intern(one) for one in labels)
+            cell = take_value(record, column)
             is_listed = isinstance(cell, list) or str(cell).lstrip().startswith("[")
             return ClassifyExample(parse_texts(record), labels, record.place, is_listed)
 
@@ -107,23 +113,13 @@ class ClassifyExample(TextExample):
         return self.labels[0] if self.labels and len(self.labels) == 1 else None
 
 
-def _take(record: Record, column: str, settings: ClassifySettings) -> tuple[str, ...]:
-    """Read the labels of a record."""
-    if settings.multi_label:
-        labels = take_labels(record, column, settings.label_separator)
-    else:
-        labels = (take_label(record, column),)
-    # a million rows share few labels
-    return tuple(one if isinstance(one, ClassName) else sys.intern(one) for one in labels)
-
-
 Labeled = TypeVar("Labeled", bound=ClassifyExample)
 
 
 def _settle_classes(example: Labeled, listed: Sequence[str]) -> Labeled:
     if not any(isinstance(label, ClassName) for label in example.label_names):
         return example
-    labels = (sys.intern(settle_class(label, listed)) for label in example.label_names)
+    labels = (intern(settle_class(label, listed)) for label in example.label_names)
     return replace(example, labels=tuple(labels))
 
 

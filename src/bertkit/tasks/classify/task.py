@@ -151,7 +151,8 @@ class Classify(Task[ClassifyExample, Classification]):
     def decode(self, example: ClassifyExample, encoded: Encoded, logits: Logits) -> Classification:
         """Return the likeliest label, or all that reach the threshold, with probabilities."""
         del example, encoded
-        scores, is_multi = decoding.pool_windows(logits), self.settings.multi_label
+        scores: Logits = logits.mean(axis=0)  # over the windows
+        is_multi = self.settings.multi_label
         if len(scores) <= MANY_LABELS:
             values = decoding.find_probabilities(
                 scores.tolist(), self.temperature, multi_label=is_multi
@@ -199,7 +200,7 @@ class Classify(Task[ClassifyExample, Classification]):
     ) -> Self:
         """Fit the temperature, and the threshold if asked for, on held-out examples."""
         del examples
-        scores = np.array([decoding.pool_windows(rows) for rows in logits], dtype=np.float64)
+        scores = np.array([rows.mean(axis=0) for rows in logits], dtype=np.float64)
         labels = np.concatenate([one.label_rows for one in encoded])
         if self.settings.multi_label:
             needs_threshold = self.settings.threshold == "best"

@@ -179,7 +179,7 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
     as_flags = Parameter(show=bool(entry.inputs.model_fields))
     answers_kind: Any = entry.answers
     as_answers = Parameter(show=bool(entry.answers.model_fields))
-    columns_kind: Any = choose_columns(entry.settings)
+    columns_kind: Any = choose_columns(entry.settings, has_labels=False)
 
     def predict(
         model: str,

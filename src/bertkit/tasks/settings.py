@@ -13,10 +13,7 @@ from bertkit.tokenization.long_texts import LongTextSettings
 LEAST_WINDOW = 8  # tokens: [CLS], two [SEP], and at least two of each text
 
 Count = Annotated[int, Field(ge=1)]
-TOP_K = (
-    "Number of results, the best first: words of a [MASK], labels of a text, texts of a query,"
-    " neighbors of a word."
-)
+TOP_K = "Number of results, best first."
 PoolingName = Literal["cls", "mean", "max"]
 POOLINGS: tuple[PoolingName, ...] = get_args(PoolingName)
 OF_ONE_LABEL = ("accuracy", "f1", "macro_f1", "matthews")
@@ -106,17 +103,16 @@ class TextSettings(LongTextSettings, TaskSettings):
         return self
 
 
-ENDINGS = ("_column", "_columns")
-
 SettingsKind = TypeVar("SettingsKind", bound=TaskSettings)
 
 
-def choose_columns(*kinds: type[TaskSettings]) -> type[Settings]:
+def choose_columns(*kinds: type[TaskSettings], has_labels: bool = True) -> type[Settings]:
     """Build a settings class with the column settings of some tasks, all of them optional."""
     fields: dict[str, Any] = {}
     for kind in kinds:
         for name, info in kind.model_fields.items():
-            if name.endswith(ENDINGS) and info.annotation is not None:
+            is_column = name.endswith("_column") and (has_labels or name != "label_column")
+            if is_column and info.annotation is not None:
                 field = Field(default=None, description=info.description)
                 fields[name] = (info.annotation | None, field)
     return create_model("Columns", __base__=Settings, **fields)

@@ -15,9 +15,12 @@ from schemathesis.checks import ignored_auth, positive_data_acceptance
 from tests.unit.serving.running import running
 
 from bertkit.checkpoints.bundled import find_bundled
+from bertkit.inference.settings import FillOptions
 from bertkit.serving.app import build_app, list_endpoints, list_paths
 from bertkit.serving.keys import Keys
 from bertkit.serving.openapi import describe_api
+from bertkit.serving.searcher import SearchOptions
+from bertkit.tasks.classify import ClassifyAnswers
 
 MOST_UNANSWERED = 6  # what every model is asked that isn't for it
 ADMIN_KEY = "of-the-admin"
@@ -75,6 +78,17 @@ def test_the_description_is_valid_and_has_each_route(client, api):
         for route in routes
         for method in route.methods - {"HEAD"}
     }
+
+
+@pytest.mark.parametrize(
+    ("body", "options"),
+    [("FillMask", FillOptions), ("Classify", ClassifyAnswers), ("Search", SearchOptions)],
+)
+def test_the_options_of_a_task_are_those_of_its_pipeline(api, body, options):
+    schemas = api["components"]["schemas"]
+    described = schemas[f"{body}Body"]["properties"]["options"]
+    name = described["$ref"].rpartition("/")[2]
+    assert schemas[name]["properties"].keys() == options.model_fields.keys()
 
 
 def test_keys_are_described_where_there_are_any(api):

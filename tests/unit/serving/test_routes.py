@@ -220,6 +220,7 @@ def test_each_task_gives_its_pipelines_result(client, path, one):
             "no setting k; it has top_k",
         ),
         ("words/fill-mask", {"inputs": "a [MASK]", "options": {"top_k": 0}}, "top_k"),
+        ("words/fill-mask", {"inputs": "a [MASK]", "options": {"top_k": "2"}}, "options.top_k"),
         ("words/fill-mask", {"inputs": "a [MASK]", "top_k": 2}, "top_k"),
         ("words/next-sentence", {"inputs": [["the cat"]]}, "inputs"),
         ("words/classify", {"inputs": "the cat"}, "no model here does classify"),

@@ -2,7 +2,9 @@
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
 
 from bertkit.base.errors import InputError, pluralize
 from bertkit.base.output import check_standard_output
@@ -13,11 +15,13 @@ from bertkit.data.problems import announce_unknown
 from bertkit.inference.embeddings.settings import SimilaritySettings, WordVectorSettings
 from bertkit.reports.text import format_number, shorten
 from bertkit.retrieval.settings import ResultSettings, SearchSettings
+from bertkit.tasks.settings import TOP_K
 
 if TYPE_CHECKING:
     from bertkit.inference.embeddings.word_vectors import Neighbors
     from bertkit.retrieval.search_index import Hit
 
+TopK = Annotated[int, Parameter(help=TOP_K)]
 MAX_TEXTS, SHOWN_CHARS = 1000, 160
 MINUS_SIGN = "\u2212"
 OPERATOR = re.compile(rf"(?:^|\s+)([+{MINUS_SIGN}-])(?=\s|$)")
@@ -135,7 +139,7 @@ def describe_hits(query: str, hits: "list[Hit]") -> str:
 def nearest(
     *words: Words,
     model: NamedModel = None,
-    top_k: int = 10,
+    top_k: TopK = 10,
     settings: WordVectorSettings = WordVectorSettings(),
     json: bool = False,
 ) -> None:
@@ -169,7 +173,6 @@ def nearest(
 
     Args:
         words: Words or entries of the vocabulary, or sums of them; each gets its own list.
-        top_k: Number of results, best first.
         json: Print one JSON object per list.
     """
     check_standard_output()

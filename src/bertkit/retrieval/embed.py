@@ -9,7 +9,15 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from bertkit.base.errors import BertkitError, InputError, ResumeError, SettingsError, pluralize
+from bertkit.base import storage
+from bertkit.base.errors import (
+    BertkitError,
+    InputError,
+    ResumeError,
+    SettingsError,
+    pluralize,
+    storage_errors,
+)
 from bertkit.base.files import durable_file
 from bertkit.base.output import find_place, open_output, refuse_input
 from bertkit.base.progress import show_progress
@@ -267,7 +275,9 @@ def _publish(vectors: UnfinishedVectors, output: Path, counts: TextCounts) -> No
 
     if write is None:
         describe(*measure_file(vectors.path)).save(manifest_path(output))
-        vectors.become(output)
+        with storage_errors(output, "written"):
+            storage.rename(vectors.path, output)
+            storage.sync_folder(output.parent)
         return
     with durable_file(output) as file, show_progress("Writing", state.num_rows) as progress:
         write(file, vectors.blocks(progress), vectors.dimension, state.beginning.embedding)

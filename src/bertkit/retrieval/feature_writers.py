@@ -96,35 +96,7 @@ def write_jsonl(file: DurableFile, texts: Iterable[FeatureRow], form: OutputLayo
 
 
 def write_parquet(file: DurableFile, texts: Iterable[FeatureRow], form: OutputLayout) -> None:
-    """Write one row per text with lists of token features; the identity is in the metadata."""
-    schema = choose_schema(form)
-    vectors = [f"{name}.list.element.list.element" for name in form.column_names]
-    write_tables(
-        file,
-        schema,
-        (build_table(group, row, form, schema) for row, group in cut_groups(texts)),
-        compression="zstd",
-        use_dictionary=False,
-        use_byte_stream_split=[*vectors, "c.list.element"],  # a seventh smaller, not slower
-    )
-
-
-def cut_groups(texts: Iterable[FeatureRow]) -> Iterator[tuple[int, list[FeatureRow]]]:
-    """Yield row groups of Parquet of about `GROUP_BYTES`, with the number of their first row."""
-    group: list[FeatureRow] = []
-    row = num_bytes = 0
-    for text in texts:
-        group.append(text)
-        num_bytes += text[1].features.nbytes
-        if num_bytes >= GROUP_BYTES:
-            yield row, group
-            row, group, num_bytes = row + len(group), [], 0
-    if group:
-        yield row, group
-
-
-def choose_schema(form: OutputLayout) -> "pa.Schema":
-    """Return the Parquet schema.
+    """Write one row per text with lists of token features; the identity is in the metadata.
 
     | column | type |
     | --- | --- |
@@ -138,9 +110,20 @@ def choose_schema(form: OutputLayout) -> "pa.Schema":
     """
     import pyarrow as pa
 
-    hidden_size, integers = form.plan.hidden_size, pa.list_(pa.int32())
-    width = form.plan.shape[-1]
-    return build_schema(
+    def build_tables() -> "Iterator[pa.Table]":
+        group: list[FeatureRow] = []
+        row = num_bytes = 0
+        for text in texts:
+            group.append(text)
+            num_bytes += text[1].features.nbytes
+            if num_bytes >= GROUP_BYTES:
+                yield build_table(group, row, form, schema)
+                row, group, num_bytes = row + len(group), [], 0
+        if group:
+            yield build_table(group, row, form, schema)
+
+    integers, width = pa.list_(pa.int32()), form.plan.shape[-1]
+    schema = build_schema(
         [
             ("row", pa.int64()),
             *([("id", pa.string())] if form.has_ids else []),
@@ -148,9 +131,18 @@ def choose_schema(form: OutputLayout) -> "pa.Schema":
             *((name, integers) for name in ("token_type_ids", "starts", "ends")),
             ("truncated", pa.bool_()),
             *((name, pa.list_(pa.list_(pa.float32(), width))) for name in form.column_names),
-            ("c", pa.list_(pa.float32(), hidden_size)),
+            ("c", pa.list_(pa.float32(), form.plan.hidden_size)),
         ],
         form.identity,
+    )
+    vectors = [f"{name}.list.element.list.element" for name in form.column_names]
+    write_tables(
+        file,
+        schema,
+        build_tables(),
+        compression="zstd",
+        use_dictionary=False,
+        use_byte_stream_split=[*vectors, "c.list.element"],  # a seventh smaller, not slower
     )
 
 

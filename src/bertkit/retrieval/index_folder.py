@@ -32,6 +32,7 @@ from bertkit.data.writers import write_array
 from bertkit.inference.embeddings.settings import Similarity
 from bertkit.retrieval.approximate_search import Cells
 from bertkit.retrieval.index_plan import ADVICE, FOLDER_FLAG, IndexPlan
+from bertkit.retrieval.vector_file import Identity
 from bertkit.retrieval.vector_index import VectorIndex
 
 OTHER_ADVICE = re.compile(r"(; (make it again|restore it|start over|rebuild the index)[^;]*)+$")
@@ -130,7 +131,7 @@ class IndexRecord(ChecksummedModel):
     description: ClassVar[str] = "the record of an index"
 
     corpus: CorpusRecord
-    embedding: dict[str, Any]  # everything that the vectors depend on
+    embedding: Identity  # everything that the vectors depend on
     num_rows: PositiveInt  # rows without text have no vector
     dimension: PositiveInt
     counts: dict[str, NonNegativeInt]  # by the names of `TextCounts`

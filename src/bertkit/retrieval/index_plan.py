@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from bertkit.base.errors import SettingsError
 from bertkit.checkpoints.formats import describe_name
@@ -10,7 +9,7 @@ from bertkit.data.tables.settings import CorpusSettings
 from bertkit.data.tables.text_files import TextFiles
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.retrieval.settings import SearchSettings
-from bertkit.retrieval.vector_file import VectorsFingerprint
+from bertkit.retrieval.vector_file import Identity, VectorsFingerprint
 
 # `bertkit serve` opens indexes, too, and has neither of the flags.
 FOLDER_FLAG = "--index-folder of `bertkit search`"
@@ -28,20 +27,20 @@ class IndexPlan:
     folder: Path  # may not exist yet
     settings: SearchSettings  # with the precision that was taken
     passage_prompt: str  # prepended to each text of the corpus
-    embedding: dict[str, Any]  # everything that the vectors depend on
+    embedding: Identity  # everything that the vectors depend on
 
     @property
     def reading(self) -> CorpusSettings:
         """The settings for reading the corpus."""
         return CorpusSettings(**self.settings.model_dump(include=set(CorpusSettings.model_fields)))
 
-    def check_embedding(self, found: dict[str, Any]) -> None:
+    def check_embedding(self, found: Identity) -> None:
         """Raise SettingsError if existing vectors were made with another model or settings."""
         earlier = VectorsFingerprint(embedding=found, input=None)
         changes = earlier.list_changes(VectorsFingerprint(embedding=self.embedding, input=None))
         if not changes:
             return
-        model = describe_name(self.embedding["model"])
+        model = describe_name(str(self.embedding["model"]))
         if found.get("model_sha256") == self.embedding["model_sha256"]:  # under whatever name
             vectors, earlier_use = f"{model} with other settings", "settings"
         else:

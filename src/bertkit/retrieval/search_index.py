@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Self, overload
+from typing import Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +50,7 @@ from bertkit.retrieval.index_folder import (
 from bertkit.retrieval.index_plan import FOLDER_FLAG, IndexPlan, make_plan
 from bertkit.retrieval.settings import EmbedSettings, SearchSettings
 from bertkit.retrieval.unfinished_vectors import read_record
-from bertkit.retrieval.vector_file import keep_precision, manifest_path
+from bertkit.retrieval.vector_file import Identity, keep_precision, manifest_path
 from bertkit.retrieval.vector_index import VectorIndex
 from bertkit.tokenization.tokenizer import check_texts
 
@@ -76,7 +76,7 @@ def _advising_to_remove(folder: Path) -> AbstractContextManager[None]:
     return advising(advice, (BertkitError,), replaced="--overwrite")
 
 
-def read_embedding(folder: Path) -> dict[str, Any]:
+def read_embedding(folder: Path) -> Identity:
     """Return what the vectors of an index depend on, finished or not; empty if there are none."""
     if (record := IndexRecord.read(folder)) is not None:
         return record.embedding

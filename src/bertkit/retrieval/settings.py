@@ -13,6 +13,7 @@ from bertkit.inference.embeddings.settings import (
     SimilaritySettings,
 )
 from bertkit.inference.settings import EngineSettings
+from bertkit.tasks.settings import TOP_K
 
 
 class SearchSettings(CorpusSettings, SimilaritySettings):
@@ -34,7 +35,7 @@ class SearchSettings(CorpusSettings, SimilaritySettings):
 class ResultSettings(Settings):
     """What a search returns, and where it keeps its index."""
 
-    top_k: int = Field(default=5, ge=1, description="Number of results, best first.")
+    top_k: int = Field(default=5, ge=1, description=TOP_K)
     index_folder: Path | None = Field(
         default=None,
         description="Folder of the index; by default beside the corpus, or in the common folder of"

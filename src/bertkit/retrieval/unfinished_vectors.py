@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from itertools import chain, islice, starmap
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, TYPE_CHECKING, Any, ClassVar, Self
+from typing import IO, TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from pydantic import Field, NonNegativeInt
@@ -32,7 +32,7 @@ from bertkit.base.files import DurableFile, remove_folder, write_all
 from bertkit.base.progress import ProgressBar, announce
 from bertkit.data.tables.texts import TextRow
 from bertkit.data.writers import build_schema, format_header, write_tables
-from bertkit.retrieval.vector_file import LIMIT_BYTES, Counts, Vectors, VectorsFingerprint
+from bertkit.retrieval.vector_file import LIMIT_BYTES, Counts, Identity, Vectors, VectorsFingerprint
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,9 +41,10 @@ ROWS_SUFFIX, RECORD_SUFFIX = ".unfinished", ".unfinished.json"
 SAVE_SECONDS = 5.0
 BLOCK_BYTES = 4 << 20
 FLOAT = np.dtype("<f4")
+CLOSED = -1  # in place of a file descriptor
 Ids = Sequence[str] | None
 Block = tuple[int, Vectors, Ids]  # the number of its first row, from 0
-Writer = Callable[[DurableFile, Iterable[Block], int, dict[str, Any]], None]
+Writer = Callable[[DurableFile, Iterable[Block], int, Identity], None]
 
 
 class ResumeState(ChecksummedModel):
@@ -139,7 +140,7 @@ class UnfinishedVectors:
         self.path, self.dimension, self.state = rows_path(output), dimension, state
         self._output = output
         self._start = len(self._header())
-        self._descriptor: int | None = None
+        self._descriptor = CLOSED
         self._ids: IO[bytes] | None = None
         self._saved = state
         self._last_save = time.monotonic()
@@ -173,7 +174,13 @@ class UnfinishedVectors:
             announce(f"Resuming {output} after {rows}, in {precision} as it was begun")
         vectors = cls(output, state, dimension)
         try:
-            vectors._open_files(has_ids=has_ids)
+            with vectors._advising_to_resume():
+                vectors._descriptor = storage.open_within(vectors.path)
+                write_all(vectors._descriptor, memoryview(vectors._header()))
+                num_bytes = state.num_rows * dimension * FLOAT.itemsize
+                storage.seek(vectors._descriptor, vectors._start + num_bytes)
+                if has_ids:
+                    vectors._ids = TemporaryFile(dir=output.parent)  # noqa: SIM115, closed below
             yield vectors
         except BaseException as error:
             with suppress(StorageError):  # the last record is valid; raise the first error
@@ -210,7 +217,7 @@ class UnfinishedVectors:
         data = np.ascontiguousarray(vectors, FLOAT).tobytes()
         num_bytes = sum(row.num_bytes for row in rows)
         with self._advising_to_resume():
-            write_all(self._opened(), memoryview(data))
+            write_all(self._descriptor, memoryview(data))
             self._keep_ids(rows)
         self.state = before.model_copy(  # in one step: a signal may come between any two lines
             update={
@@ -226,7 +233,7 @@ class UnfinishedVectors:
 
     def save(self) -> None:
         """Sync the rows, then write the record; do nothing if the input can't be read again."""
-        if self._descriptor is None or self.state.beginning.input is None:
+        if self._descriptor == CLOSED or self.state.beginning.input is None:
             return
         if self.state != self._saved:
             with self._advising_to_resume():
@@ -239,16 +246,10 @@ class UnfinishedVectors:
         """Fill in the header and sync the file, which completes the `.npy` file."""
         self.save()
         with self._advising_to_resume():
-            storage.seek(self._opened(), 0)
-            write_all(self._opened(), memoryview(self._header()))
-            storage.sync(self._opened())
+            storage.seek(self._descriptor, 0)
+            write_all(self._descriptor, memoryview(self._header()))
+            storage.sync(self._descriptor)
         self.close()
-
-    def become(self, output: Path) -> None:
-        """Rename the finished file to the output."""
-        with storage_errors(output, "written"):
-            storage.rename(self.path, output)
-            storage.sync_folder(output.parent)
 
     def blocks(self, progress: ProgressBar) -> Iterator[Block]:
         """Yield all rows with their ids, a few MiB at a time, advancing `progress` by row."""
@@ -264,19 +265,10 @@ class UnfinishedVectors:
 
     def close(self) -> None:
         """Close the file; rows that weren't saved may be lost."""
-        descriptor, self._descriptor = self._descriptor, None
-        if descriptor is not None:
+        descriptor, self._descriptor = self._descriptor, CLOSED
+        if descriptor != CLOSED:
             with suppress(OSError):  # saved rows are already synced
                 storage.close(descriptor)
-
-    def _open_files(self, *, has_ids: bool) -> None:
-        rows_bytes = self.state.num_rows * self.dimension * FLOAT.itemsize
-        with self._advising_to_resume():
-            self._descriptor = storage.open_within(self.path)
-            write_all(self._descriptor, memoryview(self._header()))
-            storage.seek(self._descriptor, self._start + rows_bytes)
-            if has_ids:
-                self._ids = TemporaryFile(dir=self._output.parent)  # noqa: SIM115, `open` closes it
 
     def _keep_ids(self, rows: Iterable[TextRow]) -> None:
         if self._ids is not None:
@@ -296,10 +288,6 @@ class UnfinishedVectors:
                 raise
             raise StorageError(f"{error}; fix that, and the same command resumes") from error
 
-    def _opened(self) -> int:
-        assert self._descriptor is not None
-        return self._descriptor
-
 
 def check_finite(rows: Vectors, num_before: int) -> None:
     """Raise NonFiniteError if a row has NaN or infinity. `num_before` rows precede, to name it."""
@@ -312,7 +300,7 @@ def check_finite(rows: Vectors, num_before: int) -> None:
         )
 
 
-def write_jsonl(file: DurableFile, blocks: Iterable[Block], _: int, __: dict[str, Any]) -> None:
+def write_jsonl(file: DurableFile, blocks: Iterable[Block], _: int, __: Identity) -> None:
     """Write one line per row: `{"row": 0, "embedding": [0.1, …]}`, with its id if it has one."""
     for first, rows, ids in blocks:
         for line in format_rows(rows, first, ids):
@@ -328,7 +316,7 @@ def format_rows(rows: Vectors, first_row: int, ids: Ids = None) -> Iterator[str]
 
 
 def write_parquet(
-    file: DurableFile, blocks: Iterable[Block], dimension: int, metadata: dict[str, Any]
+    file: DurableFile, blocks: Iterable[Block], dimension: int, metadata: Identity
 ) -> None:
     """Write columns `row` (int64), `embedding` (fixed_size_list<float32>) and JSON metadata.
 

@@ -6,7 +6,7 @@ import zlib
 from contextlib import nullcontext, suppress
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar, get_args
+from typing import Annotated, ClassVar, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ LIMIT_BYTES = 1 << 20
 MAX_SHOWN_CHANGES, MAX_SHOWN_CHARS = 3, 60
 
 Vectors = npt.NDArray[np.float32]
+Identity = dict[str, str | bool | int | None]  # of an embedder, or of its input
 AnySettings = TypeVar("AnySettings", bound=EmbedderSettings)
 
 
@@ -43,8 +44,8 @@ class VectorsFingerprint(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    embedding: dict[str, Any]  # everything of the embedder that matters
-    input: dict[str, Any] | None  # to notice changes; None if it can't be read again
+    embedding: Identity  # everything of the embedder that matters
+    input: Identity | None  # to notice changes; None if it can't be read again
 
     def list_changes(self, now: "VectorsFingerprint") -> list[str]:
         """Describe the differences to another one; a model's name only if its files differ.
@@ -53,7 +54,7 @@ class VectorsFingerprint(BaseModel):
         """
         changes = []
         for name in ("embedding", "input"):
-            old, new = (json.loads(json.dumps(getattr(each, name))) or {} for each in (self, now))
+            old, new = (dict(getattr(each, name) or {}) for each in (self, now))
             if old.get("model_sha256") == new.get("model_sha256"):
                 old.pop("model", None)
                 new.pop("model", None)
@@ -127,7 +128,7 @@ def find_finished(
     return None
 
 
-def keep_precision(settings: AnySettings, embedding: dict[str, Any]) -> AnySettings:
+def keep_precision(settings: AnySettings, embedding: Identity) -> AnySettings:
     """Return the settings with the precision of existing vectors, unless one is asked for."""
     found = embedding.get("precision")
     if found not in get_args(Precision) or settings.precision != "auto":

@@ -1,6 +1,6 @@
 """Vector search: the rows most similar to a query, with their scores."""
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -126,7 +126,7 @@ class VectorIndex:
         return self._exact.find(queries, num_found)
 
 
-def _as_matrix(values: Any, name: str) -> NDArray[np.float32]:
+def _as_matrix(values: ArrayLike, name: str) -> NDArray[np.float32]:
     """Convert values to float32 `[rows, features]`, without a copy if they already are."""
     try:
         with np.errstate(over="ignore"):  # infinite values are refused later, with their row

@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from bertkit.base.addresses import is_remote, to_url
 from bertkit.base.checksums import record_file
@@ -97,14 +96,14 @@ class TextFiles:
                     raise
                 self.leave_out(name, error)
 
-    def identity(self) -> dict[str, Any] | None:
+    def identity(self) -> dict[str, str | bool | int | None] | None:
         """Return that of a file, or a digest of those of several; see `TextTable.identity`."""
         identities = [table.identity() for table in self.tables.values()]
         skipping = {"skips_blank": True} if self.skips_blank else {}
         if None in identities:
             return None
         if self.is_single:
-            return (identities[0] or {}) | skipping
+            return {**(identities[0] or {}), **skipping}
         digest = _hash(list(zip(self.tables, identities, strict=True)))
         return {"num_files": len(identities), "files_sha256": digest, **skipping}
 

@@ -105,7 +105,7 @@ class Embedder(TextTransformer):
         return self.head.dimension
 
     @cached_property
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, str | bool | int | None]:
         """Everything that vectors depend on; results and indexes store it with their vectors.
 
         The engine isn't part of it: in one precision, engines agree within rounding.

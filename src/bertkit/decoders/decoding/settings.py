@@ -1,6 +1,6 @@
 """Settings of decoding."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import Field, create_model, model_validator
 
@@ -57,7 +57,7 @@ class DecodingSettings(Settings):
     num_answers: int = Field(
         default=1, ge=1, le=1024, description="Answers to each text, the best first."
     )
-    seed: int = Field(default=0, ge=0, description="Random seed for sampling.")
+    seed: int = Field(default=0, ge=0, description="Seed of all random choices.")
 
     @property
     def is_sampling(self) -> bool:
@@ -91,21 +91,21 @@ class DecodingSettings(Settings):
         return self
 
 
-def _without_defaults() -> type[Settings]:
-    """Create a copy of `DecodingSettings` in which all fields are optional; bounds stay."""
-    fields: dict[str, Any] = {}
-    for name, info in DecodingSettings.model_fields.items():
-        kind: Any = info.annotation
-        for bound in info.metadata:
-            kind = Annotated[kind, bound]
-        fields[name] = (kind | None, Field(default=None, description=info.description))
-    return create_model("DecodingOverrides", __base__=Settings, **fields)
-
-
+# `DecodingSettings` in which all fields are optional; bounds stay.
 if TYPE_CHECKING:
     DecodingOverrides = DecodingSettings
 else:
-    DecodingOverrides = _without_defaults()
+    DecodingOverrides = create_model(
+        "DecodingOverrides",
+        __base__=Settings,
+        **{
+            name: (
+                Annotated[(info.annotation, None, *info.metadata)] | None,
+                Field(default=None, description=info.description),
+            )
+            for name, info in DecodingSettings.model_fields.items()
+        },
+    )
 
 
 def override_decoding(settings: DecodingSettings, changes: Settings) -> DecodingSettings:

@@ -114,7 +114,9 @@ class Seq2SeqSettings(ModelSettings, PairSettings, BudgetedSettings, OverwriteSe
     metric: Literal["auto", "loss"] = Field(default="auto", description=METRIC_HELP)
     patience: Count | None = redefine(FineTuneSettings, "patience")
     eval_examples: Count = redefine(PretrainSettings, "eval_examples", 256)
-    eval_every: Count | None = redefine(BudgetedSettings, "eval_every")
+    eval_every: Count | None = redefine(
+        BudgetedSettings, "eval_every", shown="a twentieth of the run"
+    )
     held_out: float = redefine(
         FineTuneSettings, "held_out", 0.03, shown=f"0.03, and at most {MOST_HELD_OUT:,} examples"
     )

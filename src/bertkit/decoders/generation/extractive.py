@@ -8,12 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from bertkit.base.errors import NonFiniteError
-from bertkit.decoders.generation.sentence_selection import (
-    CosineRedundancy,
-    Numbers,
-    SummaryLimits,
-    select_sentences,
-)
+from bertkit.decoders.generation.sentence_selection import Numbers, SummaryLimits, select_sentences
 from bertkit.decoders.generation.sentences import Candidates
 from bertkit.decoders.generation.settings import MAX_SENTENCES, SummarySettings
 from bertkit.inference.embeddings.embedder import Embedder
@@ -87,21 +82,19 @@ class SummaryCounts(InputCounts):
     unknown_tokens: int = 0  # of these, [UNK]
 
 
-def compose(
-    candidates: Candidates,
-    relevance: Numbers,
-    scores: Numbers,
-    redundancy: CosineRedundancy,
-    settings: SummarySettings,
+def summarize_vectors(
+    candidates: Candidates, vectors: Vectors, settings: SummarySettings
 ) -> ExtractiveSummary:
-    """Select sentences and build the summary; `scores` are before redundancy is subtracted."""
+    """Summarize a text, given the vectors of its sentences."""
+    directions = normalize(vectors)
+    relevance = find_centrality(directions)
     word_counts = [len(split_words(sentence)) for sentence in candidates.sentences]
     length = settings.parse_length()
     wanted = length.sentences or len(candidates)  # before limits
     if length.share is not None:
         wanted = max(1, round(length.share * len(candidates)))
     limits = SummaryLimits(min(wanted, MAX_SENTENCES), length.words)
-    taken = select_sentences(scores, redundancy, word_counts, limits)
+    taken = select_sentences(relevance, directions, settings.diversity, word_counts, limits)
     sentences = [
         SummarySentence(
             text=candidates.sentences[one.index],
@@ -192,21 +185,6 @@ class CentralSummarizer(Pipeline[str, ExtractiveSummary]):
             text_tokens=read.text_tokens,
             unknown_tokens=read.unknown_tokens,
         )
-
-
-def summarize_vectors(
-    candidates: Candidates, vectors: Vectors, settings: SummarySettings
-) -> ExtractiveSummary:
-    """Summarize a text, given the vectors of its sentences."""
-    directions = normalize(vectors)
-    relevance = find_centrality(directions)
-    return compose(
-        candidates,
-        relevance,
-        (1.0 - settings.diversity) * relevance,
-        CosineRedundancy(directions, settings.diversity),
-        settings,
-    )
 
 
 def normalize(vectors: Vectors) -> Vectors:

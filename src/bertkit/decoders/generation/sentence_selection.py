@@ -27,38 +27,10 @@ class SelectedSentence:
     similar_to: int | None  # index of that sentence; None for the first
 
 
-class CosineRedundancy:
-    """Redundancy: `weight` times the highest cosine similarity to a selected sentence."""
-
-    def __init__(self, vectors: npt.NDArray[np.float32], weight: float) -> None:
-        self._vectors, self._weight = vectors, weight
-        self._highest: Numbers | None = None
-        self._nearest = np.zeros(len(vectors), dtype=np.int64)
-
-    def add(self, index: int) -> None:
-        """Update the highest cosines with a selected sentence."""
-        cosines = (self._vectors @ self._vectors[index]).astype(np.float64)
-        if self._highest is None:
-            self._highest = np.full(len(cosines), -np.inf)
-        self._nearest = np.where(cosines > self._highest, index, self._nearest)
-        self._highest = np.maximum(cosines, self._highest)
-
-    def penalties(self) -> Numbers:
-        """Return the weighted highest cosines; zeros before the first selection."""
-        if self._highest is None:
-            return np.zeros(len(self._vectors))
-        return self._weight * self._highest
-
-    def nearest(self, index: int) -> tuple[float, int | None]:
-        """Return the highest cosine, and the index of that selected sentence."""
-        if self._highest is None:
-            return 0.0, None
-        return float(self._highest[index]), int(self._nearest[index])
-
-
 def select_sentences(
     relevance: Numbers,
-    redundancy: CosineRedundancy,
+    directions: npt.NDArray[np.float32],
+    diversity: float,
     word_counts: Sequence[int],
     limits: SummaryLimits,
 ) -> list[SelectedSentence]:
@@ -66,24 +38,35 @@ def select_sentences(
 
     Ties go to the first. If every sentence is too long, the shortest is selected.
 
+    Args:
+        directions: the sentences' vectors, of length 1.
+        diversity: the weight of the highest cosine to a sentence selected before, beside which
+            relevance has the rest.
+
     Source: Carbonell and Goldstein 1998, "The Use of MMR, Diversity-Based Reranking for Reordering
     Documents and Producing Summaries".
     """
     taken: list[SelectedSentence] = []
     is_free = np.ones(len(relevance), dtype=bool)
-    words = np.asarray(word_counts)
-    left = limits.num_words
+    words, left = np.asarray(word_counts), limits.num_words
+    plain = worth = (1.0 - diversity) * relevance
+    highest = np.full(len(relevance), -np.inf)  # cosine to a sentence selected before
+    nearest = np.zeros(len(relevance), dtype=np.int64)  # that sentence
     while len(taken) < limits.num_sentences:
         fits = is_free if left is None else is_free & (words <= left)
-        scores = np.where(fits, relevance - redundancy.penalties(), -np.inf)
+        scores = np.where(fits, worth, -np.inf)
         if not np.isfinite(scores.max(initial=-np.inf)):
             break
         index = int(scores.argmax())
-        taken.append(SelectedSentence(index, float(scores[index]), *redundancy.nearest(index)))
-        redundancy.add(index)
+        similar = (float(highest[index]), int(nearest[index])) if taken else (0.0, None)
+        taken.append(SelectedSentence(index, float(scores[index]), *similar))
+        cosines = (directions @ directions[index]).astype(np.float64)
+        nearest = np.where(cosines > highest, index, nearest)
+        highest = np.maximum(cosines, highest)
+        worth = plain - diversity * highest
         is_free[index] = False
         left = None if left is None else left - int(words[index])
     if not taken and len(relevance):
         shortest = int(words.argmin())
-        taken.append(SelectedSentence(shortest, float(relevance[shortest]), 0.0, None))
+        taken.append(SelectedSentence(shortest, float(plain[shortest]), 0.0, None))
     return taken

@@ -3,19 +3,14 @@
 import numpy as np
 from tests.closeness import close
 
-from bertkit.decoders.generation.sentence_selection import (
-    CosineRedundancy,
-    SummaryLimits,
-    select_sentences,
-)
+from bertkit.decoders.generation.sentence_selection import SummaryLimits, select_sentences
 
 DIRECTIONS = np.array([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8], [0.0, 1.0]], dtype=np.float32)
 RELEVANCE = np.array([0.9, 0.8, 0.5, 0.2])
 
 
 def choose(weight: float, room: SummaryLimits, words=(5, 5, 5, 5)):
-    redundancy = CosineRedundancy(DIRECTIONS, weight)
-    return select_sentences((1.0 - weight) * RELEVANCE, redundancy, words, room)
+    return select_sentences(RELEVANCE, DIRECTIONS, weight, words, room)
 
 
 def test_each_is_the_best_beside_those_before_it():
@@ -25,9 +20,7 @@ def test_each_is_the_best_beside_those_before_it():
         vectors = generator.normal(size=(9, 4)).astype(np.float32)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         relevance = generator.random(9)
-        taken = select_sentences(
-            (1 - weight) * relevance, CosineRedundancy(vectors, weight), [1] * 9, SummaryLimits(6)
-        )
+        taken = select_sentences(relevance, vectors, weight, [1] * 9, SummaryLimits(6))
         for place, one in enumerate(taken):
             before = [other.index for other in taken[:place]]
             rest = [index for index in range(9) if index not in before]

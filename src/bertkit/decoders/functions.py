@@ -11,7 +11,7 @@ from bertkit.api.training import Texts
 from bertkit.data.input_files import name_input
 from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import TableSettings
-from bertkit.data.tables.texts import read_documents
+from bertkit.data.tables.texts import open_texts
 from bertkit.decoders.decoding.settings import DecodingOverrides
 from bertkit.decoders.generation.extractive import CentralSummarizer, ExtractiveSummary
 from bertkit.decoders.generation.generator import ContinuedText, Generator
@@ -189,7 +189,7 @@ def _take_documents(texts: str | SeveralTexts, reading: TableSettings) -> list[s
     names = None if isinstance(texts, str) else name_files(texts)
     if names is None:
         return take_texts(texts, reading)
-    return [document.text for name in names for document in read_documents(name, reading)]
+    return [row.text for name in names for row in open_texts(name, reading).documents()]
 
 
 def finetune_pairs(

@@ -82,7 +82,7 @@ class TextTable:
         if self.format == MEMORY:
             yield from (TextRow(text, len(text)) for text in self.texts)
             return
-        decoder = self._decoder = self.decoder()
+        decoder = self._begin()
         with ExitStack() as stack:
             rows = open_rows(self.path, self.format, decoder, stack)
             position = 0
@@ -95,16 +95,31 @@ class TextTable:
             announce(f"{self.name}: {note}")
             self._announced.add(note)
 
-    def decoder(self) -> RowDecoder:
-        """Return a decoder of its rows."""
+    def documents(self) -> Iterator[TextRow]:
+        """Yield each row, or a plain text file, of up to 16 MiB, as one."""
+        if self.format != "text":
+            yield from self.rows()
+            return
+        decoder = self._begin()
+        with open_content(self.path, decoder) as stream:
+            content = stream.read(MAX_ROW_BYTES + 1)
+            if len(content) > MAX_ROW_BYTES:
+                decoder.refuse_line()
+        text = decoder.decode(content)
+        decoder.check_decodable(is_whole=True)
+        yield TextRow(text, len(content))
+
+    def _begin(self) -> RowDecoder:
+        """Return a decoder for reading from the beginning."""
         layout = LayoutSettings(delimiter=self.reading.delimiter, encoding=self.reading.encoding)
-        return RowDecoder(
+        self._decoder = RowDecoder(
             self.name,
             layout=layout,
             texts_only=True,
             column=self.reading.text_column,
             id_column=self.id_column,
         )
+        return self._decoder
 
     def _find_id(self, record: Record, decoder: RowDecoder) -> str | None:
         """Return the id of a row, if rows have ids."""
@@ -165,42 +180,3 @@ def open_texts(source: str | Path | RemoteFile, settings: TableSettings | None =
         if chosen is None and ending in NOT_TEXT:
             raise NotTextError(f"{path} isn't text: {NOT_TEXT[ending]}")
     return TextTable(str(path), chosen or "text", path, settings, state.size_bytes)
-
-
-class WholeText(NamedTuple):
-    """A document."""
-
-    name: str
-    row: int | None  # index in the file, from 0; None if the whole file is the text
-    text: str  # may be empty; NULs are kept
-    is_undecodable: bool  # whether invalid Unicode was replaced by U+FFFD
-
-
-def read_documents(
-    source: str | Path, settings: TableSettings | None = None
-) -> Iterator[WholeText]:
-    """Yield the documents of a file, or of - for standard input, each of up to 16 MiB.
-
-    The file may be .gz, .bz2 or .zst.
-    """
-    table = open_texts(source, settings)
-    if table.format == "text":
-        yield _read_whole(table)
-        return
-    num_undecodable = 0
-    for number, row in enumerate(table.rows()):
-        is_undecodable = table.num_undecodable > num_undecodable
-        num_undecodable = table.num_undecodable
-        yield WholeText(table.name, number, row.text, is_undecodable)
-
-
-def _read_whole(table: TextTable) -> WholeText:
-    """Read a plain text file as one document."""
-    decoder = table.decoder()
-    with open_content(table.path, decoder) as stream:
-        content = stream.read(MAX_ROW_BYTES + 1)
-        if len(content) > MAX_ROW_BYTES:
-            decoder.refuse_line()
-    text = decoder.decode(content)
-    decoder.check_decodable(is_whole=True)
-    return WholeText(table.name, None, text, decoder.report.num_undecodable > 0)

@@ -99,22 +99,22 @@ class SummarizedTexts:
     def __init__(self, files: Sequence[str], table: TableSettings) -> None:
         from bertkit.data.tables.texts import open_texts
 
-        self._files, self._table = files, table
+        # an error comes before a model is loaded
+        self._tables = [open_texts(file, table) for file in files]
         # file and row, from 0, of those without a summary yet; no row if the file is the text
         self.places: deque[tuple[str, int | None]] = deque()
-        self.num_undecodable = 0
-        for file in files:
-            open_texts(file, table)  # an error comes before a model is loaded
 
     def __iter__(self) -> Iterator[str]:
         """Yield one text after the other."""
-        from bertkit.data.tables.texts import read_documents
-
-        for file in self._files:
-            for document in read_documents(file, self._table):
-                self.places.append((document.name, document.row))
-                self.num_undecodable += document.is_undecodable
+        for table in self._tables:
+            for row, document in enumerate(table.documents()):
+                self.places.append((table.name, None if table.format == "text" else row))
                 yield document.text
+
+    @property
+    def num_undecodable(self) -> int:
+        """Number of texts read so far with invalid UTF-8, which became U+FFFD."""
+        return sum(table.num_undecodable for table in self._tables)
 
 
 def stream_summaries(

@@ -9,49 +9,49 @@ import pytest
 from bertkit.base.errors import InputError, MissingFileError
 from bertkit.data.tables import texts
 from bertkit.data.tables.settings import TableSettings
-from bertkit.data.tables.texts import WholeText, read_documents
+from bertkit.data.tables.texts import open_texts
+
+
+def read(source, **settings: str):
+    table = open_texts(source, TableSettings(**settings))
+    return [row.text for row in table.documents()], table.num_undecodable
 
 
 def test_a_text_file_is_one_document(tmp_path, monkeypatch):
     path = tmp_path / "a.txt"
     path.write_text("\ufeffOne.\n\nTwo.\n", encoding="utf-8")
-    assert list(read_documents(path)) == [WholeText(str(path), None, "One.\n\nTwo.\n", False)]
+    assert read(path) == (["One.\n\nTwo.\n"], 0)
     path.write_bytes(b"")
-    assert [document.text for document in read_documents(path)] == [""]
+    assert read(path) == ([""], 0)
     path.write_bytes("Öl und Wasser. ".encode() * 9 + b"\xff.")
-    (found,) = read_documents(path)
-    assert (found.is_undecodable, found.text[-2:]) == (True, "\ufffd.")
+    (found,), num_undecodable = read(path)
+    assert (num_undecodable, found[-2:]) == (1, "\ufffd.")
     packed = tmp_path / "a.txt.gz"
     packed.write_bytes(gzip.compress("Zwei Hunde. Öl.".encode()))
-    assert [document.text for document in read_documents(packed)] == ["Zwei Hunde. Öl."]
+    assert read(packed)[0] == ["Zwei Hunde. Öl."]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"One.\nTwo.")))
-    assert list(read_documents("-")) == [WholeText("standard input", None, "One.\nTwo.", False)]
+    assert read("-") == (["One.\nTwo."], 0)
 
 
 def test_rows_are_documents(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"body": "One.\\nTwo."}\n{"body": "\\ud800 b"}\n{"body": ""}\n')
-    found = list(read_documents(path, TableSettings(text_column="body")))
-    assert [(one.row, one.text, one.is_undecodable) for one in found] == [
-        (0, "One.\nTwo.", False),
-        (1, "\ufffd b", True),
-        (2, "", False),
-    ]
+    assert read(path, text_column="body") == (["One.\nTwo.", "\ufffd b", ""], 1)
 
 
 def test_what_is_no_text_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "a.txt"
     path.write_bytes(bytes(range(256)))
     with pytest.raises(InputError, match="isn't text"):
-        list(read_documents(path))
+        read(path)
     path.write_bytes("ä b".encode("utf-16"))
-    assert [one.text for one in read_documents(path)] == ["ä b"]
+    assert read(path)[0] == ["ä b"]
     with pytest.raises(MissingFileError, match="doesn't exist"):
-        list(read_documents(tmp_path / "none.txt"))
+        read(tmp_path / "none.txt")
     with pytest.raises(InputError, match="is a folder"):
-        list(read_documents(tmp_path))
+        read(tmp_path)
     monkeypatch.setattr("bertkit.data.tables.decoder.MAX_ROW_BYTES", 10)
     monkeypatch.setattr(texts, "MAX_ROW_BYTES", 10)
     path.write_text("eleven char")
     with pytest.raises(InputError, match="has more than"):
-        list(read_documents(path))
+        read(path)

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -21,7 +21,7 @@ from bertkit.data.tables.record import Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import FINE_TUNED, FineTunedBert, Scored
-from bertkit.reports.notebook import Tabular
+from bertkit.reports.notebook import Row, Tabular
 from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits, TaskBatch
 from bertkit.tasks.evaluation import TaskScoring
 from bertkit.tasks.settings import TaskSettings, TextSettings
@@ -111,6 +111,7 @@ class TaskExample(ABC):
         return None
 
 
+@dataclass(frozen=True)
 class TaskPrediction(Tabular, ABC):
     """What a model says of an example; subclasses are frozen dataclasses."""
 
@@ -118,11 +119,11 @@ class TaskPrediction(Tabular, ABC):
     def describe(self) -> str:
         """Return it as readable text, one line or a few."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Row:
         """Return it as JSON data; by default the fields of its dataclass."""
-        return asdict(cast("Any", self))
+        return asdict(self)
 
-    def to_row(self) -> dict[str, Any]:
+    def to_row(self) -> Row:
         """Return it as the columns of a table; by default those of `to_json`."""
         return self.to_json()
 
@@ -133,7 +134,7 @@ Prediction = TypeVar("Prediction", bound=TaskPrediction)
 TEMPERATURE = "temperature"  # key in a task's `numbers`
 
 
-def choose_activation(name: str) -> dict[str, Any]:
+def choose_activation(name: str) -> dict[str, dict[str, str]]:
     """Return the config key by which a CrossEncoder turns logits into scores; see `ACTIVATIONS`.
 
     Without it, a CrossEncoder applies the sigmoid to a single logit, even to a regression's.
@@ -221,8 +222,8 @@ class Task(ABC, Generic[Example, Prediction]):
 
     def make_example(self, value: Any, place: str) -> Example:
         """Build an example without an answer from a caller's input."""
-        kind: Any = self.example_kind
-        example: Example = kind.from_value(value, place, self.settings)
+        example: Example
+        example = self.example_kind.from_value(value, place, self.settings)  # type: ignore[assignment]
         return example
 
     def for_evaluation(self, num_examples: int) -> Self:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -69,19 +69,19 @@ class Classification(TaskPrediction):
         given = [f"{show(label, LABEL_COLUMNS)} {format_percent(shares[label])}" for label in names]
         return ", ".join(given) or NO_LABEL
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Row:
         """Return the labels and all probabilities."""
-        found: dict[str, Any] = {"label": self.label, "probability": self.probability}
+        found: dict[str, object] = {"label": self.label, "probability": self.probability}
         if self.form.separator is not None:
             found = {"labels": list(self.labels)}
         return {**found, "probabilities": self.probabilities}
 
-    def to_row(self) -> dict[str, Any]:
+    def to_row(self) -> Row:
         """Return the labels, and a column with the probability of each class.
 
         Ranked probabilities, which are of other classes in each row, share one column.
         """
-        found = self.to_json()
+        found = dict(self.to_json())
         if self.form.separator is not None:
             found["labels"] = self.form.separator.join(self.labels)
         if self.form.is_ranked:

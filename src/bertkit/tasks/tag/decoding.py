@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -120,7 +120,7 @@ class Tagging(TaskPrediction):
         """Return each word with its tag, as `word/tag`."""
         return " ".join(f"{word.text}/{show(word.tag)}" for word in self.words)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Row:
         """Return all words and entities."""
         return {
             "words": [word._asdict() for word in self.words],

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import orjson
 from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -29,6 +30,7 @@ AnyKind = TypeVar("AnyKind", bound=BaseModel)
 MAX_NAME_CHARS = 80  # of a request
 # Each value of JSON takes far more memory and time than its text, and meanwhile nobody is answered.
 MAX_VALUES, SEPARATORS = 600_000, (b",", b"[", b"{")
+MAX_KEYS = 1000  # of a body, and of an object in it; each that is unknown is an error of its own
 MAX_BODIES = 32  # of the largest size, that are in memory at once
 PATIENCE = 0.02  # seconds before it is watched whether a client left
 OPTIONS = "options"  # the field of a body that has those of a pipeline
@@ -245,6 +247,8 @@ def check_content(headers: Mapping[str, str]) -> None:
 
 def parse_body(kind: type[AnyKind], content: bytes) -> AnyKind:
     """Return a body of a kind; half a character becomes U+FFFD, as in files."""
+    if content.count(b":") > MAX_KEYS:
+        check_keys(content)
     try:
         try:
             return kind.model_validate_json(content, strict=True)
@@ -261,6 +265,17 @@ def parse_body(kind: type[AnyKind], content: bytes) -> AnyKind:
             check_names(options, names, "the task")
         problems = describe_validation(error, kind, shows_input=False)
         raise Reason.UNREADABLE.error(problems) from None
+
+
+def check_keys(content: bytes) -> None:
+    """Refuse a body of very many keys."""
+    with suppress(ValueError):  # it isn't JSON
+        body = from_json(content)
+        for one in [body, *body.values()] if isinstance(body, dict) else []:
+            if isinstance(one, dict) and len(one) > MAX_KEYS:
+                raise Reason.UNREADABLE.error(
+                    f"an object has {len(one):,} keys, and the server takes {MAX_KEYS:,} at most"
+                )
 
 
 def replace_halves(found: re.Match[bytes]) -> bytes:

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 from starlette.routing import Route
 from tests.unit.serving.running import running
+from tests.waiting import little_computing
 
 from bertkit.base.errors import DamagedFileError, MissingFileError, SettingsError
 from bertkit.serving.app import build_app, list_endpoints
@@ -203,6 +204,15 @@ def test_a_million_wrong_values_are_refused_at_once(client):
     answer = client.post("/embed", many)
     assert answer.status == 413
     assert "divide it" in answer.json["error"]
+
+
+@pytest.mark.parametrize("where", ["{%s}", '{"inputs": "a", "options": {%s}}'])
+def test_very_many_keys_are_refused_at_once(client, where):
+    keys = ",".join(f'"k{number}": 1' for number in range(MAX_VALUES // 2))
+    with little_computing():
+        answer = client.post("/v1/models/words/score", (where % keys).encode())
+    assert answer.status == 400
+    assert "300,000 keys, and the server takes 1,000" in answer.json["error"]["message"]
 
 
 def list_lists(schema):

@@ -8,11 +8,14 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 from bertkit.base.progress import announce
 from bertkit.data.tables.records import RecordTable
+from bertkit.recipes.model_card import DataCounts
 from bertkit.reports.text import make_legible
 
 HELD_OUT = ", held out"  # suffix of a set's name for its held-out part
 
 Example = TypeVar("Example")
+Tokens = TypeVar("Tokens")
+Counts = TypeVar("Counts", bound=DataCounts)
 
 
 class SplitSettings(Protocol):
@@ -32,7 +35,7 @@ class SplitSettings(Protocol):
 
 
 @dataclass
-class LabeledSet(ABC, Generic[Example]):
+class LabeledSet(ABC, Generic[Example, Tokens, Counts]):
     """The labeled rows of a source, or a part of them.
 
     Attributes:
@@ -44,6 +47,20 @@ class LabeledSet(ABC, Generic[Example]):
     name: str
     tables: Sequence[RecordTable]
     examples: list[Example]
+    _encoded: Tokens | None = None
+    _counts: Counts | None = None
+
+    @property
+    def encoded(self) -> Tokens:
+        """The examples as token ids, once they were encoded."""
+        assert self._encoded is not None, "the set was encoded"
+        return self._encoded
+
+    @property
+    def counts(self) -> Counts:
+        """The counts of the set, once it was encoded."""
+        assert self._counts is not None, "the set was counted"
+        return self._counts
 
     @property
     def sha256(self) -> tuple[str, ...]:
@@ -71,7 +88,7 @@ class LabeledSet(ABC, Generic[Example]):
         )
 
 
-AnySet = TypeVar("AnySet", bound=LabeledSet[Any])
+AnySet = TypeVar("AnySet", bound=LabeledSet[Any, Any, Any])
 
 
 class LabeledData(ABC, Generic[AnySet]):

@@ -4,7 +4,7 @@ import json
 import stat
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Self, cast
@@ -173,16 +173,13 @@ def check_files(flag: str, files: Files) -> None:
 
 
 @dataclass
-class PairSet(LabeledSet[Pair]):
+class PairSet(LabeledSet[Pair, TokenPairs, PairSetCounts]):
     """The pairs of one or two files, or of rows from Python, or a part of them.
 
-    Attributes:
-        tokens: the pairs as token ids, once `encode` was called; without those left out.
+    Those that are left out because they are long have no token ids.
     """
 
-    report: PairReport
-    tokens: TokenPairs | None = None
-    _counts: PairSetCounts | None = None
+    report: PairReport = field(kw_only=True)
 
     @classmethod
     def read(cls, given: Pairs, settings: Seq2SeqSettings, *, split: str = "train") -> Self:
@@ -191,7 +188,7 @@ class PairSet(LabeledSet[Pair]):
         source = files[0] if files else cast("Table", given)
         pairs, report = read_pairs(source, files[1] if files[1:] else None, settings, split=split)
         name = " and ".join(path.name for path in files) or split
-        return cls(name, report.tables, pairs, report)
+        return cls(name, report.tables, pairs, report=report)
 
     @property
     def problems(self) -> list[str]:
@@ -207,12 +204,6 @@ class PairSet(LabeledSet[Pair]):
     def targets(self) -> list[str]:
         """The target texts."""
         return [pair.target for pair in self.examples]
-
-    @property
-    def counts(self) -> PairSetCounts:
-        """The counts of the set, once `encode` was called."""
-        assert self._counts is not None, "the set was encoded"
-        return self._counts
 
     def hold_out(self, share: float, seed: int) -> tuple[Self, Self]:
         """Split off pairs by the seed; those with equal sources stay together."""
@@ -258,7 +249,7 @@ class PairSet(LabeledSet[Pair]):
             kept = pairs.cut(settings.max_length, settings.max_tokens)
             is_cut = kept.targets.lengths < pairs.targets.lengths
             changes |= {"num_cut": num_long, "num_cut_targets": int(is_cut.sum())}
-        self.tokens = kept
+        self._encoded = kept
         self._counts = self._count(kept, tokenizer).model_copy(update=changes)
         return kept
 

@@ -3,7 +3,6 @@
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
@@ -55,16 +54,8 @@ class SetCounts(DataCounts):
     labels: dict[str, int]  # empty if labels have no names
 
 
-@dataclass
-class TaskSet(LabeledSet[Any]):
-    """The labeled rows of a source as examples of a task, or a part of them.
-
-    Attributes:
-        encoded: the examples as token ids, once `encode` was called.
-    """
-
-    encoded: EncodedTable = field(default_factory=EncodedTable)
-    _counts: SetCounts | None = None
+class TaskSet(LabeledSet[Any, EncodedTable, SetCounts]):
+    """The labeled rows of a source as examples of a task, or a part of them."""
 
     @classmethod
     def read(
@@ -89,12 +80,6 @@ class TaskSet(LabeledSet[Any]):
         return self.tables[0].report.summary_lines()
 
     @property
-    def counts(self) -> SetCounts:
-        """The counts of the set, once `encode` or `count` was called."""
-        assert self._counts is not None, "the set was encoded"
-        return self._counts
-
-    @property
     def label_names(self) -> Iterator[str]:
         """The labels of all examples, as they are written."""
         return (label for example in self.examples for label in example.label_names)
@@ -117,7 +102,7 @@ class TaskSet(LabeledSet[Any]):
 
     def encode(self, task: AnyTask, tokenizer: Tokenizer) -> None:
         """Encode all examples as token ids, and count them and their problems."""
-        self.encoded = EncodedTable()
+        self._encoded = EncodedTable()
         with show_progress(f"encoding {self.name}", len(self.examples)) as bar:
             for start in range(0, len(self.examples), EXAMPLES_AT_ONCE):
                 chosen = self.examples[start : start + EXAMPLES_AT_ONCE]

@@ -60,7 +60,7 @@ def test_a_cut_target_has_no_end_that_nobody_wrote(pairs):
 
 def test_pairs_that_were_left_out_before_are_counted_and_not_told_again(tokenizer):
     report = PairReport("pairs", [], num_too_long=3)
-    found = PairSet("pairs", (), [Pair("the cat", "a dog")], report)
+    found = PairSet("pairs", (), [Pair("the cat", "a dog")], report=report)
     found.encode(tokenizer, TranslateSettings(), leaves_out=True)
     counts = found.counts
     assert (counts.num_over_limit, counts.num_too_long) == (3, 0)

@@ -21,6 +21,7 @@ from tests.faults.disk import (
 )
 from tests.logs import rows_without_clock
 from tests.unit.training import jobs
+from tests.unit.training.jobs import TrainingSettings
 
 from bertkit.base import storage
 from bertkit.base.errors import BertkitError, StoppedError
@@ -36,7 +37,7 @@ from bertkit.training.job import Watched
 from bertkit.training.lifecycle import open_run
 from bertkit.training.loop import fit
 from bertkit.training.run import LOG_FILE, RECORD_FILE, Run, RunRecord, RunState
-from bertkit.training.settings import LoopSettings, TrainingSettings
+from bertkit.training.settings import LoopSettings
 
 SETTINGS = TrainingSettings(
     batch_size=6, learning_rate=0.02, eval_every=4, checkpoint_every=3, keep=2

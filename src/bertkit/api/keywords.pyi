@@ -15,10 +15,10 @@ class FillMaskKeywords(TypedDict, total=False):
     precision: Literal['auto', 'fp32', 'bf16', 'int8']  # 'auto'
     device: str  # 'auto'
     revision: str | None  # None
-    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet']  # 'auto'
-    text_column: str | None  # None
     encoding: str | None  # None
     delimiter: str | None  # None
+    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet']  # 'auto'
+    text_column: str | None  # None
 
 class NextSentenceKeywords(TypedDict, total=False):
     engine: Literal['auto', 'torch', 'onnx']  # 'auto'
@@ -31,10 +31,10 @@ class ScoreKeywords(TypedDict, total=False):
     precision: Literal['auto', 'fp32', 'bf16', 'int8']  # 'auto'
     device: str  # 'auto'
     revision: str | None  # None
-    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet']  # 'auto'
-    text_column: str | None  # None
     encoding: str | None  # None
     delimiter: str | None  # None
+    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet']  # 'auto'
+    text_column: str | None  # None
 
 class ExportKeywords(TypedDict, total=False):
     precision: Literal['fp32', 'int8']  # 'fp32'
@@ -262,10 +262,10 @@ class EmbedKeywords(TypedDict, total=False):
     engine: Literal['auto', 'torch', 'onnx']  # 'auto'
     long_texts: Literal['truncate', 'windows']  # 'truncate'
     stride: int | None  # None
-    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet']  # 'auto'
-    text_column: str | None  # None
     encoding: str | None  # None
     delimiter: str | None  # None
+    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet']  # 'auto'
+    text_column: str | None  # None
 
 class SearchKeywords(TypedDict, total=False):
     top_k: int  # 5
@@ -308,7 +308,7 @@ class SimilarityKeywords(TypedDict, total=False):
     prompt_name: str | None  # None
     max_length: int | None  # None
     deterministic: bool  # False
-    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet']  # 'auto'
-    text_column: str | None  # None
     encoding: str | None  # None
     delimiter: str | None  # None
+    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet']  # 'auto'
+    text_column: str | None  # None

@@ -8,20 +8,27 @@ import codecs
 import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
-from pydantic import Field, field_validator
+from cyclopts import Group, Parameter
+from pydantic import AfterValidator, Field
 
 from bertkit.base.errors import InputError
-from bertkit.base.settings import Settings, in_panel
 from bertkit.data.compression import BUFFER_BYTES, stream_pieces
 from bertkit.reports.text import format_percent
 
-READING = ("Reading files", 7)  # a panel of the help
-MAX_BROKEN_HELP = (
-    "Largest share of a file's rows that may be broken: unreadable ones are left out, and damaged"
-    " characters replaced. If more are broken, it is an error; with 0 the first."
-)
+OF_FILES = Parameter(group=Group("Reading files", sort_key=7))  # a panel of the help
+MaxBroken = Annotated[
+    float,
+    OF_FILES,
+    Field(
+        ge=0,
+        le=1,
+        description="Largest share of a file's rows that may be broken: unreadable ones are left"
+        " out, and damaged characters replaced. If more are broken, it is an error; with 0 the"
+        " first.",
+    ),
+]
 UTF8 = "utf-8"
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 SAMPLE_BYTES = 1 << 16
@@ -35,25 +42,24 @@ ADVICE = (
 )
 
 
-@in_panel(*READING)
-class EncodingSettings(Settings):
-    """The encoding of text files."""
+def _check_encoding(value: str | None) -> str | None:
+    try:
+        io.TextIOWrapper(io.BytesIO(), encoding=value or UTF8)
+    except (LookupError, ValueError):
+        raise ValueError("unknown encoding; try utf-8, cp1252, latin-1 or utf-16") from None
+    return value
 
-    encoding: str | None = Field(
-        default=None,
+
+Encoding = Annotated[
+    str | None,
+    AfterValidator(_check_encoding),
+    OF_FILES,
+    Field(
         description="Encoding of text files, such as cp1252 (Western European Windows) or latin-1;"
         " by default UTF-8, or UTF-16 if the file begins with its byte order mark. utf-8 also reads"
         " a file that seems to be in another encoding, and replaces what isn't UTF-8.",
-    )
-
-    @field_validator("encoding")
-    @classmethod
-    def _encoding_is_known(cls, value: str | None) -> str | None:
-        try:
-            io.TextIOWrapper(io.BytesIO(), encoding=value or UTF8)
-        except (LookupError, ValueError):
-            raise ValueError("unknown encoding; try utf-8, cp1252, latin-1 or utf-16") from None
-        return value
+    ),
+]
 
 
 @dataclass

@@ -10,7 +10,8 @@ from pydantic import Field
 
 from bertkit.base.errors import InputError, MissingFileError, StorageError
 from bertkit.base.remote import RemoteFile
-from bertkit.data.encodings import MAX_BROKEN_HELP, EncodingSettings
+from bertkit.base.settings import Settings
+from bertkit.data.encodings import Encoding, MaxBroken
 from bertkit.data.input_files import (
     NOT_TEXT,
     STANDARD_INPUT,
@@ -27,12 +28,13 @@ from bertkit.data.tables.texts import MEMORY
 CorpusFormat = Literal["auto", "text", "jsonl", "csv", "tsv", "parquet", "mediawiki"]
 
 
-class ReaderSettings(EncodingSettings):
+class ReaderSettings(Settings):
     """Settings of every command that reads a corpus."""
 
+    encoding: Encoding = None
     format: CorpusFormat = Field(default="auto", description=FORMAT)
     text_column: Annotated[str, TEXT_COLUMN] = "text"
-    max_broken: float = Field(default=1.0, ge=0, le=1, description=MAX_BROKEN_HELP)
+    max_broken: MaxBroken = 1.0
 
 
 @dataclass

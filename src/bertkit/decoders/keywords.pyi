@@ -19,10 +19,10 @@ class GenerateKeywords(TypedDict, total=False):
     device: str  # 'auto'
     revision: str | None  # None
     precision: Literal['auto', 'fp32', 'bf16', 'int8']  # 'auto'
-    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet']  # 'auto'
-    text_column: str | None  # None
     encoding: str | None  # None
     delimiter: str | None  # None
+    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet']  # 'auto'
+    text_column: str | None  # None
 
 class SummarizeKeywords(TypedDict, total=False):
     length: str | int  # '3'
@@ -51,10 +51,10 @@ class SummarizeKeywords(TypedDict, total=False):
     engine: Literal['auto', 'torch', 'onnx']  # 'auto'
     long_texts: Literal['truncate', 'windows']  # 'truncate'
     stride: int | None  # None
-    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet']  # 'auto'
-    text_column: str | None  # None
     encoding: str | None  # None
     delimiter: str | None  # None
+    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet']  # 'auto'
+    text_column: str | None  # None
 
 class TranslateKeywords(TypedDict, total=False):
     beams: int | None  # None
@@ -70,7 +70,7 @@ class TranslateKeywords(TypedDict, total=False):
     device: str  # 'auto'
     revision: str | None  # None
     precision: Literal['auto', 'fp32', 'bf16', 'int8']  # 'auto'
-    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet']  # 'auto'
-    text_column: str | None  # None
     encoding: str | None  # None
     delimiter: str | None  # None
+    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet']  # 'auto'
+    text_column: str | None  # None

@@ -19,6 +19,7 @@ from typing import TypeVar
 
 import torch
 
+from bertkit.base.settings import Settings
 from bertkit.training.device import synchronize
 from bertkit.training.job import AnyBatch, Job
 from bertkit.training.ranks import current_ranks
@@ -27,7 +28,7 @@ from bertkit.training.run import RunState
 from bertkit.training.settings import (
     DEFAULT_MINUTES,
     NUM_EVALUATIONS,
-    BudgetedSettings,
+    BudgetSettings,
     OptimizationSettings,
 )
 from bertkit.training.step import take_step
@@ -117,23 +118,23 @@ def count_steps(job: Job[AnyBatch], pace: StepPace | None = None) -> int:
     Without `pace` a budget in minutes measures it, and the time of measuring counts toward the
     budget.
     """
-    settings = job.settings
-    assert isinstance(settings, BudgetedSettings), "the job has a budget"
-    if settings.steps is not None:
-        return settings.steps
-    if settings.tokens is not None:
-        return math.ceil(settings.tokens / count_tokens_per_step(job))
+    budget: Settings = job.settings
+    assert isinstance(budget, BudgetSettings), "the job has a budget"
+    if budget.steps is not None:
+        return budget.steps
+    if budget.tokens is not None:
+        return math.ceil(budget.tokens / count_tokens_per_step(job))
     started = time.monotonic()
     pace = pace or measure_pace(job)
-    seconds = 60.0 * (settings.minutes or DEFAULT_MINUTES)
-    return count_steps_in(seconds - (time.monotonic() - started), pace, settings)
+    seconds = 60.0 * (budget.minutes or DEFAULT_MINUTES)
+    return count_steps_in(seconds - (time.monotonic() - started), pace, job.settings)
 
 
 def find_seconds(
-    settings: OptimizationSettings, default_minutes: float | None = DEFAULT_MINUTES
+    settings: Settings, default_minutes: float | None = DEFAULT_MINUTES
 ) -> float | None:
     """Return the seconds of a budget in minutes; None if the settings have another one."""
-    if not isinstance(settings, BudgetedSettings) or settings.steps or settings.tokens:
+    if not isinstance(settings, BudgetSettings) or settings.steps or settings.tokens:
         return None
     minutes = settings.minutes or default_minutes
     return None if minutes is None else 60.0 * minutes

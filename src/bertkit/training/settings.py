@@ -180,11 +180,3 @@ class LoopSettings(OptimizationSettings):
                 f"accumulate ({self.accumulate}) can't be more than batch_size ({self.batch_size})"
             )
         return self
-
-
-class BudgetedSettings(OptimizationSettings, BudgetSettings):
-    """Settings of a loop with a budget."""
-
-
-class TrainingSettings(LoopSettings, BudgetedSettings):
-    """Settings of a run with a budget; a recipe adds its own."""

@@ -5,12 +5,18 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from bertkit.base.settings import Settings
-from bertkit.training.settings import BudgetedSettings, Count, Positive, TrainingSettings
+from bertkit.training.settings import (
+    BudgetSettings,
+    Count,
+    LoopSettings,
+    OptimizationSettings,
+    Positive,
+)
 
 Size = Annotated[int, Field(ge=1, le=1 << 16)]
 
 
-class NetSettings(BudgetedSettings):
+class NetSettings(OptimizationSettings, BudgetSettings):
     """What all of them have."""
 
     learning_rate: Positive = Field(2e-3, description="Peak learning rate.")
@@ -21,7 +27,7 @@ class NetSettings(BudgetedSettings):
     )
 
 
-class ReaderSettings(NetSettings, TrainingSettings):
+class ReaderSettings(NetSettings, LoopSettings):
     """Nets that read sequences."""
 
     cell: Literal["lstm", "gru"] = Field("lstm", description="The kind of net.")
@@ -43,7 +49,7 @@ class LanguageModelSettings(ReaderSettings):
     eval_examples: Count = Field(64, description="Held-out examples per evaluation.")
 
 
-class SkipThoughtSettings(NetSettings, TrainingSettings):
+class SkipThoughtSettings(NetSettings, LoopSettings):
     """A sentence encoder on shards."""
 
     batch_size: Count = Field(64, description="Sentences per optimizer step.")

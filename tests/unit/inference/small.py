@@ -20,7 +20,7 @@ from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.optimizer import build_optimizer
 from bertkit.training.run import Run, RunRecord, RunState
-from bertkit.training.settings import TrainingSettings
+from bertkit.training.settings import LoopSettings
 
 WORDS = ("the", "a", "cat", "dog", "saw", "lost", "hat", ".", "-", "##s")
 
@@ -56,7 +56,7 @@ def save_run(folder: Path, step: int = 3) -> Path:
     run, model = Run(folder), build_model()
     record = RunRecord(settings={}, data_fingerprint="", model={}, num_steps=9, versions={})
     run.write_record(record)
-    optimizer = build_optimizer(model, TrainingSettings())
+    optimizer = build_optimizer(model, LoopSettings())
     run.save(RunState(step=step, tokens=70), model, optimizer, save_small)
     return checkpoint_path(folder, step)
 

@@ -18,11 +18,15 @@ from bertkit.nn.dropout import Dropout
 from bertkit.training.job import Job, Machine
 from bertkit.training.loop import fit
 from bertkit.training.run import Run, RunState
-from bertkit.training.settings import TrainingSettings
+from bertkit.training.settings import BudgetSettings, LoopSettings
 
 FEATURES = 6
 
 AnyJob = TypeVar("AnyJob", bound=Job[Any])
+
+
+class TrainingSettings(LoopSettings, BudgetSettings):
+    """Settings of a run with a budget in steps, tokens or minutes."""
 
 
 @dataclass(frozen=True)

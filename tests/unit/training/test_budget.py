@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from tests.closeness import close
-from tests.unit.training.jobs import build_job, vary
+from tests.unit.training.jobs import TrainingSettings, build_job, vary
 
 from bertkit.training import budget
 from bertkit.training.budget import (
@@ -18,7 +18,7 @@ from bertkit.training.budget import (
     peak_memory_bytes,
     seconds_of_run,
 )
-from bertkit.training.settings import DEFAULT_MINUTES, TrainingSettings
+from bertkit.training.settings import DEFAULT_MINUTES
 
 STEP_SECONDS, EVALUATION_SECONDS = 0.5, 2.0
 MEASURING_SECONDS = 17 * STEP_SECONDS + EVALUATION_SECONDS

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 from tests.closeness import close
-from tests.unit.training.jobs import build_job, load_weights, vary
+from tests.unit.training.jobs import TrainingSettings, build_job, load_weights, vary
 
 from bertkit.base.files import remove_folder
 from bertkit.checkpoints.run_folder import list_checkpoints
@@ -14,7 +14,6 @@ from bertkit.training.budget import begin_plan
 from bertkit.training.log import read_log
 from bertkit.training.loop import fit
 from bertkit.training.run import Run, RunState
-from bertkit.training.settings import TrainingSettings
 
 SECONDS, EVALUATION = 300.0, 3.0
 SETTINGS = TrainingSettings(batch_size=6, learning_rate=0.02, checkpoint_every=1000)

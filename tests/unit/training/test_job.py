@@ -2,10 +2,9 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.training.jobs import build_job, vary
+from tests.unit.training.jobs import TrainingSettings, build_job, vary
 
 from bertkit.training.job import Job, MicroBatch
-from bertkit.training.settings import TrainingSettings
 
 
 def cut(num_examples: int, num_micro_batches: int, num_ranks: int) -> list[list[MicroBatch]]:

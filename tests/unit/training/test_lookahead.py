@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 import torch
-from tests.unit.training.jobs import another, build_job, vary
+from tests.unit.training.jobs import TrainingSettings, another, build_job, vary
 
 from bertkit.base.errors import InputError
 from bertkit.checkpoints.run_folder import list_checkpoints
@@ -13,7 +13,6 @@ from bertkit.training import loop
 from bertkit.training.job import Lookahead, open_lookahead
 from bertkit.training.loop import fit
 from bertkit.training.run import RunState
-from bertkit.training.settings import TrainingSettings
 
 GPU = torch.device("cuda")
 SETTINGS = TrainingSettings(batch_size=6, accumulate=2, learning_rate=0.02)

@@ -7,7 +7,7 @@ import torch
 from tests.closeness import assert_close
 from tests.logs import rows_without_clock
 from tests.unit.training import jobs
-from tests.unit.training.jobs import another, build_job, vary
+from tests.unit.training.jobs import TrainingSettings, another, build_job, vary
 
 from bertkit.base.errors import DamagedFileError, NonFiniteError, StoppedError
 from bertkit.checkpoints.run_folder import checkpoint_path
@@ -15,7 +15,6 @@ from bertkit.training.log import read_log
 from bertkit.training.loop import fit
 from bertkit.training.replica import Replica
 from bertkit.training.run import RunState
-from bertkit.training.settings import TrainingSettings
 from bertkit.training.step import derive_seed, take_step
 
 SETTINGS = TrainingSettings(

@@ -5,14 +5,13 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file
 from tests.unit.recipes.stopping import read_rows, stop_at
-from tests.unit.training.jobs import LineJob
+from tests.unit.training.jobs import LineJob, TrainingSettings
 
 from bertkit.base.errors import ResumeError, StoppedError
 from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.training.job import Machine
 from bertkit.training.lifecycle import Recipe, open_run, train
 from bertkit.training.run import Run, RunRecord, RunState
-from bertkit.training.settings import TrainingSettings
 
 SETTINGS = TrainingSettings(steps=12, batch_size=6, accumulate=2, device="cpu", learning_rate=0.1)
 

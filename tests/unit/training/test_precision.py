@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from tests.closeness import close
-from tests.unit.training.jobs import build_job, vary
+from tests.unit.training.jobs import TrainingSettings, build_job, vary
 
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForPreTraining
@@ -17,7 +17,6 @@ from bertkit.training.device import measure_peak, mixed_precision
 from bertkit.training.log import read_log
 from bertkit.training.loop import fit
 from bertkit.training.run import RunState
-from bertkit.training.settings import TrainingSettings
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
 

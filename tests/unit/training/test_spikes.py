@@ -8,13 +8,19 @@ from itertools import pairwise
 
 import pytest
 from tests.closeness import close
-from tests.unit.training.jobs import Points, another, build_job, load_weights, vary
+from tests.unit.training.jobs import (
+    Points,
+    TrainingSettings,
+    another,
+    build_job,
+    load_weights,
+    vary,
+)
 
 from bertkit.training.history import FEWEST, PAUSE, SpikeFinder
 from bertkit.training.log import read_log
 from bertkit.training.loop import fit
 from bertkit.training.run import Run
-from bertkit.training.settings import TrainingSettings
 
 SETTINGS = TrainingSettings(batch_size=12, learning_rate=0.02, eval_every=100, checkpoint_every=10)
 

@@ -7,14 +7,13 @@ import pytest
 import torch
 from tests.closeness import assert_close
 from tests.unit.training import jobs
-from tests.unit.training.jobs import Points, Sums, build_job, score, vary
+from tests.unit.training.jobs import Points, Sums, TrainingSettings, build_job, score, vary
 from torch import nn
 
 from bertkit.base.errors import NonFiniteError, StorageError
 from bertkit.training import loop
 from bertkit.training.log import RunLog
 from bertkit.training.replica import Replica
-from bertkit.training.settings import TrainingSettings
 from bertkit.training.step import align_weights, clip_gradients, take_step
 
 

@@ -2,10 +2,10 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field
 
-from bertkit.base.settings import in_panel
-from bertkit.data.encodings import MAX_BROKEN_HELP, READING, EncodingSettings
+from bertkit.base.settings import Settings
+from bertkit.data.encodings import OF_FILES, Encoding, MaxBroken
 
 TableFormat = Literal["auto", "text", "json", "jsonl", "csv", "tsv", "parquet"]
 RecordFormat = Literal[TableFormat, "conll", "squad"]
@@ -27,28 +27,29 @@ FORMAT = (
 NAMED_DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}
 
 
-@in_panel(*READING)
-class FileSettings(EncodingSettings):
-    """How the bytes of a file become cells."""
+def _read_delimiter(value: str | None) -> str | None:
+    value = NAMED_DELIMITERS.get(value or "", value)
+    if value is not None and (len(value) != 1 or value in '"\r\n'):
+        raise ValueError("must be one character, or tab, comma, semicolon or pipe")
+    return value
 
-    delimiter: str | None = Field(
-        default=None,
+
+Delimiter = Annotated[
+    str | None,
+    AfterValidator(_read_delimiter),
+    OF_FILES,
+    Field(
         description="Separator of CSV cells, such as ; or tab. By default a comma, or the"
         " semicolon, tab or vertical bar that a header without commas has.",
-    )
-
-    @field_validator("delimiter")
-    @classmethod
-    def _delimiter_is_one_character(cls, value: str | None) -> str | None:
-        value = NAMED_DELIMITERS.get(value or "", value)
-        if value is not None and (len(value) != 1 or value in '"\r\n'):
-            raise ValueError("must be one character, or tab, comma, semicolon or pipe")
-        return value
+    ),
+]
 
 
-class TableSettings(FileSettings):
+class TableSettings(Settings):
     """Settings of every command that reads a file of texts."""
 
+    encoding: Encoding = None
+    delimiter: Delimiter = None
     format: TableFormat = Field(default="auto", description=FORMAT)
     text_column: TextColumn = None
 
@@ -59,23 +60,23 @@ class CorpusSettings(TableSettings):
     id_column: IdColumn = None
 
 
-@in_panel(*READING)
-class LayoutSettings(FileSettings):
+class LayoutSettings(Settings):
     """Settings of every command that reads records, whether they have answers or not."""
 
-    format: RecordFormat = Field(default="auto", description=FORMAT)
-    header: bool = Field(
+    encoding: Encoding = None
+    delimiter: Delimiter = None
+    format: Annotated[RecordFormat, OF_FILES] = Field(default="auto", description=FORMAT)
+    header: Annotated[bool, OF_FILES] = Field(
         default=True,
         description="Whether the first row of CSV and TSV has the column names; otherwise columns"
         " are named 1, 2, 3 …",
     )
-    decimal: Literal[".", ","] = Field(
+    decimal: Annotated[Literal[".", ","], OF_FILES] = Field(
         default=".", description="Decimal separator of numbers that are stored as text, as in CSV."
     )
 
 
-@in_panel(*READING)
 class RecordSettings(LayoutSettings):
     """Settings of every command that reads labeled records."""
 
-    max_broken: float = Field(default=0.01, ge=0, le=1, description=MAX_BROKEN_HELP)
+    max_broken: MaxBroken = 0.01

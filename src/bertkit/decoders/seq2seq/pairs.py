@@ -14,7 +14,8 @@ from typing import Literal, NamedTuple, cast
 from pydantic import Field
 
 from bertkit.base.errors import InputError, pluralize
-from bertkit.base.settings import redefine
+from bertkit.base.settings import Settings, redefine
+from bertkit.data.encodings import Encoding, MaxBroken
 from bertkit.data.input_files import NOT_TEXT, STANDARD_INPUT, find_extension
 from bertkit.data.problems import RowReport
 from bertkit.data.tables.decoder import DEFAULT_FIELD, has_column, look_up, show_names
@@ -22,14 +23,16 @@ from bertkit.data.tables.formats import find_format
 from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import MAX_BYTES, RECORD_FORMATS, RecordTable, open_records
 from bertkit.data.tables.rows import Table
-from bertkit.data.tables.settings import FileSettings, RecordSettings
+from bertkit.data.tables.settings import Delimiter, RecordSettings
 
 PairFormat = Literal["auto", "jsonl", "csv", "tsv", "parquet"]
 
 
-class PairSettings(FileSettings):
+class PairSettings(Settings):
     """Settings of every command that reads texts in pairs."""
 
+    encoding: Encoding = None
+    delimiter: Delimiter = None
     format: PairFormat = redefine(RecordSettings, "format")
     header: bool = redefine(RecordSettings, "header")
     source_column: str = Field(
@@ -37,7 +40,7 @@ class PairSettings(FileSettings):
         description="Column of the source texts; translation.de is the field de of translation.",
     )
     target_column: str = Field(default="target", description="Column of the target texts.")
-    max_broken: float = redefine(RecordSettings, "max_broken")
+    max_broken: MaxBroken = 0.01
 
 
 MAX_CHARS = 1 << 20  # of a text; a longer line is neither a sentence nor an article

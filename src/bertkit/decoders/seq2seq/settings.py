@@ -17,10 +17,10 @@ from bertkit.tasks.settings import METRIC_HELP, TaskSettings
 from bertkit.tokenization.settings import VocabularySettings
 from bertkit.training.settings import (
     BUDGET_FIELDS,
-    BudgetedSettings,
     BudgetSettings,
     Count,
     LoopSettings,
+    OptimizationSettings,
     OverwriteSettings,
     Positive,
     Schedule,
@@ -76,7 +76,9 @@ class ModelSettings(Settings):
         return self
 
 
-class Seq2SeqSettings(ModelSettings, PairSettings, BudgetedSettings, OverwriteSettings):
+class Seq2SeqSettings(
+    ModelSettings, PairSettings, OptimizationSettings, BudgetSettings, OverwriteSettings
+):
     """Settings of `bertkit finetune translate` and `bertkit finetune summarize`."""
 
     epochs: Annotated[
@@ -93,11 +95,11 @@ class Seq2SeqSettings(ModelSettings, PairSettings, BudgetedSettings, OverwriteSe
         description="Label smoothing: the share of probability spread evenly over all words.",
     )
     learning_rate: Positive = redefine(
-        BudgetedSettings, "learning_rate", 1e-3, shown="0.001; 0.0001 with --model"
+        OptimizationSettings, "learning_rate", 1e-3, shown="0.001; 0.0001 with --model"
     )
-    schedule: Schedule = redefine(BudgetedSettings, "schedule", "inverse_sqrt")
-    beta2: float = redefine(BudgetedSettings, "beta2", 0.98)
-    weight_decay: float = redefine(BudgetedSettings, "weight_decay", 1e-4)
+    schedule: Schedule = redefine(OptimizationSettings, "schedule", "inverse_sqrt")
+    beta2: float = redefine(OptimizationSettings, "beta2", 0.98)
+    weight_decay: float = redefine(OptimizationSettings, "weight_decay", 1e-4)
     max_length: Length = redefine(TaskSettings, "max_length", 128)
     max_tokens: Length = redefine(DecodingSettings, "max_tokens", 128)
     long_texts: Literal["leave_out", "truncate"] = Field(
@@ -115,7 +117,7 @@ class Seq2SeqSettings(ModelSettings, PairSettings, BudgetedSettings, OverwriteSe
     patience: Count | None = redefine(FineTuneSettings, "patience")
     eval_examples: Count = redefine(PretrainSettings, "eval_examples", 256)
     eval_every: Count | None = redefine(
-        BudgetedSettings, "eval_every", shown="a twentieth of the run"
+        OptimizationSettings, "eval_every", shown="a twentieth of the run"
     )
     held_out: float = redefine(
         FineTuneSettings, "held_out", 0.03, shown=f"0.03, and at most {MOST_HELD_OUT:,} examples"

@@ -14,7 +14,7 @@ from bertkit.tasks.objectives.settings import (
     ObjectiveName,
     ObjectiveSettings,
 )
-from bertkit.training.settings import Count, Positive, TrainingSettings
+from bertkit.training.settings import BudgetSettings, Count, LoopSettings, Positive
 
 Recipe = Literal["modern", "paper"]
 # Settings of a new model that are chosen together. "paper" is Devlin et al. 2018; the measurements
@@ -67,7 +67,7 @@ def _shows_recipes(name: str) -> Parameter:
     return Parameter(show_default=", ".join(f"{each} ({name})" for name, each in defaults.items()))
 
 
-class PretrainSettings(ObjectiveSettings, TrainingSettings):
+class PretrainSettings(ObjectiveSettings, LoopSettings, BudgetSettings):
     """Settings of `bertkit pretrain`."""
 
     size: str | None = Field(

@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.convertors import Convertor, PathConvertor, register_url_convertor
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
@@ -39,7 +39,13 @@ def build_app(service: Service, keys: Keys, admin_keys: Keys) -> Starlette:
     paths = list_paths([*list_endpoints(), Endpoint("/openapi.json", show, "tei", is_open=True)])
     api = describe_api(paths, has_keys=bool(keys))
     ends = [path.removeprefix(MODEL_PATH) for path, _ in paths if path.startswith(MODEL_PATH)]
-    register_url_convertor("name", make_convertor(filter(None, ends)))
+
+    class NameConvertor(PathConvertor):
+        """Finds a model's name, which may have slashes, but no other route's end."""
+
+        regex = f"(?!.*(?:{'|'.join(map(re.escape, filter(None, ends)))})$).*"
+
+    register_url_convertor("name", NameConvertor())
     routes = []
     for path, endpoint in paths:
         is_whole = path == MODEL_PATH
@@ -65,15 +71,6 @@ def list_endpoints() -> list[Endpoint]:
     others = map(load_object, list_installed(SERVER_ROUTES).values())
     tables = tasks.ENDPOINTS, *others, tei.ENDPOINTS, openai.ENDPOINTS, hub.ENDPOINTS
     return list(chain.from_iterable(tables))
-
-
-def make_convertor(ends: Iterable[str]) -> Convertor[str]:
-    """Return what finds a model's name, which may have slashes, but no other route's end."""
-
-    class NameConvertor(PathConvertor):
-        regex = f"(?!.*(?:{'|'.join(map(re.escape, ends))})$).*"
-
-    return NameConvertor()
 
 
 def list_paths(endpoints: Iterable[Endpoint]) -> list[tuple[str, Endpoint]]:

@@ -1,1 +1,1 @@
-"""Export of models to formats of other programs, such as ONNX. Start with `targets.py`."""
+"""Graphs of models in ONNX, to run and to export; start with `graph.py`, then `packed.py`."""

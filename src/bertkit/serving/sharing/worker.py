@@ -218,20 +218,17 @@ class Worker:
             self.num_failures += any(map(has_failed, (piece.results for piece in pieces)))
             return
         self.num_failures = 0
-        if isinstance(done[0].request.compute, Pipeline):  # functions have nothing in common
-            self._learn_speed(done, seconds)
         self._note(len({piece.request for piece in done}), sum(piece.num_tokens for piece in done))
-
-    def _learn_speed(self, done: Sequence[RequestPiece], seconds: float) -> None:
-        """Learn how fast pipelines of a kind are; a small batch only tells how fast at least."""
-        request, cost = done[0].request, sum(piece.cost for piece in done)
-        if isinstance(done[-1].results, list) and done[-1].results[-1] is None:
-            return  # the end of a stream, which took no time
+        request, cost, last = done[0].request, sum(piece.cost for piece in done), done[-1].results
+        if not isinstance(request.compute, Pipeline) or (
+            isinstance(last, list) and last[-1] is None
+        ):
+            return  # functions have nothing in common, and the end of a stream took no time
         newest, usual = cost / max(seconds, 1e-6), self.tokens_per_second.get(type(request.compute))
         is_small = cost < min(PIECE_TOKENS, self.batch_tokens) / 2
         is_alone = self._is_deterministic or request.written_tokens > 0  # so that it is as small
         if is_small and not is_alone and newest <= (usual or math.inf):
-            return
+            return  # a small batch only tells how fast the model is at least
         usual = newest if usual is None else usual
         self.tokens_per_second[type(request.compute)] = usual + NEWEST_SHARE * (newest - usual)
 

@@ -2,14 +2,12 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
-
-from cyclopts import Parameter
+from typing import Any
 
 from bertkit.base.progress import announce
 from bertkit.cli.next_step import choose_arguments, find_free, repeat_flags, suggest
 from bertkit.cli.output import print_result
-from bertkit.cli.texts import legible, open_result
+from bertkit.cli.texts import Words, legible, open_result
 from bertkit.inference.settings import EngineSettings
 from bertkit.recipes.settings import EvaluateSettings
 from bertkit.tasks.settings import choose_columns
@@ -20,7 +18,7 @@ COLUMNS: Any = choose_columns(*(entry.settings for entry in TASKS.values()))
 
 def evaluate(
     model: str,
-    data: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    data: Words,
     /,
     *,
     output: Path | None = None,

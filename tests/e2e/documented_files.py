@@ -113,7 +113,7 @@ def save_onnx(folder: Path) -> None:
 def save_features(path: Path) -> None:
     save_small(folder := path.with_name("features-model"))
     write_texts(texts := path.with_name("features.txt"))
-    run(f"features {folder} {texts} --output {path}")
+    run(f"features {texts} --model {folder} --output {path}")
 
 
 def write_books(folder: Path) -> None:

@@ -54,7 +54,7 @@ def main() -> None:
     ]
     run("prepare", *folders, "--tokenizer", encoder, "--output", shards, "--dev", *held_out)
     run("pretrain", "--data", shards, "--model", encoder, "--output", words, *TRAINING)
-    run("evaluate", words, "--held-out", shards)
+    run("score", "--model", words, "--data", shards)
     for name, source in (("words", words), ("vectors", encoder)):
         shutil.rmtree(PACKAGE / name, ignore_errors=True)
         run("convert", source, PACKAGE / name, "--dtype", "bfloat16")

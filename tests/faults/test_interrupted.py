@@ -241,7 +241,7 @@ COMMANDS = {
     "npy": "embed --model {0}/model {0}/texts.txt --output {1}.npy --engine torch",
     "jsonl": "embed --model {0}/model {0}/texts.txt --output {1}.jsonl --engine torch",
     "features": "features --model {0}/model {0}/texts.txt --output {1}.parquet --engine torch",
-    "report": "report {0}/trained --output {1}.html --no-examples",
+    "report": "report {0}/trained --output {1}.html --examples 0",
     "convert": "convert {0}/model {1}",
     "train-tokenizer": "train-tokenizer {0}/texts.txt --vocab-size 60 --output {1} --overwrite",
     "view": "view cat --model {0}/model --output {1}.html",

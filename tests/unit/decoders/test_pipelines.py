@@ -39,10 +39,10 @@ TEXTS = ["the [MASK] saw", "a [MASK]"]
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_wrong_argument_of_loading_names_the_right_ones(kind, small_folder):
     with pytest.raises(
-        SettingsError, match=r"load: precision: .*'fp32', 'bf16' or 'int8'.*float32"
+        SettingsError, match=r"load: precision must be .*'fp32', 'bf16' or 'int8', got 'float32'"
     ):
         kind.load(small_folder, precision="float32")
-    with pytest.raises(SettingsError, match=r"load: engine: .*'torch' or 'onnx'"):
+    with pytest.raises(SettingsError, match=r"load: engine must be .*'torch' or 'onnx'"):
         kind.load(small_folder, engine="tensorrt")
     with pytest.raises(SettingsError, match=r"load: settings are .*Settings, and not 'cpu'"):
         kind.load(small_folder, "cpu")
@@ -107,7 +107,7 @@ def test_options_of_a_call_are_for_this_call(tmp_path):
     usual = generate("the cat").answers[0].num_tokens
     assert generate("the cat", max_tokens=2).answers[0].num_tokens <= 2 < usual
     assert generate("the cat").answers[0].num_tokens == usual
-    with pytest.raises(SettingsError, match="seed is for what is drawn"):
+    with pytest.raises(SettingsError, match="seed is for sampling"):
         generate("the cat", seed=3)
 
 

@@ -15,11 +15,16 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from pydantic import JsonValue
 
 from bertkit.base import storage
 from bertkit.base.checksums import Checksums, FileRecord, view_bytes
 from bertkit.base.errors import DamagedFileError, SettingsError, StorageError, storage_errors
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 TEMPORARY_SUFFIX = ".partial"
 REPLACED_SUFFIX = ".replaced"
@@ -118,7 +123,7 @@ def write_file(path: Path, data: bytes | memoryview) -> FileRecord:
     return file.record()
 
 
-def write_json(path: Path, content: Any) -> FileRecord:
+def write_json(path: Path, content: object) -> FileRecord:
     """Write indented JSON in UTF-8, with keys in the given order."""
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
     # File names may hold bytes that aren't UTF-8; written as \udcXX, they are still valid JSON.
@@ -249,14 +254,14 @@ def remove_litter(folder: Path) -> None:
         remove_folder(path)
 
 
-def read_json(path: Path, *, limit_bytes: int = 64 << 20) -> Any:
+def read_json(path: Path, *, limit_bytes: int = 64 << 20) -> JsonValue:
     """Read an untrusted JSON file of up to `limit_bytes`; a fault is a `DamagedFileError`."""
     return parse_json(read_text(path, limit_bytes=limit_bytes), str(path))
 
 
 def parse_json(
     text: str | bytes, source: str, *, max_values: int = MAX_JSON_VALUES, has_nan: bool = False
-) -> Any:
+) -> JsonValue:
     """Parse untrusted JSON; `source` names it in messages.
 
     Args:
@@ -267,36 +272,33 @@ def parse_json(
         DamagedFileError: it isn't UTF-8 or JSON, or has a duplicate key, a number that isn't
             finite, or more than `max_values` values (each takes far more memory than its text).
     """
-    read_number = _number_or_none if has_nan else _finite_number
+
+    def read_number(text: str) -> float | None:
+        number = float(text)
+        if math.isfinite(number):
+            return number
+        if has_nan:
+            return None
+        raise ValueError(f"{text[:80]} isn't a JSON number")
+
     try:
         if isinstance(text, bytes):
             text = text.decode("utf-8")
         num_values = text.count(",") + text.count("[") + text.count("{")
         if num_values > max_values:
             raise ValueError(f"it has over {num_values:,} values; at most {max_values:,}")
-        return json.loads(
+        content: JsonValue = json.loads(
             text,
             object_pairs_hook=_unique_keys,
             parse_float=read_number,
             parse_constant=read_number,  # NaN and Infinity, which Python's parser accepts
         )
+        return content
     except (ValueError, RecursionError) as error:
         raise DamagedFileError(f"{source} isn't JSON ({error}); write or fetch it again") from None
 
 
-def _finite_number(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(f"{text[:80]} isn't a JSON number")
-    return number
-
-
-def _number_or_none(text: str) -> float | None:
-    number = float(text)
-    return number if math.isfinite(number) else None
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_keys(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     content = dict(pairs)
     if len(content) < len(pairs):
         twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
@@ -359,7 +361,7 @@ class DurableStream(io.RawIOBase):
         """Return True."""
         return True
 
-    def write(self, data: Any, /) -> int:
+    def write(self, data: "ReadableBuffer", /) -> int:
         """Append all of the bytes and return their number."""
         view = memoryview(data)
         self._file.write(view)

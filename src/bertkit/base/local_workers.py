@@ -14,7 +14,15 @@ from multiprocessing.sharedctypes import Synchronized
 from typing import Any
 
 from bertkit.base.errors import BertkitError, SettingsError, StoppedError, pluralize
-from bertkit.base.parts import Advance, PartsJob, count_cores, thread_variables
+from bertkit.base.parts import (
+    Advance,
+    AnyJob,
+    Part_contra,
+    PartsJob,
+    Result_co,
+    count_cores,
+    thread_variables,
+)
 from bertkit.base.signals import HANGUPS, delay_stop_signals
 
 POLL_SECONDS = 0.2
@@ -22,12 +30,12 @@ QUEUED_PER_WORKER = 2
 
 
 def run_in_processes(
-    job: PartsJob,
-    parts: Sequence[Any],
+    job: PartsJob[Part_contra, Result_co],
+    parts: Sequence[Part_contra],
     num_workers: int,
     num_threads: int | None,
     advance: Advance,
-) -> Iterator[tuple[int, Any]]:
+) -> Iterator[tuple[int, Result_co]]:
     """Run parts in parallel; yield the number of each and its result."""
     context = multiprocessing.get_context("spawn")
     counter = context.Value("q", 0)
@@ -35,14 +43,14 @@ def run_in_processes(
         num_workers, context, initializer=_start, initargs=(job, counter)
     )
     queue = iter(enumerate(parts))
-    pending: dict[Future[Any], int] = {}
+    pending: dict[Future[Result_co], int] = {}
     seen = 0
     others, workers = set(multiprocessing.active_children()), set[BaseProcess]()
     try:
         while True:
             # No signal may interrupt the submission half-way, and workers started here must never
             # receive signals that a terminal sends to its whole process group.
-            with delay_stop_signals(), _blocked_terminal(), _threads(num_workers, num_threads):
+            with delay_stop_signals(), _starting(num_workers, num_threads):
                 for number, part in islice(queue, QUEUED_PER_WORKER * num_workers - len(pending)):
                     pending[executor.submit(_work, part)] = number
             workers = workers or set(multiprocessing.active_children()) - others
@@ -84,18 +92,12 @@ def _explain_end(workers: set[BaseProcess], num_bytes: int) -> BertkitError:
 
 
 @contextmanager
-def _blocked_terminal() -> Iterator[None]:
-    """Block Ctrl-C and SIGHUP in this thread; processes it starts inherit the mask for good."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, *HANGUPS})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+def _starting(num_workers: int, num_threads: int | None) -> Iterator[None]:
+    """Set what each worker that is started inherits for good: no Ctrl-C or SIGHUP; its threads.
 
-
-@contextmanager
-def _threads(num_workers: int, num_threads: int | None) -> Iterator[None]:
-    """Give each worker that is started its number of threads; the user's own variables hold."""
+    The user's own variables hold.
+    """
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, *HANGUPS})
     wanted = thread_variables(num_threads or max(1, count_cores() // num_workers))
     before = {name: os.environ[name] for name in wanted if name in os.environ}
     os.environ.update(wanted if num_threads is not None else {**wanted, **before})
@@ -105,12 +107,14 @@ def _threads(num_workers: int, num_threads: int | None) -> Iterator[None]:
         for name in wanted:
             del os.environ[name]
         os.environ.update(before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-_jobs: list[tuple[PartsJob, Advance]] = []  # one in each worker process, with what it has loaded
+# One in each worker process, with what it has loaded.
+_jobs: list[tuple[AnyJob, Advance]] = []
 
 
-def _start(job: PartsJob, counter: "Synchronized[int]") -> None:
+def _start(job: PartsJob[Part_contra, Result_co], counter: "Synchronized[int]") -> None:
     def advance(count: int) -> None:
         with counter.get_lock():
             counter.value += count
@@ -127,6 +131,6 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _work(part: Any) -> Any:
+def _work(part: Part_contra) -> Any:
     job, advance = _jobs[0]
     return job(part, advance)

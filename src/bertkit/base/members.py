@@ -39,7 +39,12 @@ def find_member(folder: Path, name: str) -> Path:
         target = path.resolve(strict=True)
     except (OSError, RuntimeError):
         raise MissingFileError(f"{path} doesn't exist; fetch the whole model again") from None
-    if not any(target.is_relative_to(home) for home in _homes(folder)):
+    home = folder.resolve()
+    homes = [home]
+    for parent in home.parents:
+        if parent.name == "snapshots" and parent.parent.name.startswith("models--"):
+            homes += [parent.parent / "blobs", parent.parent.parent / "blobs"]
+    if not any(target.is_relative_to(home) for home in homes):
         raise UnsafeFileError(
             f"{path} is a link that leads out of its folder, to {target}; copy the file into the"
             " folder if you trust it"
@@ -53,13 +58,3 @@ def has_member(folder: Path, name: str) -> bool:
     with storage_errors(path, "read"):
         # A broken link counts, so that `find_member` reports it.
         return path.is_file() or path.is_symlink()
-
-
-def _homes(folder: Path) -> list[Path]:
-    """List the folders that the files of `folder` may be in."""
-    home = folder.resolve()
-    homes = [home]
-    for parent in home.parents:
-        if parent.name == "snapshots" and parent.parent.name.startswith("models--"):
-            homes += [parent.parent / "blobs", parent.parent.parent / "blobs"]
-    return homes

@@ -8,7 +8,7 @@ twice, and a rerun needs only the parts that are missing.
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from pydantic import Field, PositiveInt, field_validator
 
@@ -18,7 +18,11 @@ PARALLEL = ("Parallel work", 6)  # a panel of the help
 Advance = Callable[[int], None]  # called with the number of bytes read since the last call
 
 
-class PartsJob(Protocol):
+Part_contra = TypeVar("Part_contra", contravariant=True)
+Result_co = TypeVar("Result_co", covariant=True)
+
+
+class PartsJob(Protocol[Part_contra, Result_co]):
     """A function of one part, with what all parts share, which each worker unpickles once."""
 
     @property
@@ -29,8 +33,11 @@ class PartsJob(Protocol):
     def num_gpus(self) -> int:
         """GPUs that a worker uses where there are some: 0 or 1."""
 
-    def __call__(self, part: Any, advance: Advance, /) -> Any:
+    def __call__(self, part: Part_contra, advance: Advance, /) -> Result_co:
         """Write the files of a part, and return what the caller is to know."""
+
+
+AnyJob = PartsJob[Any, Any]  # one that another process pickled
 
 
 @in_panel(*PARALLEL)
@@ -96,13 +103,13 @@ def count_cores() -> int:
 
 
 def run_parts(
-    job: PartsJob,
-    parts: Sequence[Any],
+    job: PartsJob[Part_contra, Result_co],
+    parts: Sequence[Part_contra],
     settings: WorkersSettings,
     advance: Advance,
     *,
     default_workers: int = 1,
-) -> Iterator[tuple[int, Any]]:
+) -> Iterator[tuple[int, Result_co]]:
     """Run parts of a job; yield the number of each in `parts`, and its result, as it is done.
 
     The first error ends the work. A `StoppedError` says that a worker was killed.

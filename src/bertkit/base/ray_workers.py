@@ -1,10 +1,9 @@
 """Parts of a job as tasks of a Ray cluster."""
 
+import logging
 import os
 import pickle
-import signal
 import socket
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -14,8 +13,16 @@ from typing import Any, NamedTuple
 
 from bertkit.base.errors import BertkitError, MissingExtraError, SettingsError, StoppedError
 from bertkit.base.extras import describe_install
-from bertkit.base.parts import Advance, PartsJob, WorkersSettings, thread_variables
-from bertkit.base.signals import STOP_SIGNALS
+from bertkit.base.parts import (
+    Advance,
+    AnyJob,
+    Part_contra,
+    PartsJob,
+    Result_co,
+    WorkersSettings,
+    thread_variables,
+)
+from bertkit.base.signals import find_handlers, handled_by
 
 POLL_SECONDS = 0.5
 CONNECT_SECONDS = 10
@@ -34,18 +41,17 @@ class TaskOutcome(NamedTuple):
 
 
 def run_on_ray(
-    job: PartsJob,
-    parts: Sequence[Any],
+    job: PartsJob[Part_contra, Result_co],
+    parts: Sequence[Part_contra],
     settings: WorkersSettings,
     advance: Advance,
-) -> Iterator[tuple[int, Any]]:
+) -> Iterator[tuple[int, Result_co]]:
     """Run parts on a cluster; yield the number of each and its result.
 
     A part whose worker dies is run again, as often as `MAX_RETRIES` says.
     """
-    ray = _import_ray()
     num_threads = settings.threads or 1
-    with _connected(ray, settings.run_on):
+    with _connected(settings.run_on) as ray:
         num_gpus = job.num_gpus if ray.cluster_resources().get("GPU") else 0
         options = {"num_cpus": num_threads, "num_gpus": num_gpus, "max_retries": MAX_RETRIES}
         run = ray.remote(**options)(run_task)
@@ -53,7 +59,8 @@ def run_on_ray(
         queue, pending = iter(enumerate(parts)), dict[Any, int]()
         try:
             while True:
-                limit = settings.workers or _count_queued(ray, num_threads)
+                cores = int(ray.cluster_resources().get("CPU", 1))  # it may grow meanwhile
+                limit = settings.workers or QUEUED_PER_WORKER * max(1, cores // num_threads)
                 while len(pending) < limit and (entry := next(queue, None)) is not None:
                     number, part = entry
                     pending[run.remote(packed, part, num_threads, str(Path.cwd()))] = number
@@ -72,7 +79,7 @@ def run_on_ray(
                     ray.wait(list(pending), num_returns=len(pending), timeout=CANCEL_SECONDS)
 
 
-def run_task(packed: bytes, part: Any, num_threads: int, folder: str) -> TaskOutcome:
+def run_task(packed: bytes, part: Part_contra, num_threads: int, folder: str) -> TaskOutcome:
     """Run one part in a worker of the cluster, in the driver's current folder."""
     os.environ.update(thread_variables(num_threads))  # read when torch and tokenizers are loaded
     with suppress(OSError):  # not shared; paths are absolute then, or the witness isn't found
@@ -91,16 +98,10 @@ def run_task(packed: bytes, part: Any, num_threads: int, folder: str) -> TaskOut
 
 
 @lru_cache(maxsize=1)
-def _unpack(packed: bytes) -> PartsJob:
+def _unpack(packed: bytes) -> AnyJob:
     """Unpickle a job once in each worker, so that it keeps what it has loaded."""
-    job: PartsJob = pickle.loads(packed)  # noqa: S301 - of the driver, through Ray's own pickles
+    job: AnyJob = pickle.loads(packed)  # noqa: S301 - of the driver, through Ray's own pickles
     return job
-
-
-def _count_queued(ray: ModuleType, num_threads: int) -> int:
-    """How many tasks the cluster is given at a time; it may grow meanwhile."""
-    cores = int(ray.cluster_resources().get("CPU", 1))
-    return QUEUED_PER_WORKER * max(1, cores // num_threads)
 
 
 def _get(ray: ModuleType, reference: Any) -> TaskOutcome:
@@ -124,34 +125,30 @@ def _get(ray: ModuleType, reference: Any) -> TaskOutcome:
     return outcome
 
 
-def _import_ray() -> ModuleType:
+@contextmanager
+def _connected(run_on: str) -> Iterator[ModuleType]:
+    """Yield Ray, connected to a cluster for the block unless the caller already is connected."""
     try:
         import ray
     except ImportError:
         raise MissingExtraError(f"--run-on ray needs Ray; {describe_install('ray')}") from None
-    module: ModuleType = ray
-    return module
-
-
-@contextmanager
-def _connected(ray: ModuleType, run_on: str) -> Iterator[None]:
-    """Connect to a cluster for the block, unless the caller already is connected."""
     if ray.is_initialized():
-        yield
+        yield ray
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # reports of a cluster that starts here
     address = os.environ.get("RAY_ADDRESS", "auto") if run_on == "ray" else run_on
     _check_address(address)
-    with _kept_handlers():
+    handlers = find_handlers()  # Ray replaces them by its own
+    with handled_by(handlers, handlers):
         try:
-            ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
         except (ConnectionError, ValueError, RuntimeError) as error:
             raise SettingsError(
                 f"no Ray cluster answers at {address} ({error}); start one with `ray start"
                 " --head`; where a cluster asks for a token, set RAY_AUTH_MODE=token"
             ) from None
     try:
-        yield
+        yield ray
     finally:
         ray.shutdown()
 
@@ -168,17 +165,3 @@ def _check_address(address: str) -> None:
             f"no Ray cluster answers at {address} ({error.strerror or error}); give the address"
             " that `ray start --head` prints for its clients, with the port 10001"
         ) from None
-
-
-@contextmanager
-def _kept_handlers() -> Iterator[None]:
-    """Restore handlers of signals, which Ray replaces by its own."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {each: signal.getsignal(each) for each in STOP_SIGNALS}
-    try:
-        yield
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)

@@ -153,7 +153,9 @@ def describe_validation(
     places = [place for place in found if place not in wholes]
     problems = []
     for place in places[:MAX_PROBLEMS]:
-        name = name_flag(str(place[0])) if place and are_flags else _name_place(place)
+        name = name_flag(str(place[0])) if place and are_flags else ".".join(map(str, place))
+        if not name.isprintable() or len(name) > MAX_NAME_CHARS:  # it may come from a foreign file
+            name = ascii(name[:MAX_NAME_CHARS])
         problem = _describe(name, found[place], shows_input)
         is_unknown = len(place) == 1 and found[place][0]["type"] == "extra_forbidden"
         problems.append(problem + hint_at(name, kind.model_fields if kind and is_unknown else ()))
@@ -180,13 +182,6 @@ def _find_place(location: Place, kind: type[BaseModel] | None) -> Place:
     types = get_args(field.annotation) if field is not None and is_union else ()
     has_several = sum(type_ is not NoneType for type_ in types) > 1
     return location[:1] + location[2:] if has_several else location
-
-
-def _name_place(place: Place) -> str:
-    name = ".".join(map(str, place))
-    if name.isprintable() and len(name) <= MAX_NAME_CHARS:
-        return name
-    return ascii(name[:MAX_NAME_CHARS])  # the key may come from a foreign file
 
 
 def _describe(name: str, details: list[ErrorDetails], shows_input: bool) -> str:

@@ -19,9 +19,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
+from pydantic import JsonValue
 from torch import Tensor
 
 from bertkit.base.errors import DamagedFileError, MissingFileError, storage_errors
@@ -71,7 +71,9 @@ class Checkpoint:
 
     format: str  # a key of `FORMATS`
     folder: Path
-    config: dict[str, Any]  # the content of `config.json`, or its equivalent with the same keys
+    config: dict[
+        str, JsonValue
+    ]  # the content of `config.json`, or its equivalent with the same keys
     # by current Hugging Face name, always with the `bert.` prefix
     tensors: Mapping[str, LazyTensor]
     files: tuple[Path, ...]  # the config and weight files
@@ -101,7 +103,7 @@ def copied_files() -> Iterator[None]:
 class CopiedMemory(mmap.mmap):
     """Memory whose pages can't be read again."""
 
-    def madvise(self, *_: Any) -> None:
+    def madvise(self, *_: int) -> None:
         """Keep all pages."""
 
 

@@ -1,7 +1,9 @@
 """Families of models beside BERT: their names, and which BERT does their job."""
 
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+
+from pydantic import JsonValue
 
 from bertkit.base.errors import CheckpointError
 from bertkit.base.wings import CONFIGS
@@ -45,12 +47,12 @@ FAMILIES = {
 }
 
 
-def is_bert(config: Mapping[str, Any]) -> bool:
+def is_bert(config: Mapping[str, JsonValue]) -> bool:
     """Whether the model isn't one that a wing adds, with tensor names of its own."""
     return str(config.get("model_type")) not in CONFIGS
 
 
-def check_family(config: Mapping[str, Any], source: object) -> None:
+def check_family(config: Mapping[str, JsonValue], source: str | Path) -> None:
     """Raise a `CheckpointError` if a `config.json` is that of another family than BERT."""
     kind = config.get("model_type", "bert")
     if kind == "bert" or not isinstance(kind, str):

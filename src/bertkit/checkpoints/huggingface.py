@@ -6,8 +6,8 @@ match its files exactly: the same tensors, each in the file that the index names
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
+from pydantic import JsonValue
 from torch import Tensor
 
 from bertkit.base.checksums import FileRecord
@@ -76,12 +76,12 @@ def open_huggingface(folder: Path) -> Checkpoint:
     )
 
 
-def is_own_network(config: Mapping[str, Any]) -> bool:
+def is_own_network(config: Mapping[str, JsonValue]) -> bool:
     """Whether the model is of a type that only bertkit has, such as those of its studies."""
     return str(config.get("model_type")).startswith("bertkit-")
 
 
-def read_config(folder: Path, name: str = CONFIG_FILE) -> dict[str, Any]:
+def read_config(folder: Path, name: str = CONFIG_FILE) -> dict[str, JsonValue]:
     """Read a folder's `config.json`."""
     path = find_member(folder, name)
     if not path.is_file():  # opening a named pipe would block forever
@@ -117,10 +117,10 @@ def _open_shards(
     path: Path, open_file: Callable[[Path], dict[str, LazyTensor]]
 ) -> tuple[dict[str, LazyTensor], list[Path]]:
     index = read_json(path, limit_bytes=INDEX_LIMIT_BYTES)
-    weight_map = index.get("weight_map") if isinstance(index, dict) else None
-    if not isinstance(weight_map, dict) or not all(
-        isinstance(name, str) for name in weight_map.values()
-    ):
+    listed = index.get("weight_map") if isinstance(index, dict) else None
+    entries = listed.items() if isinstance(listed, dict) else ()
+    weight_map = {tensor: name for tensor, name in entries if isinstance(name, str)}
+    if weight_map != listed:
         raise DamagedFileError(f"{path} must have a weight_map from tensors to files")
     names = sorted(set(weight_map.values()))
     if len(names) > MAX_SHARDS or len(weight_map) > MAX_TENSORS:
@@ -158,7 +158,7 @@ def _open_shards(
 
 def write_huggingface(
     folder: Path,
-    config: Mapping[str, Any],
+    config: Mapping[str, JsonValue],
     tensors: Mapping[str, Tensor | LazyTensor],
     *,
     shard_bytes: int = SHARD_BYTES,

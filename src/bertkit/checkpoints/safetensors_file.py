@@ -10,9 +10,10 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TypeGuard
 
 import torch
+from pydantic import JsonValue
 from torch import Tensor
 
 from bertkit.base.checksums import FileRecord
@@ -66,7 +67,7 @@ def read_safetensors(path: Path) -> dict[str, Tensor]:
 
 def write_safetensors(path: Path, tensors: Mapping[str, Tensor | LazyTensor]) -> FileRecord:
     """Write tensors durably; lazy ones are read one at a time."""
-    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    header: dict[str, JsonValue] = {"__metadata__": {"format": "pt"}}
     end = 0
     # Larger dtypes first, so that each tensor is aligned to its element size.
     ordered = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
@@ -91,7 +92,7 @@ def write_safetensors(path: Path, tensors: Mapping[str, Tensor | LazyTensor]) ->
     return file.record()
 
 
-def _read_header(file: MappedFile) -> tuple[dict[str, Any], int]:
+def _read_header(file: MappedFile) -> tuple[dict[str, JsonValue], int]:
     """Return the parsed header and where the data begins."""
     start = file.read(0, min(LENGTH_BYTES, file.size_bytes))
     length = int.from_bytes(start, "little")
@@ -111,7 +112,9 @@ def _read_header(file: MappedFile) -> tuple[dict[str, Any], int]:
     return header, LENGTH_BYTES + length
 
 
-def _read_entry(name: str, entry: object) -> tuple[torch.dtype, tuple[int, ...], tuple[int, int]]:
+def _read_entry(
+    name: str, entry: JsonValue
+) -> tuple[torch.dtype, tuple[int, ...], tuple[int, int]]:
     """Return dtype, shape and byte range in the data of one tensor."""
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
         raise DamagedFileError(f"{name} must have dtype, shape and data_offsets, and no more")
@@ -134,7 +137,7 @@ def _read_entry(name: str, entry: object) -> tuple[torch.dtype, tuple[int, ...],
     return dtype, tuple(shape), (offsets[0], offsets[1])
 
 
-def _are_sizes(values: object) -> bool:
+def _are_sizes(values: JsonValue) -> TypeGuard[list[int]]:
     return isinstance(values, list) and all(
         type(value) is int and 0 <= value < MAX_SIZE for value in values
     )

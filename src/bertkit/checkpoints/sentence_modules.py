@@ -6,9 +6,9 @@ that a file names is imported or called. Unsupported keys and values raise an er
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+from typing import Annotated, Literal, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError, UnsafeFileError
@@ -109,7 +109,7 @@ class ForeignConfig(BaseModel):
 Config = TypeVar("Config", bound=ForeignConfig)
 
 
-def parse_config(kind: type[Config], content: Any, path: Path) -> Config:
+def parse_config(kind: type[Config], content: JsonValue, path: Path) -> Config:
     """Validate a foreign file's content against its schema."""
     return validate(kind, content, f"{path} isn't a file that bertkit reads", CheckpointError)
 
@@ -229,14 +229,14 @@ def write_module(folder: Path, name: str, module: Module) -> dict[str, FileRecor
     return records
 
 
-def _describe_pooling(pooling: Pooling) -> dict[str, Any]:
+def _describe_pooling(pooling: Pooling) -> dict[str, JsonValue]:
     """Return the config with the oldest keys that can express it.
 
     Source: `PoolConfig` in router/src/lib.rs of text-embeddings-inference requires the first four.
     """
     flags = {flag: mode in pooling.modes for flag, mode in POOLING_FLAGS.items()}
     in_order = tuple(mode for flag, mode in POOLING_FLAGS.items() if flags[flag])
-    content: dict[str, Any]
+    content: dict[str, JsonValue]
     if pooling.modes == in_order:
         used = {flag: is_on for flag, is_on in flags.items() if is_on or flag in FIRST_FLAGS}
         content = {"word_embedding_dimension": pooling.dimension, **used}
@@ -245,8 +245,8 @@ def _describe_pooling(pooling: Pooling) -> dict[str, Any]:
     return content if pooling.include_prompt else {**content, "include_prompt": False}
 
 
-def _describe_dense(dense: Dense) -> dict[str, Any]:
-    content = {
+def _describe_dense(dense: Dense) -> dict[str, JsonValue]:
+    content: dict[str, JsonValue] = {
         "in_features": dense.in_features,
         "out_features": dense.out_features,
         "bias": dense.bias is not None,

@@ -5,10 +5,11 @@ that only concern other programs are kept.
 """
 
 import reprlib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, JsonValue
 
 from bertkit.base.errors import CheckpointError, UnsafeFileError
 from bertkit.base.members import has_member
@@ -24,10 +25,12 @@ MAX_PROMPT_CHARS = 100_000  # far more than any encoder can use
 MAX_DEPTH = 16  # nesting of values kept unchanged; sentence-transformers writes 3 levels
 DEFAULT_POSITIONS = 512  # the default of transformers, if config.json has none
 # The encoder's output for text; other entries are for images, audio or chats.
-TEXT_ONLY = {"text": {"method": "forward", "method_output_name": "last_hidden_state"}}
+TEXT_ONLY: dict[str, JsonValue] = {
+    "text": {"method": "forward", "method_output_name": "last_hidden_state"}
+}
 Prompt = Annotated[str, Field(max_length=MAX_PROMPT_CHARS)]
 Similarity = Literal["cosine", "dot", "euclidean", "manhattan"]
-Nothing = Annotated[dict[str, Any], Field(max_length=0)] | None
+Nothing = Annotated[dict[str, JsonValue], Field(max_length=0)] | None
 
 
 class EncoderSettings(ForeignConfig):
@@ -40,7 +43,7 @@ class EncoderSettings(ForeignConfig):
     do_lower_case: bool = False
     transformer_task: Literal["feature-extraction"] = "feature-extraction"
     module_output_name: Literal["token_embeddings"] = "token_embeddings"
-    modality_config: dict[str, Any] = TEXT_ONLY
+    modality_config: dict[str, JsonValue] = TEXT_ONLY
     unpad_inputs: bool | None = None  # speed only
     model_args: Nothing = None
     tokenizer_args: Nothing = None
@@ -55,7 +58,9 @@ class SentenceSettings(ForeignConfig):
     """`config_sentence_transformers.json`; unused keys are kept in `model_extra`."""
 
     model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, Any]  # when sphinx imports this, pydantic can't infer the type
+    __pydantic_extra__: dict[
+        str, JsonValue
+    ]  # when sphinx imports this, pydantic can't infer the type
 
     model_type: str = MODEL_TYPE
     prompts: dict[str, Prompt | None] = Field(default_factory=dict)
@@ -94,7 +99,7 @@ def read_settings(folder: Path) -> SentenceSettings:
     return settings
 
 
-def _check_kept(path: Path, value: object, depth: int = 0) -> None:
+def _check_kept(path: Path, value: JsonValue, depth: int = 0) -> None:
     """Check that kept values aren't nested too deeply to be written back."""
     if depth > MAX_DEPTH:
         raise UnsafeFileError(f"{path} is nested over {MAX_DEPTH} deep; no such file needs it")
@@ -103,7 +108,7 @@ def _check_kept(path: Path, value: object, depth: int = 0) -> None:
             _check_kept(path, item, depth + 1)
 
 
-def read_size(home: Path, config: dict[str, Any], key: str, default: int) -> int:
+def read_size(home: Path, config: Mapping[str, JsonValue], key: str, default: int) -> int:
     """Return a size from the encoder's config."""
     value = config.get(key, default)
     if type(value) is not int or value < 1:
@@ -113,7 +118,7 @@ def read_size(home: Path, config: dict[str, Any], key: str, default: int) -> int
     return value
 
 
-def find_length(home: Path, config: dict[str, Any], stated: int | None) -> int:
+def find_length(home: Path, config: Mapping[str, JsonValue], stated: int | None) -> int:
     """Return the maximum number of tokens per text, as sentence-transformers determines it.
 
     Since version 5.4 it uses the tokenizer's `model_max_length`, which is a huge number if the
@@ -130,7 +135,7 @@ def find_length(home: Path, config: dict[str, Any], stated: int | None) -> int:
     if not has_member(home, TOKENIZER_FILE):
         return positions
     length = read_config(home, TOKENIZER_FILE).get("model_max_length", positions)
-    if type(length) not in (int, float) or not length >= 1:
+    if not isinstance(length, int | float) or isinstance(length, bool) or not length >= 1:
         raise CheckpointError(
             f"{home / TOKENIZER_FILE}: model_max_length must be a number of tokens, not"
             f" {reprlib.repr(length)}"

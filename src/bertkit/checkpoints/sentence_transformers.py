@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileError
@@ -80,7 +80,7 @@ class SentenceModel:
     truncate_dimension: int | None = None
     is_scoring: bool = False  # whether the last module gives scores, in a CrossEncoder
     # unused keys of `config_sentence_transformers.json`, preserved
-    other: dict[str, Any] = field(default_factory=dict)
+    other: dict[str, JsonValue] = field(default_factory=dict)
 
     @property
     def dimension(self) -> int:

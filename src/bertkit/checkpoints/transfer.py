@@ -7,9 +7,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import overload
 
 import torch
+from pydantic import JsonValue
 from torch import Tensor
 
 from bertkit.base.errors import CheckpointError
@@ -157,7 +158,7 @@ def _find_problem(name: str, tensor: LazyTensor | None, shape: tuple[int, ...]) 
     return None
 
 
-def is_own_head(config: Mapping[str, Any]) -> bool:
+def is_own_head(config: Mapping[str, JsonValue]) -> bool:
     """Whether a config names a head that only bertkit has."""
     return config.get("architectures") == [FEATURE_BASED]
 
@@ -185,7 +186,11 @@ def unmark_own_head(tensors: Mapping[str, LazyTensor]) -> dict[str, LazyTensor]:
     return {**kept, CLASSIFIER: _reshape(weight, (weight.shape[0], weight.shape[2]))}
 
 
-def _reshape(tensor: Tensor | LazyTensor, shape: tuple[int, ...]) -> Any:
+@overload
+def _reshape(tensor: LazyTensor, shape: tuple[int, ...]) -> LazyTensor: ...
+@overload
+def _reshape(tensor: Tensor, shape: tuple[int, ...]) -> Tensor: ...
+def _reshape(tensor: AnyTensor, shape: tuple[int, ...]) -> AnyTensor:
     """Return the tensor, lazy or not as it was, in another shape of as many elements."""
     if isinstance(tensor, LazyTensor):
         read = tensor.read

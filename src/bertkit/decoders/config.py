@@ -9,6 +9,7 @@ from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints.families import check_family
 from bertkit.decoders.names import MODEL_TYPE, OWN_MODEL_TYPE
 from bertkit.models.bert.config import BertConfig, ModelConfig
+from bertkit.models.bert.labels import ConfigValues
 
 Id = Annotated[int, Field(ge=0, strict=True)]
 Flag = Annotated[bool, Field(strict=True)]
@@ -93,7 +94,7 @@ class EncoderDecoderConfig(ModelConfig):
         )
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any], source: str | Path) -> Self:
+    def from_dict(cls, values: ConfigValues, source: str | Path) -> Self:
         """Build the config from a foreign `config.json`.
 
         Raises:

@@ -210,5 +210,5 @@ def load_inspected_model(
     opened = OpenModel.open(path, revision=revision)
     kind: type[AnyInspected] = InspectedModel
     if not opened.is_bert:
-        kind = load_object(INSPECTED_MODELS[opened.checkpoint.config["model_type"]])
+        kind = load_object(INSPECTED_MODELS[str(opened.checkpoint.config["model_type"])])
     return kind.load(opened, device, precision=precision)

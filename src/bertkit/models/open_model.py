@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -48,7 +48,7 @@ from bertkit.models.bert.heads import (
     MaskedLMHead,
     WordScoringBert,
 )
-from bertkit.models.bert.labels import without_replaced_labels
+from bertkit.models.bert.labels import LABEL_KEYS, ConfigValues
 from bertkit.models.bert.pretrained import PretrainedBert
 from bertkit.models.bert.weights import without_memory
 from bertkit.tokenization.folder import (
@@ -92,7 +92,7 @@ BIDIRECTIONAL = frozenset(
 )
 
 
-def find_architecture(config: Mapping[str, Any], heads: Collection[str], source: object) -> str:
+def find_architecture(config: ConfigValues, heads: Collection[str], source: str | Path) -> str:
     """Return the class that a config names if heads and direction fit, else the first that fits."""
     names = config.get("architectures") or []
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
@@ -140,7 +140,7 @@ class OpenModel:
 
     path: Path  # its folder or, for TensorFlow, the common prefix of its files
     revision: str | None = None  # the version of a model of the Hub that was asked for
-    changes: Mapping[str, Any] = field(default_factory=dict)  # replaced keys of its config
+    changes: ConfigValues = field(default_factory=dict)  # replaced keys of its config
     opened: Checkpoint | None = field(default=None, repr=False)  # if that was opened before
 
     @classmethod
@@ -193,7 +193,9 @@ class OpenModel:
     @cached_property
     def config(self) -> BertConfig:
         """Its config with the changes; errors as in `BertConfig.from_dict`."""
-        kept = without_replaced_labels(self.checkpoint.config, self.changes)
+        replaced = LABEL_KEYS if self.changes.keys() & set(LABEL_KEYS) else ()
+        saved = self.checkpoint.config.items()
+        kept = {name: value for name, value in saved if name not in replaced}
         return BertConfig.from_dict({**kept, **self.changes}, self.folder)
 
     @cached_property
@@ -201,7 +203,7 @@ class OpenModel:
         """The configs of its parts, such as an encoder and a decoder; of a BERT, its own alone."""
         if self.is_bert:
             return (self.config,)
-        kind = load_object(CONFIGS[self.checkpoint.config["model_type"]])
+        kind = load_object(CONFIGS[str(self.checkpoint.config["model_type"])])
         halves: tuple[BertConfig, ...] = kind.from_dict(self.checkpoint.config, self.folder).halves
         return halves
 
@@ -288,7 +290,7 @@ class OpenModel:
         files = sorted((file.name, file.sha256) for file in described)
         return hashlib.sha256(json.dumps(files).encode()).hexdigest()
 
-    def identify(self) -> dict[str, Any]:
+    def identify(self) -> dict[str, str | dict[str, str] | None]:
         """Return revision, commit, and the SHA-256 of config and weights, for a run's record."""
         return {
             "revision": self.revision,

@@ -37,16 +37,11 @@ def drop(values: Float[Tensor, " *shape"], rate: float) -> Float[Tensor, " *shap
     if values.device.type != "cpu":
         return F.dropout(values, rate)
     threshold = min(round(rate * BYTE_VALUES), BYTE_VALUES - 1)
-    kept = random_bytes(values.numel()).view(values.shape).ge_(threshold)
+    words = torch.empty((values.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
+    kept = words.view(torch.uint8)[: values.numel()].view(values.shape).ge_(threshold)
     scale = BYTE_VALUES / (BYTE_VALUES - threshold)
     dropped: Tensor = _Drop.apply(values, kept, scale)  # type: ignore[no-untyped-call]
     return dropped
-
-
-def random_bytes(count: int) -> Tensor:
-    """Draw uniform bytes (uint8) from torch's default CPU generator."""
-    words = torch.empty((count + 7) // 8, dtype=torch.int64)
-    return words.random_(-(2**63), None).view(torch.uint8)[:count]
 
 
 class _Drop(torch.autograd.Function):

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -259,20 +259,9 @@ def pad(
     return padded
 
 
-def mean_tokens(
-    tokens: Float[Tensor, "tokens features"], batch: PackedBatch
+def reduce_tokens(
+    tokens: Float[Tensor, "tokens features"], batch: PackedBatch, how: Literal["mean", "max"]
 ) -> Float[Tensor, "sequences features"]:
-    """Return the mean of the tokens of each sequence."""
-    return _reduce_tokens(tokens, batch, "mean")
-
-
-def max_tokens(
-    tokens: Float[Tensor, "tokens features"], batch: PackedBatch
-) -> Float[Tensor, "sequences features"]:
-    """Return the maximum of each feature over the tokens of each sequence."""
-    return _reduce_tokens(tokens, batch, "max")
-
-
-def _reduce_tokens(tokens: Tensor, batch: PackedBatch, how: str) -> Tensor:
+    """Return the mean, or each feature's maximum, of the tokens of each sequence."""
     lengths = torch.tensor(batch.lengths, device=tokens.device)
     return torch.segment_reduce(tokens, how, lengths=lengths)

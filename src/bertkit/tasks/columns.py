@@ -118,6 +118,7 @@ def read_list(cell: str) -> list[object] | None:
         if WRITTEN_LIST.fullmatch(cell) is None:
             return None
         return [ast.literal_eval(item) for item in ITEM.findall(cell)]
+    assert isinstance(found, list)  # it has its brackets
     texts = "".join(each for each in found if isinstance(each, str))
     return None if SURROGATE.search(texts) else [*found]
 

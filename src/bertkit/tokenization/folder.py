@@ -5,11 +5,13 @@ the format of the `tokenizers` library. `tokenizer_manifest.json` is bertkit's o
 the three. If it exists, they are verified before they are read; other tools' folders lack it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
+from pydantic import JsonValue
 from tokenizers import AddedToken, processors
 
 from bertkit.base.checksummed_json import ChecksummedModel
@@ -35,6 +37,8 @@ from bertkit.tokenization.settings import (
     TokenizerSettings,
 )
 
+Object = dict[str, JsonValue]  # the content of a file
+
 ADDED_FILE = "added_tokens.json"
 # transformers' classes that are exactly BERT's WordPiece; the Japanese ones first split words.
 CLASSES = tuple(
@@ -44,42 +48,26 @@ CLASSES = tuple(
 )
 
 
-def check_class(config: Mapping[str, Any], path: Path) -> None:
-    """Reject a `tokenizer_config.json` whose class isn't BERT's; for folders without an engine."""
-    name = config.get("tokenizer_class")
-    if name not in (None, *CLASSES):
-        raise InputError(
-            f"{path}: tokenizer_class must be {CLASSES[0]!r}, got {name!r:.80}, and there is no"
-            " tokenizer.json that defines it"
-        )
-
-
-def list_added(
-    engine: Mapping[str, Any], engine_path: Path, config: Mapping[str, Any], config_path: Path
-) -> list[tuple[Path, Any, Any]]:
-    """List added tokens of `tokenizer.json` and `tokenizer_config.json` as (file, token, id)."""
-    listed = engine.get("added_tokens") or []
-    if not isinstance(listed, list) or not all(isinstance(token, dict) for token in listed):
-        raise InputError(f"{engine_path}: added_tokens must be a list of objects")
-    by_id = config.get("added_tokens_decoder") or {}
-    if not isinstance(by_id, dict) or not all(isinstance(token, dict) for token in by_id.values()):
-        raise InputError(f"{config_path}: added_tokens_decoder must map ids to objects")
-    return [
-        *((engine_path, token.get("content"), token.get("id")) for token in listed),
-        *((config_path, token.get("content"), index) for index, token in by_id.items()),
-    ]
-
-
-def check_added(added: Iterable[tuple[Path, Any, Any]], vocabulary: Iterable[str]) -> None:
-    """Reject added tokens other than the special ones, because bertkit would split them.
-
-    Each is file, token and id; an id that was a JSON key is a string.
-    """
+def check_added(folder: Path, engine: Object, config: Object, vocabulary: Sequence[str]) -> None:
+    """Reject added tokens other than the special ones, because bertkit would split them."""
+    added: list[tuple[Path, JsonValue, JsonValue]] = []  # file, token, id: a string if it was a key
+    path, listed = folder / ENGINE_FILE, engine.get("added_tokens") or []
+    for token in listed if isinstance(listed, list) else [None]:
+        if not isinstance(token, dict):
+            raise InputError(f"{path}: added_tokens must be a list of objects")
+        added.append((path, token.get("content"), token.get("id")))
+    path, by_id = folder / CONFIG_FILE, config.get("added_tokens_decoder") or {}
+    for index, token in by_id.items() if isinstance(by_id, dict) else [("", None)]:
+        if not isinstance(token, dict):
+            raise InputError(f"{path}: added_tokens_decoder must map ids to objects")
+        added.append((path, token.get("content"), index))
+    if (path := folder / ADDED_FILE).is_file():
+        added += [(path, *pair) for pair in read_object(path, MAX_CONFIG_BYTES).items()]
     ids = {token: str(index) for index, token in enumerate(vocabulary)}
-    for path, content, index in added:
-        if ids.get(str(content)) != str(index):
+    for path, content, entry in added:
+        if ids.get(str(content)) != str(entry):
             raise InputError(
-                f"{path}: the added token {content!r:.80} isn't entry {index!r:.80} of the"
+                f"{path}: the added token {content!r:.80} isn't entry {entry!r:.80} of the"
                 " vocabulary; bertkit doesn't support tokens outside of it"
             )
         if content not in SPECIAL_TOKENS:
@@ -194,17 +182,16 @@ def read_folder(path: Path) -> tuple[list[str], TokenizerSettings]:
         vocabulary = entries
     if vocabulary is None:
         raise MissingFileError(f"{path} has neither {VOCABULARY_FILE} nor {ENGINE_FILE}")
-    config_path, added_path = path / CONFIG_FILE, path / ADDED_FILE
+    config_path = path / CONFIG_FILE
     config = read_object(config_path, MAX_CONFIG_BYTES) if config_path.is_file() else {}
-    if engine is None:
-        check_class(config, config_path)
-    added = list_added(engine or {}, engine_path, config, config_path)
-    if added_path.is_file():
-        content = read_object(added_path, MAX_CONFIG_BYTES)
-        added += [(added_path, token, index) for token, index in content.items()]
-    check_added(added, vocabulary)
-    settings = read_switches(config, config_path, engine or {}, engine_path, vocabulary)
-    return vocabulary, settings
+    kind = config.get("tokenizer_class")
+    if engine is None and not (kind is None or kind in CLASSES):
+        raise InputError(
+            f"{config_path}: tokenizer_class must be {CLASSES[0]!r}, got {kind!r:.80}, and there"
+            " is no tokenizer.json that defines it"
+        )
+    check_added(path, engine or {}, config, vocabulary)
+    return vocabulary, read_switches(path, engine or {}, config, vocabulary)
 
 
 def verify_files(folder: Path, names: Sequence[str]) -> None:
@@ -235,7 +222,7 @@ def read_vocabulary(path: Path) -> list[str]:
     return vocabulary
 
 
-def read_object(path: Path, limit_bytes: int) -> dict[str, Any]:
+def read_object(path: Path, limit_bytes: int) -> Object:
     """Read a JSON file that must hold an object."""
     content = read_json(path, limit_bytes=limit_bytes)
     if not isinstance(content, dict):
@@ -243,7 +230,7 @@ def read_object(path: Path, limit_bytes: int) -> dict[str, Any]:
     return content
 
 
-def engine_vocabulary(engine: Mapping[str, Any], path: Path) -> list[str]:
+def engine_vocabulary(engine: Object, path: Path) -> list[str]:
     """Return the entries of a `tokenizer.json`, in the order of their ids."""
     model = engine.get("model")
     kind = model.get("type") if isinstance(model, dict) else None
@@ -262,11 +249,13 @@ def engine_vocabulary(engine: Mapping[str, Any], path: Path) -> list[str]:
             if part.get(key, DEFAULT_VALUES.get((name, key))) != value:
                 found = f"{part.get(key)!r:.80}"
                 raise InputError(f"{path}: {name}.{key} must be {value!r}, got {found}")
-    entries = engine["model"].get("vocab")
-    if not isinstance(entries, dict) or not all(type(index) is int for index in entries.values()):
+    listed = model.get("vocab") if isinstance(model, dict) else None
+    entries = listed if isinstance(listed, dict) else {}
+    pairs = [(index, token) for token, index in entries.items() if type(index) is int]
+    if not isinstance(listed, dict) or len(pairs) < len(listed):
         raise InputError(f"{path}: model.vocab must map each entry to its id")
-    vocabulary = sorted(entries, key=lambda token: entries[token])
-    ids = [entries[token] for token in vocabulary]
+    pairs.sort(key=itemgetter(0))
+    vocabulary, ids = [token for _, token in pairs], [index for index, _ in pairs]
     if ids[:1] != [0] or any(after != before + 1 for before, after in pairwise(ids)):
         raise InputError(f"{path}: the ids of model.vocab must be 0, 1, 2 … without a gap")
     check_vocabulary(vocabulary, str(path))
@@ -287,28 +276,25 @@ def guess_switches(vocabulary: Sequence[str]) -> TokenizerSettings:
 
 
 def read_switches(
-    config: Mapping[str, Any],
-    config_path: Path,
-    engine: Mapping[str, Any],
-    engine_path: Path,
-    vocabulary: Sequence[str],
+    folder: Path, engine: Object, config: Object, vocabulary: Sequence[str]
 ) -> TokenizerSettings:
     """Read the switches from `tokenizer_config.json`, else `tokenizer.json`, else guess them.
 
     Where `strip_accents` isn't set, it follows lowercasing, as in the original BERT.
     """
-    normalizer = engine.get("normalizer", {})
+    normalizer = engine.get("normalizer")
     guessed = guess_switches(vocabulary)
 
     def read(config_key: str, engine_key: str, default: bool) -> bool:
-        value = config.get(config_key)
-        source = config_path
-        if value is None:
-            value, source = normalizer.get(engine_key), engine_path
+        value, source = config.get(config_key), CONFIG_FILE
+        if value is None and isinstance(normalizer, dict):
+            value, source = normalizer.get(engine_key), ENGINE_FILE
         if value is None:
             return default
         if not isinstance(value, bool):
-            raise InputError(f"{source}: {config_key} must be true or false, got {value!r:.80}")
+            raise InputError(
+                f"{folder / source}: {config_key} must be true or false, got {value!r:.80}"
+            )
         return value
 
     lowercase = read("do_lower_case", "lowercase", guessed.lowercase)
@@ -366,7 +352,7 @@ def engine_json(vocabulary: Sequence[str], settings: TokenizerSettings) -> str:
     return engine.to_str(pretty=True) + "\n"
 
 
-def config_content(settings: TokenizerSettings) -> dict[str, Any]:
+def config_content(settings: TokenizerSettings) -> Object:
     """Return `tokenizer_config.json`: the switches under transformers' names."""
     return {
         "tokenizer_class": "BertTokenizer",

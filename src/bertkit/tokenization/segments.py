@@ -22,15 +22,6 @@ OTHER_MARKS = "‘’“”–—…"  # the frequent multi-byte marks; the engi
 
 
 @dataclass(frozen=True)
-class Segments:
-    """Texts as segments that can be tokenized independently."""
-
-    distinct: list[str]  # without trailing spaces, hence with a few duplicates
-    numbers: NDArray[np.int32]  # `[segments]`, the index of each in `distinct`
-    ends: NDArray[np.int64]  # `[texts]`, the end of each text, counted in segments
-
-
-@dataclass(frozen=True)
 class Pieces:
     """The token ids of several texts."""
 
@@ -43,21 +34,29 @@ class Pieces:
         return [self.ids[start:end].tolist() for start, end in pairwise(starts)]
 
 
-def find_segments(texts: Sequence[str]) -> Segments:
-    """Split texts at spaces and around punctuation."""
+def cut_texts(texts: Sequence[str], known: KnownChunks) -> Pieces:
+    """Split texts at spaces and around punctuation, and tokenize each distinct segment."""
     import pyarrow as pa
 
     data = _join(texts)
-    starts = _find_starts(data)
+    kinds = np.frombuffer(data.translate(KIND_OF_BYTE), dtype=np.uint8)
+    is_start = kinds >= MARK
+    is_start[1:] |= (kinds[1:] != kinds[:-1]) & (kinds[1:] != BLANK)  # a segment ends in its spaces
+    is_start[:1] = True
+    starts = np.append(np.flatnonzero(is_start), len(data))
     buffers = [None, pa.py_buffer(starts), pa.py_buffer(data)]
     column = pa.Array.from_buffers(pa.large_string(), len(starts) - 1, buffers)
     encoded = column.dictionary_encode()
+    pieces = [known[segment.rstrip(" ")] for segment in encoded.dictionary.to_pylist()]
+    lengths = np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces))
+    flat = np.fromiter(chain.from_iterable(pieces), dtype=np.uint32, count=lengths.sum())
+    numbers = encoded.indices.to_numpy()  # of each segment, among the distinct ones
+    starts_in_flat, lengths = (np.cumsum(lengths) - lengths)[numbers], lengths[numbers]
+    ends = np.cumsum(lengths)
+    places = np.repeat(starts_in_flat - (ends - lengths), lengths) + np.arange(lengths.sum())
     feeds = np.flatnonzero(np.frombuffer(data, dtype=np.uint8)[starts[:-1]] == ord("\n"))
-    return Segments(
-        distinct=[segment.rstrip(" ") for segment in encoded.dictionary.to_pylist()],
-        numbers=encoded.indices.to_numpy(),
-        ends=np.append(feeds, len(starts) - 1)[: len(texts)],
-    )
+    last_segments = np.append(feeds, len(starts) - 1)[: len(texts)]
+    return Pieces(flat[places], np.append(0, ends)[last_segments])
 
 
 def _join(texts: Sequence[str]) -> bytes:
@@ -72,25 +71,3 @@ def _join(texts: Sequence[str]) -> bytes:
         return text.encode()
     except UnicodeEncodeError:  # a lone surrogate is treated as U+FFFD, as in `run_engine`
         return SURROGATE.sub("\ufffd", text).encode()
-
-
-def _find_starts(data: bytes) -> NDArray[np.int64]:
-    """Return the start byte of each segment, and the end; a segment includes trailing spaces."""
-    kinds = np.frombuffer(data.translate(KIND_OF_BYTE), dtype=np.uint8)
-    is_start = kinds >= MARK
-    is_start[1:] |= (kinds[1:] != kinds[:-1]) & (kinds[1:] != BLANK)
-    is_start[:1] = True
-    return np.append(np.flatnonzero(is_start), len(data))
-
-
-def cut_segments(segments: Segments, known: KnownChunks) -> Pieces:
-    """Tokenize each distinct segment and assemble the token ids of each text."""
-    pieces = [known[segment] for segment in segments.distinct]
-    lengths = np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces))
-    flat = np.fromiter(chain.from_iterable(pieces), dtype=np.uint32, count=lengths.sum())
-    starts = (np.cumsum(lengths) - lengths)[segments.numbers]
-    lengths = lengths[segments.numbers]
-    ends = np.cumsum(lengths)
-    num_pieces = int(lengths.sum())
-    places = np.repeat(starts - (ends - lengths), lengths) + np.arange(num_pieces)
-    return Pieces(flat[places], np.append(0, ends)[segments.ends])

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Self
 from unicodedata import category
 
 import numpy as np
@@ -33,7 +33,7 @@ from bertkit.tokenization.engine import (
     run_engine,
 )
 from bertkit.tokenization.folder import check_vocabulary, read_folder, write_folder
-from bertkit.tokenization.segments import Pieces, cut_segments, find_segments
+from bertkit.tokenization.segments import Pieces, cut_texts
 from bertkit.tokenization.settings import MAX_WORD_CHARS, UNCASED, TokenizerSettings
 
 # Longer than a word may be, without spaces and the ideographs at which BERT splits words.
@@ -70,7 +70,7 @@ class Tokenizer:
         )
         self.special_ids = frozenset(self._ids[token] for token in SPECIAL_TOKENS)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[type[Self], tuple[tuple[str, ...], TokenizerSettings]]:
         """Return how a copy is built, also in another process, without the known chunks."""
         return type(self), (self.vocabulary, self.settings)
 
@@ -247,7 +247,7 @@ class Tokenizer:
 
         It is faster from a few thousand characters in total; a mebibyte per call is best.
         """
-        return cut_segments(find_segments(texts), self._known_chunks)
+        return cut_texts(texts, self._known_chunks)
 
     def decode(self, ids: Iterable[int], *, skip_special_tokens: bool = True) -> str:
         """Join pieces into readable text; by default special tokens are left out.

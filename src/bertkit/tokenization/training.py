@@ -143,7 +143,10 @@ def build_vocabulary(
     if not word_counts.counts:
         raise InputError("the input has no words to train a vocabulary on; name input with text")
     letters = most_frequent_characters(word_counts.counts, settings.alphabet_limit)
-    vocabulary = [*SPECIAL_TOKENS, *alphabet_entries(letters, WordSplitter(settings))]
+    initial, split = sorted(letters), WordSplitter(settings).split
+    # Punctuation and Chinese characters are separate words, so they are never continuations.
+    continuations = [CONTINUATION + x for x in initial if len(split(f"a{x}a")) == 1]
+    vocabulary = [*SPECIAL_TOKENS, *initial, *continuations]
     if len(vocabulary) > settings.vocab_size:
         raise SettingsError(
             f"vocab_size ({settings.vocab_size}) can't hold {len(SPECIAL_TOKENS)} special tokens"
@@ -180,15 +183,6 @@ def most_frequent_characters(counts: Counter[str], limit: int) -> set[str]:
     return set(ranked[:limit])
 
 
-def alphabet_entries(letters: set[str], splitter: WordSplitter) -> list[str]:
-    """Return single-character entries, by code point: word-initial ones, then continuations.
-
-    Punctuation and Chinese characters are separate words, so they are never continuations.
-    """
-    initial = sorted(letters)
-    return initial + [CONTINUATION + x for x in initial if len(splitter.split(f"a{x}a")) == 1]
-
-
 class Merges:
     """The words of a corpus as pieces, with the counts of neighboring pairs.
 
@@ -207,7 +201,12 @@ class Merges:
         self._words_of_pair: defaultdict[Pair, array[int]] = defaultdict(lambda: array("I"))
         for word, count in counts.items():
             if len(word) > 1 and letters.issuperset(word):
-                self._add_word([word[0], *(CONTINUATION + letter for letter in word[1:])], count)
+                pieces = [word[0], *(CONTINUATION + letter for letter in word[1:])]
+                for pair in pairwise(pieces):
+                    self._pair_counts[pair] += count
+                    self._words_of_pair[pair].append(len(self._words))
+                self._words.append(pieces)
+                self._word_counts.append(count)
         self._heap = [(-count, *pair) for pair, count in self._pair_counts.items()]
         heapq.heapify(self._heap)
 
@@ -222,13 +221,6 @@ class Merges:
                 return self._merge((left, right))
             heapq.heappush(self._heap, (-count, left, right))
         return None
-
-    def _add_word(self, pieces: list[str], count: int) -> None:
-        for pair in pairwise(pieces):
-            self._pair_counts[pair] += count
-            self._words_of_pair[pair].append(len(self._words))
-        self._words.append(pieces)
-        self._word_counts.append(count)
 
     def _merge(self, pair: Pair) -> str:
         piece = pair[0] + pair[1].removeprefix(CONTINUATION)

@@ -21,14 +21,13 @@ def split_words(text: str) -> list[str]:
     """Split a text into lowercase words, without punctuation and symbols.
 
     In Chinese, Japanese, Thai, Lao, Khmer and Burmese, each character with its marks is a word.
+    Combining marks, such as the vowel signs of Devanagari, belong to words.
     """
-    unsigned = "".join(char if _is_of_word(char) else " " for char in text.lower())
+    unsigned = "".join(
+        char if char.isalnum() or unicodedata.category(char).startswith("M") else " "
+        for char in text.lower()
+    )
     return UNSPACED_WORD.sub(r" \g<0> ", unsigned).split()
-
-
-def is_character(word: str) -> bool:
-    """Whether a word is a character of a script without spaces between words."""
-    return UNSPACED_WORD.match(word) is not None
 
 
 def count_words(text: str) -> int:
@@ -40,8 +39,3 @@ def cut_words(text: str, number: int) -> str:
     """Return the first words of a text, unchanged but in one line, counted as in `count_words`."""
     stop = max((word.end() for word in islice(WRITTEN_WORD.finditer(text), number)), default=0)
     return " ".join(text[:stop].split())
-
-
-def _is_of_word(char: str) -> bool:
-    """Whether it is a letter, a digit or a combining mark, such as a vowel sign of Devanagari."""
-    return char.isalnum() or unicodedata.category(char).startswith("M")

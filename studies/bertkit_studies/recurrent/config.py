@@ -1,12 +1,13 @@
 """The sizes of the recurrent networks, under the names of `config.json`."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
 from bertkit.base.errors import CheckpointError
 from bertkit.models.bert.config import ModelConfig
+from bertkit.models.bert.labels import ConfigValues
 
 Size = Annotated[int, Field(ge=1, le=1 << 16)]
 Vocabulary = Annotated[int, Field(ge=1, le=1 << 24)]
@@ -30,7 +31,7 @@ class NetConfig(ModelConfig):
     vocab_size: Vocabulary
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any], source: str | Path) -> Self:
+    def from_dict(cls, values: ConfigValues, source: str | Path) -> Self:
         """Build the config from a foreign `config.json`.
 
         Raises:

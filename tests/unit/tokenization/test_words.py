@@ -2,7 +2,7 @@
 
 import pytest
 
-from bertkit.tokenization.words import count_words, cut_words, is_character, split_words
+from bertkit.tokenization.words import count_words, cut_words, split_words
 
 
 @pytest.mark.parametrize(
@@ -21,17 +21,6 @@ from bertkit.tokenization.words import count_words, cut_words, is_character, spl
 )
 def test_characters_are_words_where_none_stand_between_blanks(text, words):
     assert split_words(text) == words.split()
-
-
-def test_only_such_words_are_characters():
-    assert [is_character(word) for word in ("今", "ที่", "か\u3099", "a", "한국어", "12")] == [
-        True,
-        True,
-        True,
-        False,
-        False,
-        False,
-    ]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ Outputs have the names that Optimum gives them, so that its classes load the fil
 """
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -45,7 +46,7 @@ class ExportedKind(NamedTuple):
         return dict.fromkeys(INPUT_NAMES, (torch.int64, self.input_shape))
 
 
-def find_kind(architecture: str, config: BertConfig, source: object) -> ExportedKind:
+def find_kind(architecture: str, config: BertConfig, source: str | Path) -> ExportedKind:
     """Return how an architecture is exported."""
     check_bidirectional(config, source, "which ONNX graphs aren't written for")
     has_nodes = architecture in EXPORTED

@@ -1,16 +1,23 @@
 """The sizes of a BERT, under the names of `config.json`."""
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from bertkit.base.errors import CheckpointError, SettingsError
 from bertkit.base.settings import describe_validation
 from bertkit.checkpoints.families import check_family, is_bert
-from bertkit.models.bert.labels import LABEL_KEYS, read_labels
+from bertkit.models.bert.labels import LABEL_KEYS, ConfigValues, read_labels
 
 
 class ModelConfig(BaseModel):
@@ -24,7 +31,7 @@ class ModelConfig(BaseModel):
             raise SettingsError(f"{type(self).__name__}: {problems}") from None
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any], source: str | Path) -> Self:
+    def from_dict(cls, values: ConfigValues, source: str | Path) -> Self:
         """Build the config from a foreign `config.json`, or raise a `CheckpointError`."""
         try:
             config = cls(**values)
@@ -44,10 +51,7 @@ ProblemType = Literal["single_label_classification", "multi_label_classification
 
 FEATURE_HEAD = "feature_head"  # a key that only `BertFeatureBased` reads
 CROSS_ENCODER = "sentence_transformers"  # a key that only its CrossEncoder reads
-
-
-def _is_none(value: object) -> bool:
-    return value is None
+NOT_NONE = Field(exclude_if=lambda value: value is None)
 
 
 class BertConfig(ModelConfig):
@@ -99,10 +103,10 @@ class BertConfig(ModelConfig):
     initializer_range: Annotated[float, Field(gt=0.0)] = 0.02
     layer_norm_eps: Annotated[float, Field(gt=0.0)] = 1e-12
     pad_token_id: Literal[0] = 0
-    classifier_dropout: Rate | None = Field(default=None, exclude_if=_is_none)
-    id2label: dict[int, str] | None = Field(default=None, exclude_if=_is_none)
-    label2id: dict[str, int] | None = Field(default=None, exclude_if=_is_none)
-    problem_type: ProblemType | None = Field(default=None, exclude_if=_is_none)
+    classifier_dropout: Annotated[Rate | None, NOT_NONE] = None
+    id2label: Annotated[dict[int, str] | None, NOT_NONE] = None
+    label2id: Annotated[dict[str, int] | None, NOT_NONE] = None
+    problem_type: Annotated[ProblemType | None, NOT_NONE] = None
     is_decoder: bool = Field(default=False, exclude_if=lambda value: value is False)
 
     @property
@@ -122,7 +126,7 @@ class BertConfig(ModelConfig):
 
     @model_validator(mode="before")
     @classmethod
-    def _labels_agree(cls, values: Any) -> Any:
+    def _labels_agree(cls, values: object) -> object:
         if not isinstance(values, dict):  # an encoder-decoder's config may have anything here
             return values
         rest = {name: value for name, value in values.items() if name not in LABEL_KEYS}
@@ -139,7 +143,7 @@ class BertConfig(ModelConfig):
 
     @field_validator("is_decoder", mode="before")
     @classmethod
-    def _none_is_false(cls, value: object) -> object:
+    def _none_is_false(cls, value: bool | None) -> bool | None:
         return False if value is None else value
 
     @field_validator("hidden_act")
@@ -197,7 +201,7 @@ class BertConfig(ModelConfig):
         return cls(**{**find_sizes(name), **changes})
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any], source: str | Path) -> Self:
+    def from_dict(cls, values: ConfigValues, source: str | Path) -> Self:
         """Build the config from a foreign `config.json`.
 
         Raises:
@@ -264,13 +268,13 @@ def find_sizes(name: str) -> dict[str, int]:
     return _sizes(layers, width)
 
 
-def check_bidirectional(config: BertConfig, source: object, reason: str) -> None:
+def check_bidirectional(config: BertConfig, source: str | Path, reason: str) -> None:
     """Raise CheckpointError if a model's tokens don't attend to both sides; with the reason."""
     if not config.is_bidirectional:
         raise CheckpointError(f"{source} reads left to right (is_decoder), {reason}")
 
 
-def describe_direction(config: Mapping[str, Any]) -> str:
+def describe_direction(config: ConfigValues) -> str:
     """Return how the tokens of a config's model attend, where that isn't to both sides."""
     return "left to right" if config.get("is_decoder") else ""
 
@@ -278,7 +282,7 @@ def describe_direction(config: Mapping[str, Any]) -> str:
 class Unsupported(NamedTuple):
     """A key of foreign configs that changes what the model computes."""
 
-    harmless: tuple[Any, ...]  # the values under which it changes nothing
+    harmless: tuple[JsonValue, ...]  # the values under which it changes nothing
     reason: str  # what bertkit does instead; continues a message after "bertkit's BERT"
 
 

@@ -5,7 +5,7 @@ Gurevych 2019, "Sentence-BERT", section 3, for means and maxima of the tokens.
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import torch
 from jaxtyping import Float
@@ -22,7 +22,7 @@ from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
 from bertkit.models.bert.encoder import BertEncoder, summary_tokens
 from bertkit.models.bert.fine_tuning import ClassifierBert, Scored, classifier_dropout
 from bertkit.models.bert.weights import initialize
-from bertkit.nn.packing import PackedBatch, max_tokens, mean_tokens
+from bertkit.nn.packing import PackedBatch, reduce_tokens
 
 LAYERS = {"last": (-1,), "last_four": (-4, -3, -2, -1)}
 
@@ -56,8 +56,7 @@ class FeatureHead(BaseModel):
 
 def read_feature_head(config: BertConfig) -> FeatureHead:
     """Read and check `feature_head`."""
-    value: Any = (config.model_extra or {}).get(FEATURE_HEAD)
-    head = validate(FeatureHead, value, FEATURE_HEAD)
+    head = validate(FeatureHead, (config.model_extra or {}).get(FEATURE_HEAD), FEATURE_HEAD)
     if len(LAYERS[head.layers]) > config.num_hidden_layers:
         raise SettingsError(
             f"{FEATURE_HEAD} needs the last four layers, and the encoder has only"
@@ -96,13 +95,9 @@ class BertFeatureBased(ClassifierBert):
         """As in `FineTunedBert`: the tokens, or each sequence's pooled ones."""
         if self.scored == "token":
             return tokens
-        match self.head.pooling:
-            case "mean":
-                return mean_tokens(tokens, batch)
-            case "max":
-                return max_tokens(tokens, batch)
-            case "cls":
-                return tokens[summary_tokens(self.config, batch)]
+        if self.head.pooling == "cls":
+            return tokens[summary_tokens(self.config, batch)]
+        return reduce_tokens(tokens, batch, self.head.pooling)
 
     def score(self, rows: Float[Tensor, "rows inputs"]) -> Float[Tensor, "rows ..."]:
         """As in `FineTunedBert`."""

@@ -101,7 +101,7 @@ class WordScoringBert(PretrainedBert):
 
     predicts_pairs: ClassVar[bool] = False  # whether there is a next sentence head, too
     word_offset: ClassVar[int] = 0  # from a token to the one that its hidden state predicts
-    direction: ClassVar[Mapping[str, Any]] = MappingProxyType({"is_decoder": False})  # of a config
+    direction: ClassVar[Mapping[str, bool]] = MappingProxyType({"is_decoder": False})  # of a config
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__(config)

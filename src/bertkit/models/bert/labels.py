@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from bertkit.base.errors import InputError
 from bertkit.checkpoints.file_names import CONFIG_LIMIT_BYTES
 
 MAX_LABELS = 100_000  # a classifier on BERT-Base then has 77 million weights
 LABEL_KEYS = ("id2label", "label2id", "num_labels")
+ConfigValues: TypeAlias = Mapping[str, Any]  # the content of a `config.json`
 BYTES_BESIDE = 20  # per label in `config.json`: its id, quotes, spaces and line break
 
 
@@ -28,16 +29,7 @@ def check_names(labels: Sequence[str]) -> None:
         )
 
 
-def without_replaced_labels(
-    values: Mapping[str, Any], changes: Mapping[str, Any]
-) -> Mapping[str, Any]:
-    """Return a foreign config, without its label keys if `changes` has any of them."""
-    if not changes.keys() & set(LABEL_KEYS):
-        return values
-    return {name: value for name, value in values.items() if name not in LABEL_KEYS}
-
-
-def read_labels(values: dict[str, Any]) -> dict[str, Any]:
+def read_labels(values: ConfigValues) -> dict[str, Any]:
     """Check the three keys and combine them to `id2label` and `label2id`, or to nothing.
 
     Source: transformers, which names labels LABEL_0, LABEL_1 … by default.
@@ -50,17 +42,20 @@ def read_labels(values: dict[str, Any]) -> dict[str, Any]:
     if names is None:
         if number is None:
             return {}
-        names = {id_: f"LABEL_{id_}" for id_ in range(number)}
+        names = {str(id_): f"LABEL_{id_}" for id_ in range(number)}
     labels = _list_labels(names)
     if number not in (None, len(labels)):
         raise ValueError(f"num_labels is {number}, and id2label has {len(labels)} labels")
-    label2id = {label: id_ for id_, label in enumerate(labels)}
-    if ids is not None and not _is_same(ids, label2id):
+    by_label = {label: str(id_) for id_, label in enumerate(labels)}
+    if ids is not None and (
+        not isinstance(ids, dict) or {key: str(id_) for key, id_ in ids.items()} != by_label
+    ):
         raise ValueError("label2id contradicts id2label; it must be its inverse")
+    label2id = {label: id_ for id_, label in enumerate(labels)}
     return {"id2label": dict(enumerate(labels)), "label2id": label2id}
 
 
-def _list_labels(names: Any) -> list[str]:
+def _list_labels(names: object) -> list[str]:
     """Return the labels in the order of their ids, which are strings if read from a file."""
     if not isinstance(names, dict) or not 1 <= len(names) <= MAX_LABELS:
         raise ValueError(f"id2label must map 1 to {MAX_LABELS:,} ids to labels")
@@ -70,15 +65,9 @@ def _list_labels(names: Any) -> list[str]:
         raise ValueError(
             f"id2label has {len(names)} ids, and {gaps[0]} is missing; they must be 0, 1, 2 …"
         )
-    labels = [by_id[id_] for id_ in wanted]
-    if not all(isinstance(label, str) and label for label in labels):
+    labels = [label for id_ in wanted if isinstance(label := by_id[id_], str) and label]
+    if len(labels) < len(wanted):
         raise ValueError("labels in id2label must be non-empty strings")
     if len(set(labels)) < len(labels):
         raise ValueError("labels in id2label must be unique")
     return labels
-
-
-def _is_same(label2id: Any, expected: dict[str, int]) -> bool:
-    """Whether a foreign label2id, whose ids may be strings, equals the expected one."""
-    ids = {label: str(id_) for label, id_ in expected.items()}
-    return isinstance(label2id, dict) and {key: str(id_) for key, id_ in label2id.items()} == ids

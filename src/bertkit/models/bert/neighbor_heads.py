@@ -42,28 +42,21 @@ def attend_to_neighbors(encoder: BertEncoder) -> None:
             " one, or begin with `bertkit pretrain --recipe paper`"
         )
     num_pairs = hidden_size // num_heads // 2
-    frequencies = wave_frequencies(hidden_size)
+    # of the sine–cosine pairs, the highest first
+    frequencies = WAVELENGTH_BASE ** (-2 * torch.arange(hidden_size // 2) / hidden_size)
     with torch.no_grad():
         positions.copy_(POSITION_SCALE * sinusoids(len(positions), frequencies))
         weights = attention.query_key_value.weight.view(3, num_heads, -1, hidden_size)
         weights[:2] = 0.0
         for head in range(num_heads):
             angles = frequencies[:num_pairs] * offsets[head % len(offsets)]
-            for index, rotation in enumerate(rotations(angles)):
+            sine, cosine = angles.sin(), angles.cos()
+            # They turn (sin a, cos a) into (sin(a − angle), cos(a − angle)).
+            rotations = torch.stack([cosine, -sine, sine, cosine], dim=-1).view(-1, 2, 2)
+            for index, rotation in enumerate(rotations):
                 pair = slice(2 * index, 2 * index + 2)
                 weights[0, head, pair, pair] = SHARPNESS * torch.eye(2)
                 weights[1, head, pair, pair] = SHARPNESS * rotation
-
-
-def rotations(angles: Float[Tensor, " pairs"]) -> Float[Tensor, "pairs 2 2"]:
-    """Return the matrices that turn (sin a, cos a) into (sin(a − angle), cos(a − angle))."""
-    sine, cosine = angles.sin(), angles.cos()
-    return torch.stack([cosine, -sine, sine, cosine], dim=-1).view(-1, 2, 2)
-
-
-def wave_frequencies(hidden_size: int) -> Float[Tensor, " pairs"]:
-    """Return the frequencies of the sine–cosine pairs, the highest first."""
-    return WAVELENGTH_BASE ** (-2 * torch.arange(hidden_size // 2) / hidden_size)
 
 
 def sinusoids(

@@ -1,6 +1,6 @@
 """Weights: initialization, loading from and saving to a checkpoint."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from bertkit.checkpoints.transfer import (
     is_own_head,
     mark_own_head,
 )
+from bertkit.models.bert.labels import ConfigValues
 
 # Left to right, these read the last token of a text in bertkit, and the first in transformers.
 READ_ONE_TOKEN = (["BertForSequenceClassification"], ["BertForMultipleChoice"])
@@ -53,7 +54,7 @@ class _WithoutValues(TorchFunctionMode):
     def __torch_function__(
         self,
         function: Callable[..., Any],
-        types: Any,
+        types: Collection[type],
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
@@ -139,7 +140,7 @@ def _check_labels(
 
 
 def save_weights(
-    model: nn.Module, config: Mapping[str, Any], folder: Path, names: NameTable = BERT
+    model: nn.Module, config: ConfigValues, folder: Path, names: NameTable = BERT
 ) -> dict[str, FileRecord]:
     """Write a model as a Hugging Face folder, replacing files of the same names.
 
@@ -152,22 +153,20 @@ def save_weights(
     return write_huggingface(folder, content, store_head(content, export_tensors(tensors, names)))
 
 
-def store_head(config: Mapping[str, Any], tensors: Mapping[str, AnyTensor]) -> dict[str, AnyTensor]:
+def store_head(config: ConfigValues, tensors: Mapping[str, AnyTensor]) -> dict[str, AnyTensor]:
     """Return the tensors to store: a head that transformers computes otherwise is marked."""
     is_own = is_own_head(config)
     reads_last = config.get("is_decoder") and config.get("architectures") in READ_ONE_TOKEN
     if CLASSIFIER not in tensors or not (is_own or reads_last):
         return dict(tensors)
-    scores_tokens = is_own and config["feature_head"]["scores"] == "token"
+    head = config.get("feature_head")
+    scores_tokens = is_own and isinstance(head, dict) and head["scores"] == "token"
     return mark_own_head(tensors, scores_tokens=scores_tokens)
 
 
-def describe_config(
-    config: Mapping[str, Any], architecture: str, dtype: torch.dtype
-) -> dict[str, Any]:
+def describe_config(config: ConfigValues, architecture: str, dtype: torch.dtype) -> dict[str, Any]:
     """Return the content of `config.json` for weights of a dtype."""
-    sizes = {
-        name: value for name, value in config.items() if name != "torch_dtype"
-    }  # dtype's old name
+    # `torch_dtype` is the old name of `dtype`.
+    sizes = {name: value for name, value in config.items() if name != "torch_dtype"}
     dtype_name = str(dtype).removeprefix("torch.")
     return {**sizes, "architectures": [architecture], "dtype": dtype_name}

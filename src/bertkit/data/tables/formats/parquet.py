@@ -125,7 +125,7 @@ def read_rows(stream: BinaryIO, decoder: RowDecoder) -> Rows:
 def _find_classes(metadata: Mapping[bytes, bytes]) -> dict[str, list[str]]:
     """Return the names of classes by column, which the files of Hugging Face's datasets have."""
     try:
-        content = parse_json(metadata.get(HUB_KEY, b"{}"), "the metadata")
+        content: Any = parse_json(metadata.get(HUB_KEY, b"{}"), "the metadata")
         features = content["info"]["features"]
         found = {
             column: feature.get("feature", feature)

@@ -101,7 +101,7 @@ def _config_values() -> Defects:
         (
             "config with sizes out of range",
             CheckpointError,
-            "(greater|less) than or equal to|has 40",
+            "must be at (least|most)|has 40",
         ): _config(*({name: value} for name in sizes for value in (0, -1, HUGE + 1, 10**400))),
         ("config with sizes that are no numbers", CheckpointError, "hidden_size"): _config(
             *({"hidden_size": value} for value in wrong)

@@ -7,7 +7,7 @@ that only concern other programs are kept.
 import reprlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, JsonValue
 
@@ -58,9 +58,7 @@ class SentenceSettings(ForeignConfig):
     """`config_sentence_transformers.json`; unused keys are kept in `model_extra`."""
 
     model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[
-        str, JsonValue
-    ]  # when sphinx imports this, pydantic can't infer the type
+    __pydantic_extra__: dict[str, Any]  # when sphinx imports this, pydantic can't infer the type
 
     model_type: str = MODEL_TYPE
     prompts: dict[str, Prompt | None] = Field(default_factory=dict)

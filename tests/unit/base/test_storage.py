@@ -13,6 +13,7 @@ from bertkit.base import storage
 SOURCE = Path(bertkit.__file__).parent
 DURABLE_WRITERS = {
     *("base/files.py", "base/output.py", "checkpoints/hub_download.py", "training/log.py"),
+    "retrieval/embed.py",
     "retrieval/unfinished_vectors.py",
 }
 # What isn't meant to last: the copy of a stream for a reader that has to go back in it, and what

@@ -1,0 +1,47 @@
+"""The name of an option means the same in all commands."""
+
+from collections import defaultdict
+
+from bertkit.cli.main import PACKAGES, build_app, list_commands
+
+# What an option means, where its help is worded for a command. Of all others it is one text.
+MEANINGS = {
+    "corpus": "texts to search in",
+    "data": "a folder of shards, as prepare writes them",
+    "dev": "held-out data, to evaluate on",
+    "json": "print results as JSON",
+    "long-texts": "what is read of texts longer than --max-length",
+    "max-length": "maximum tokens of a text or window, with special tokens",
+    "model": "a run, a model folder or an id of the Hub, to use or to start from",
+    "open": "show what was written in the browser",
+    "output": "the file or folder to write",
+    "output-format": "extension of the files of an --output that is a folder",
+    "pooling": "how the vectors of tokens become that of a text",
+    "precision": "precision of matrix products",
+    "stride": "tokens between the starts of two windows",
+    "top-k": "how many of the best are kept",
+    "train": "data to train on",
+    "workers": "number of processes",
+}
+
+
+def list_texts() -> dict[str, dict[str, list[str]]]:
+    """The help texts of each option, with the commands that have them."""
+    texts: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for name, command in list_commands(build_app()).items():
+        if name.split()[0] in PACKAGES:
+            continue
+        for argument in command.assemble_argument_collection(parse_docstring=True):
+            if flags := [flag for flag in argument.names if flag.startswith("--")]:
+                text = " ".join((argument.parameter.help or "").split())
+                texts[flags[0].removeprefix("--")][text].append(name)
+    return texts
+
+
+def test_an_option_has_one_help_text_or_a_meaning_that_is_worded_for_commands():
+    several = {name: texts for name, texts in list_texts().items() if len(texts) > 1}
+    assert several.keys() == MEANINGS.keys()
+
+
+def test_every_option_has_a_help_text():
+    assert [name for name, texts in list_texts().items() if "" in texts] == []

@@ -212,8 +212,9 @@ def _compute(
     if needless := sorted(settings.model_fields_set & {"layer", "head"}):
         raise SettingsError(f"{needless[0]} is of a model on a text; give a text as well")
     from bertkit.interpret.head_steps import attend_given
+    from bertkit.nn.masks import BIDIRECTIONAL, choose_mask
 
-    return "", attend_given(matrices, causal=settings.causal)
+    return "", attend_given(matrices, choose_mask(settings, BIDIRECTIONAL))
 
 
 def _read(

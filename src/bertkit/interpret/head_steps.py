@@ -21,7 +21,7 @@ from bertkit.interpret.opening import choose_start
 from bertkit.interpret.settings import PROJECTED, AttentionSettings, Matrices
 from bertkit.interpret.views.view import ViewInputs
 from bertkit.nn.attention import score_keys
-from bertkit.nn.masks import BIDIRECTIONAL, CAUSAL, AttentionMask
+from bertkit.nn.masks import BIDIRECTIONAL, AttentionMask, choose_mask
 from bertkit.reports.interactive import JsonObject
 
 # Features: noun, alive, pronoun, flat. A pronoun looks for nouns, most of all for living ones.
@@ -95,7 +95,7 @@ class HeadSteps:
         }
 
 
-def attend_given(matrices: Matrices, *, causal: bool = False) -> HeadSteps:
+def attend_given(matrices: Matrices, mask: AttentionMask = BIDIRECTIONAL) -> HeadSteps:
     """Compute the attention of given matrices; without any, of an example.
 
     Raises:
@@ -116,7 +116,6 @@ def attend_given(matrices: Matrices, *, causal: bool = False) -> HeadSteps:
             f"there are {pluralize(len(key), 'key')} and {pluralize(len(value), 'value')}; each key"
             " needs its value"
         )
-    mask = CAUSAL if causal else BIDIRECTIONAL
     mask.find_allowed(len(query), len(key))  # refuses a mask that doesn't fit
     tokens = tuple(matrices.tokens or map(str, range(1, len(query) + 1)))
     if len(tokens) != len(query):
@@ -162,7 +161,7 @@ def attend_text(
     heads, head = observation.layers[name.layer - 1], name.head - 1
     tokens = tuple(encoded.tokens)
     query, key, value = (part[head].cpu() for part in (heads.query, heads.key, heads.value))
-    mask = CAUSAL if settings.causal else heads.mask
+    mask = choose_mask(settings, heads.mask)
     return HeadSteps(tokens, tokens, query, key, value, mask, is_scaled, name)
 
 

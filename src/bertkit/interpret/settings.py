@@ -11,6 +11,7 @@ from bertkit.base.files import parse_json, read_text
 from bertkit.base.settings import Settings, redefine, validate
 from bertkit.inference.embeddings.settings import WordVectorSettings
 from bertkit.inference.settings import FillOptions
+from bertkit.nn.settings import MaskSettings
 
 MASK = "[MASK]"  # in a text, the mask token
 
@@ -44,9 +45,9 @@ class ViewSettings(HeadSettings):
 
     attention: Literal["cross", "encoder", "decoder"] | None = Field(
         default=None,
-        description="Attention of an encoder-decoder that is shown initially, and in figures and"
-        " numbers: from target to source (cross, the default), within the source (encoder), or"
-        " within the target (decoder).",
+        description="Attention of a model with an encoder and a decoder that is shown initially,"
+        " and in figures and numbers: from target to source (cross, the default), within the"
+        " source (encoder), or within the target (decoder).",
     )
     without: str | None = Field(
         default=None,
@@ -79,7 +80,7 @@ class ViewSettings(HeadSettings):
         return self
 
 
-class AttentionSettings(HeadSettings):
+class AttentionSettings(MaskSettings, HeadSettings):
     """The head whose attention is computed step by step."""
 
     matrices: Path | None = Field(
@@ -89,11 +90,6 @@ class AttentionSettings(HeadSettings):
         " scale = false, which leaves out the division by √d.",
     )
     top_k: int = redefine(FillOptions, "top_k", 8)
-    causal: bool = Field(
-        default=False,
-        description="Apply the left-to-right mask: no token attends to later ones. Of a model, in"
-        " this head alone; a left-to-right model always has it.",
-    )
 
 
 MAX_SIZE = 64  # rows, or numbers of a row

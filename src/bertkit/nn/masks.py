@@ -7,6 +7,7 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from bertkit.base.errors import SettingsError
+from bertkit.nn.settings import MaskSettings
 
 
 @dataclass(frozen=True)
@@ -47,3 +48,8 @@ CAUSAL = AttentionMask(
     " those after it. The first token attends only to itself.",
     is_causal=True,
 )
+
+
+def choose_mask(settings: MaskSettings, default: AttentionMask) -> AttentionMask:
+    """Return the causal mask if the settings ask for it, else the given one."""
+    return CAUSAL if settings.causal else default

@@ -9,6 +9,7 @@ from bertkit.interpret.attention_view import AttentionView
 from bertkit.interpret.head_steps import attend_given, attend_text
 from bertkit.interpret.settings import AttentionSettings, Matrices, ViewSettings
 from bertkit.nn.attention import attend_spelled_out
+from bertkit.nn.masks import BIDIRECTIONAL, CAUSAL
 
 TEXT = "the cat saw a dog"
 RANDOM = {"query": (5, 8), "key": (5, 8), "value": (5, 8)}
@@ -19,7 +20,7 @@ def settle(**values):
 
 
 def attend(*, causal=False, **matrices):
-    return attend_given(Matrices(**matrices), causal=causal)
+    return attend_given(Matrices(**matrices), CAUSAL if causal else BIDIRECTIONAL)
 
 
 def test_in_the_left_to_right_example_no_token_sees_a_later_one():
@@ -94,7 +95,7 @@ def test_what_does_not_fit_is_told(tmp_path, content, message):
     file = tmp_path / "matrices.toml"
     file.write_text(content)
     with pytest.raises(SettingsError, match=message):
-        attend_given(Matrices.read(file), causal=True)
+        attend_given(Matrices.read(file), CAUSAL)
 
 
 def test_a_head_of_a_model_gives_what_the_model_computed(inspected):

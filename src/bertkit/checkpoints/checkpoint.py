@@ -138,9 +138,19 @@ class MappedFile:
 
     def tensor(self, start: int, shape: tuple[int, ...], dtype: torch.dtype) -> LazyTensor:
         """Return a lazy tensor whose elements begin at byte `start`; nothing is read yet."""
-        num_bytes = math.prod(shape) * dtype.itemsize
-        view, release = self._view, partial(release_pages, self.memory, start, num_bytes)
-        return LazyTensor(shape, dtype, partial(view, start, shape, dtype), release)
+        num_elements = math.prod(shape)
+        num_bytes = num_elements * dtype.itemsize
+
+        def read() -> Tensor:
+            if not num_elements:
+                return torch.empty(shape, dtype=dtype)
+            if start % dtype.itemsize:  # unaligned, which some processors don't support
+                piece = bytearray(self.memory[start : start + num_bytes])
+                return torch.frombuffer(piece, dtype=dtype).reshape(shape)
+            flat = torch.frombuffer(self.memory, dtype=dtype, count=num_elements, offset=start)
+            return flat.reshape(shape)
+
+        return LazyTensor(shape, dtype, read, partial(release_pages, self.memory, start, num_bytes))
 
     def describe_start(self) -> str:
         """Describe what the file seems to be, from its first bytes."""
@@ -149,13 +159,3 @@ class MappedFile:
             if start.startswith(beginning):
                 return meaning
         return f"it begins with {start[:8]!r}"
-
-    def _view(self, start: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-        num_elements = math.prod(shape)
-        if not num_elements:
-            return torch.empty(shape, dtype=dtype)
-        if start % dtype.itemsize:  # unaligned, which some processors don't support
-            piece = bytearray(self.memory[start : start + num_elements * dtype.itemsize])
-            return torch.frombuffer(piece, dtype=dtype).reshape(shape)
-        flat = torch.frombuffer(self.memory, dtype=dtype, count=num_elements, offset=start)
-        return flat.reshape(shape)

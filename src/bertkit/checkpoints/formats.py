@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -14,8 +14,8 @@ from bertkit.base.members import find_member, has_member
 from bertkit.base.progress import ProgressBar, show_progress
 from bertkit.checkpoints.bundled import PACKAGE
 from bertkit.checkpoints.checkpoint import Checkpoint
-from bertkit.checkpoints.file_names import DATA_SUFFIX, DESCRIPTIONS, WEIGHTS
-from bertkit.checkpoints.huggingface import is_huggingface, open_huggingface
+from bertkit.checkpoints.file_names import CONFIG_FILE, DATA_SUFFIX, DESCRIPTIONS, WEIGHTS
+from bertkit.checkpoints.huggingface import open_huggingface
 from bertkit.checkpoints.run_folder import RUN_FOLDER, is_run, open_run
 from bertkit.checkpoints.sentence_transformers import (
     is_sentence_transformers,
@@ -35,7 +35,7 @@ class Format(NamedTuple):
 FORMATS = {
     "run_folder": Format(is_run, open_run),
     "sentence_transformers": Format(is_sentence_transformers, open_sentence_transformers),
-    "huggingface": Format(is_huggingface, open_huggingface),
+    "huggingface": Format(lambda folder: has_member(folder, CONFIG_FILE), open_huggingface),
     "tensorflow": Format(is_tensorflow, open_tensorflow),
 }
 
@@ -121,8 +121,8 @@ class FileDescription:
     sha256: str
 
 
-def list_model_files(path: Path, checkpoint: Checkpoint) -> tuple[Path, tuple[Path, ...]]:
-    """List the files of a model, weights and metadata, with the folder that holds them.
+def describe_files(path: Path, checkpoint: Checkpoint) -> tuple[FileDescription, ...]:
+    """Return the size of each file of a model, weights and metadata, and its SHA-256.
 
     Args:
         path: path that the checkpoint was opened from.
@@ -138,24 +138,15 @@ def list_model_files(path: Path, checkpoint: Checkpoint) -> tuple[Path, tuple[Pa
         for name in (*DESCRIPTIONS, *WEIGHTS, *(form + DATA_SUFFIX for form in WEIGHTS))
         if has_member(home, prefix + name) and (name in DESCRIPTIONS or prefix or lacks_weights)
     ]
-    return home, tuple(dict.fromkeys((*checkpoint.files, *others)))
-
-
-def describe_files(folder: Path, paths: Iterable[Path]) -> tuple[FileDescription, ...]:
-    """Return the size of each file, and its SHA-256."""
     sizes = {}
-    for path in dict.fromkeys(paths):
-        check_is_file(path)
-        with storage_errors(path, "read"):
-            sizes[path] = path.stat().st_size
+    for file in (*checkpoint.files, *others):
+        check_is_file(file)
+        with storage_errors(file, "read"):
+            sizes[file] = file.stat().st_size
     with show_progress("Hashing", sum(sizes.values()), is_bytes=True) as progress:
         return tuple(
-            FileDescription(
-                path.relative_to(folder).as_posix(),
-                size,
-                _hash(path, progress),
-            )
-            for path, size in sizes.items()
+            FileDescription(file.relative_to(home).as_posix(), size, _hash(file, progress))
+            for file, size in sizes.items()
         )
 
 

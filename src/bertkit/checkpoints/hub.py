@@ -41,20 +41,18 @@ OWN_FILE = "tokenizer_manifest.json"  # without it, ONNX files are another tool'
 MODULE_FOLDER = re.compile(r"[0-9]{1,2}_[A-Za-z0-9_]{1,64}/")  # as sentence-transformers names it
 
 
-def resolve_model(text: str | Path | None, *, revision: str | None = None) -> Path:
+def resolve_tokenizer(text: str | Path, *, revision: str | None = None) -> Path:
+    """Return a model as `resolve_model` does, but fetch no weights; of a run, its checkpoint."""
+    return find_checkpoint(resolve_model(text, revision=revision, for_weights=False), reading=())
+
+
+def resolve_model(
+    text: str | Path | None, *, revision: str | None = None, for_weights: bool = True
+) -> Path:
     """Return the local folder or file of that name, or else fetch the Hub model of that id.
 
     Of a folder that has a run beside other results, it is the run. `OpenModel.open` calls this.
     """
-    return _find_model(text, revision, for_weights=True)
-
-
-def resolve_tokenizer(text: str | Path, *, revision: str | None = None) -> Path:
-    """Return a model as `resolve_model` does, but fetch no weights; of a run, its checkpoint."""
-    return find_checkpoint(_find_model(text, revision, for_weights=False), reading=())
-
-
-def _find_model(text: str | Path | None, revision: str | None, *, for_weights: bool) -> Path:
     if not isinstance(text, str | os.PathLike):
         raise SettingsError(
             f"a model is a folder or the id of a model of the Hub, and not {type(text).__name__}"
@@ -71,7 +69,7 @@ def _find_model(text: str | Path | None, revision: str | None, *, for_weights: b
         return find_run(Path(text))
     check_name_of_hub(text)
     try:
-        return _fetch_model(str(text), _checked_revision(revision), for_weights)
+        return _fetch_model(str(text), "main" if revision is None else revision, for_weights)
     except HubError as error:  # a misspelled folder name ends up here too
         raise HubError(
             f"there is no {text} on this disk, and the Hub gives none: {error}"
@@ -117,20 +115,14 @@ def is_hub_id(text: str) -> bool:
     return bool(has_form) and not ("--" in text or ".." in text or text.endswith(".git"))
 
 
-def _checked_revision(revision: str | None) -> str:
-    """Return the validated revision, which becomes a file name in the cache."""
-    revision = "main" if revision is None else revision
+def _fetch_model(model_id: str, revision: str, for_weights: bool) -> Path:
+    """Fetch the needed files of a model that aren't cached yet, and return its folder."""
     try:
-        check_name("revision", revision)
+        check_name("revision", revision)  # it becomes a file name in the cache
     except UnsafeFileError:
         raise SettingsError(
             f"revision ({revision!r}) must be a branch, a tag or a commit, such as main"
         ) from None
-    return revision
-
-
-def _fetch_model(model_id: str, revision: str, for_weights: bool) -> Path:
-    """Fetch the needed files of a model that aren't cached yet, and return its folder."""
     cache = ModelCache(model_id)
     if load_constants().HF_HUB_OFFLINE:
         snapshot = cache.find_snapshot(revision)

@@ -201,7 +201,13 @@ class ModelCache:
                 self._download(file, blob, url, bar)
             make_folder(pointer.parent)
             with storage_errors(pointer, "written"):
-                _link(pointer, blob)
+                if os.path.lexists(pointer):
+                    storage.remove(pointer)
+                try:
+                    storage.link(pointer, os.path.relpath(blob, pointer.parent))
+                except OSError:  # the system has no links
+                    storage.rename(blob, pointer)
+                storage.sync_folder(pointer.parent)
 
     def _download(self, file: HubFile, blob: Path, url: str, bar: ProgressBar) -> None:
         """Download a blob, resuming an earlier attempt, and check its hash."""
@@ -280,17 +286,6 @@ def _find_digest(path: Path, file: HubFile) -> str:
         return hashlib.file_digest(
             stream, hashlib.sha256 if file.large else lambda: start
         ).hexdigest()
-
-
-def _link(pointer: Path, blob: Path) -> None:
-    """Link `pointer` to a blob; if the system doesn't support links, move the blob there."""
-    if os.path.lexists(pointer):
-        storage.remove(pointer)
-    try:
-        storage.link(pointer, os.path.relpath(blob, pointer.parent))
-    except OSError:
-        storage.rename(blob, pointer)
-    storage.sync_folder(pointer.parent)
 
 
 class _UnreachableError(HubError):

@@ -54,11 +54,6 @@ OPENERS: dict[str, Callable[[Path], dict[str, LazyTensor]]] = {
 WEIGHTS_FILE = SAFETENSORS_FILE
 
 
-def is_huggingface(folder: Path) -> bool:
-    """Whether a folder contains `config.json`."""
-    return has_member(folder, CONFIG_FILE)
-
-
 def open_huggingface(folder: Path) -> Checkpoint:
     """Read the config and the headers of the weights."""
     config = read_config(folder)

@@ -13,7 +13,8 @@ VARINT_LIMIT_BYTES = 10  # 64 bits, 7 in a byte
 VARINT_LIMIT = 1 << 64
 MAX_FIELDS = 100  # a tensor's entry has 6, plus 1 for each dimension
 
-VARINT, FIXED_64, BYTES, FIXED_32 = 0, 1, 2, 5  # 3 and 4 delimit groups, which are deprecated
+VARINT, BYTES = 0, 2  # 3 and 4 delimit groups, which are deprecated
+FIXED_BYTES = {1: 8, 5: 4}
 
 
 class ByteReader:
@@ -78,8 +79,18 @@ class Message:
             num_fields += 1
             if num_fields > max_fields:
                 raise UnsafeFileError(f"{source} has more than {max_fields:,} fields")
-            tag = reader.take_varint()
-            fields[tag >> 3].append(_take_value(reader, tag & 7, source))
+            number, wire_type = divmod(reader.take_varint(), 8)
+            if wire_type == VARINT:
+                fields[number].append(reader.take_varint())
+            elif wire_type == BYTES:
+                fields[number].append(reader.take(reader.take_varint()))
+            elif wire_type in FIXED_BYTES:
+                content = reader.take(FIXED_BYTES[wire_type])
+                fields[number].append(int.from_bytes(content, "little"))
+            else:
+                raise DamagedFileError(
+                    f"{source} is damaged: a field has the unknown wire type {wire_type}"
+                )
         return cls(source, fields)
 
     def integer(self, number: int) -> int:
@@ -110,13 +121,3 @@ class Message:
                 raise DamagedFileError(f"{self.source} is damaged: field {number} isn't a message")
             parsed.append(Message.parse(value, self.source, max_fields))
         return parsed
-
-
-def _take_value(reader: ByteReader, wire_type: int, source: str) -> int | bytes | memoryview:
-    if wire_type == VARINT:
-        return reader.take_varint()
-    if wire_type == BYTES:
-        return reader.take(reader.take_varint())
-    if wire_type in (FIXED_32, FIXED_64):
-        return int.from_bytes(reader.take(4 if wire_type == FIXED_32 else 8), "little")
-    raise DamagedFileError(f"{source} is damaged: a field has the unknown wire type {wire_type}")

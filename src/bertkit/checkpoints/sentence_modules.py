@@ -218,15 +218,24 @@ def write_module(folder: Path, name: str, module: Module) -> dict[str, FileRecor
     if isinstance(module, Normalize):
         return {}
     make_folder(folder / name)
-    content = _describe_pooling(module) if isinstance(module, Pooling) else _describe_dense(module)
     config_name, weights_name = f"{name}/{CONFIG_FILE}", f"{name}/{WEIGHTS_FILE}"
-    records = {config_name: write_json(folder / config_name, content)}
-    if isinstance(module, Dense):
-        tensors = {"linear.weight": module.weight.read()}
-        if module.bias is not None:
-            tensors["linear.bias"] = module.bias.read()
-        records[weights_name] = write_safetensors(folder / weights_name, tensors)
-    return records
+    if isinstance(module, Pooling):
+        return {config_name: write_json(folder / config_name, _describe_pooling(module))}
+    content = {
+        "in_features": module.in_features,
+        "out_features": module.out_features,
+        "bias": module.bias is not None,
+        "activation_function": ACTIVATIONS[module.activation],
+    }
+    if module.is_scoring:
+        content["module_output_name"] = SCORES
+    tensors = {"linear.weight": module.weight.read()}
+    if module.bias is not None:
+        tensors["linear.bias"] = module.bias.read()
+    return {
+        config_name: write_json(folder / config_name, content),
+        weights_name: write_safetensors(folder / weights_name, tensors),
+    }
 
 
 def _describe_pooling(pooling: Pooling) -> dict[str, JsonValue]:
@@ -243,13 +252,3 @@ def _describe_pooling(pooling: Pooling) -> dict[str, JsonValue]:
     else:
         content = {"embedding_dimension": pooling.dimension, "pooling_mode": list(pooling.modes)}
     return content if pooling.include_prompt else {**content, "include_prompt": False}
-
-
-def _describe_dense(dense: Dense) -> dict[str, JsonValue]:
-    content: dict[str, JsonValue] = {
-        "in_features": dense.in_features,
-        "out_features": dense.out_features,
-        "bias": dense.bias is not None,
-        "activation_function": ACTIVATIONS[dense.activation],
-    }
-    return {**content, "module_output_name": SCORES} if dense.is_scoring else content

@@ -23,7 +23,6 @@ from bertkit.checkpoints.formats import (
     describe_files,
     describe_model,
     hash_files,
-    list_model_files,
     name_model,
     open_checkpoint,
 )
@@ -281,7 +280,7 @@ class OpenModel:
 
     def describe_files(self) -> tuple[FileDescription, ...]:
         """Return the size of each file, weights and metadata, and its SHA-256."""
-        return describe_files(*list_model_files(self.path, self.checkpoint))
+        return describe_files(self.path, self.checkpoint)
 
     @cached_property
     def sha256(self) -> str:

@@ -126,7 +126,15 @@ class InteractivePage:
     @cached_property
     def style(self) -> str:
         """The one style sheet."""
-        style = with_plain_lines("\n".join([_colors(), _read("page.css"), *self.styles]))
+        light, dark = (
+            " ".join(f"--{name}: {color};" for name, color in colors.items())
+            for colors in (LIGHT, DARK)
+        )
+        schemes = (
+            f":root {{ color-scheme: light; {light} }}",
+            f':root[data-theme="dark"] {{ color-scheme: dark; {dark} }}',
+        )
+        style = with_plain_lines("\n".join([*schemes, _read("page.css"), *self.styles]))
         if "</style" in style.lower():
             raise ValueError("a style sheet of a page can't hold </style")
         return style
@@ -142,6 +150,15 @@ class InteractivePage:
 
     def render(self) -> str:
         """Render the page as HTML; the same content gives the same bytes."""
+        arrays = []
+        for name, content in self.arrays.items():
+            if not ARRAY_NAME.fullmatch(name):
+                raise ValueError(
+                    f"the name of an array is small letters, digits and -, not {name!r:.80}"
+                )
+            packed = base64.b64encode(zlib.compress(content)).decode()
+            kind = 'type="application/octet-stream"'
+            arrays.append(f'<script {kind} id="array-{name}">{packed}</script>')
         data = json.dumps(self.data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         return Template(_read("page.html")).substitute(
             title=html.escape(make_legible(self.title)),
@@ -149,7 +166,7 @@ class InteractivePage:
             style=self.style,
             script=self.script,
             data=make_legible(data).translate(IN_MARKUP),
-            arrays="\n".join(map(_array_element, self.arrays, self.arrays.values())),
+            arrays="\n".join(arrays),
         )
 
 
@@ -174,24 +191,5 @@ def _read(name: str) -> str:
     return resources.files("bertkit.reports").joinpath("page", name).read_text(encoding="utf-8")
 
 
-def _colors() -> str:
-    """Return the CSS variables of the light and the dark color scheme."""
-    light, dark = (
-        " ".join(f"--{name}: {color};" for name, color in colors.items())
-        for colors in (LIGHT, DARK)
-    )
-    return (
-        f":root {{ color-scheme: light; {light} }}\n"
-        f':root[data-theme="dark"] {{ color-scheme: dark; {dark} }}'
-    )
-
-
 def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
-
-
-def _array_element(name: str, content: bytes) -> str:
-    if not ARRAY_NAME.fullmatch(name):
-        raise ValueError(f"the name of an array is small letters, digits and -, not {name!r:.80}")
-    packed = base64.b64encode(zlib.compress(content)).decode()
-    return f'<script type="application/octet-stream" id="array-{name}">{packed}</script>'

@@ -89,10 +89,14 @@ class MarkedText:
             first, behind = max(start, highlight.start), min(stop, highlight.stop)
             for number in range(numbers[first], numbers[behind]):
                 covering[number].append(highlight)
-        return [
-            _make_piece(self.text[border:following], following, covering[number])
-            for number, (border, following) in enumerate(pairwise(borders))
-        ]
+        pieces = []
+        for number, (border, following) in enumerate(pairwise(borders)):
+            found = {mark.kind for mark in covering[number]}
+            kinds = " ".join(kind for kind in ("true", "predicted") if kind in found)
+            ended = [mark for mark in covering[number] if mark.stop == following]
+            words = sorted((f"{mark.kind} {mark.label}".strip() for mark in ended), reverse=True)
+            pieces.append(Piece(self.text[border:following], kinds, ", ".join(words)))
+        return pieces
 
 
 @dataclass(frozen=True)
@@ -114,10 +118,3 @@ class Mistakes:
     mistakes: Sequence[MistakeRow]
     title: str = ""
     note: str = ""
-
-
-def _make_piece(text: str, stop: int, highlights: Sequence[Highlight]) -> Piece:
-    kinds = [kind for kind in ("true", "predicted") if kind in {mark.kind for mark in highlights}]
-    ended = [mark for mark in highlights if mark.stop == stop]
-    words = sorted((f"{mark.kind} {mark.label}".strip() for mark in ended), reverse=True)
-    return Piece(text, " ".join(kinds), ", ".join(words))

@@ -51,15 +51,15 @@ def show_rows(rows: Sequence[Row], num_left_out: int = 0) -> str:
     )
 
 
-def _show_row(tag: str, values: Iterable[object]) -> Markup:
-    cells = (Markup("<{0}>{1}</{0}>").format(tag, _show_value(value)) for value in values)
+def _show_row(tag: str, values: Iterable[Any]) -> Markup:
+    words = {None: "", True: "yes", False: "no"}
+    cells = (
+        Markup("<{0}>{1}</{0}>").format(
+            tag, words[value] if value is None or isinstance(value, bool) else format_cell(value)
+        )
+        for value in values
+    )
     return Markup("<tr>{}</tr>").format(Markup("").join(cells))
-
-
-def _show_value(value: Any) -> str:
-    if value is None or isinstance(value, bool):
-        return "" if value is None else "yes" if value else "no"
-    return format_cell(value)
 
 
 class Tabular:

@@ -20,14 +20,7 @@ from bertkit.base.files import write_file
 from bertkit.reports.figures.picture import Picture
 from bertkit.reports.figures.svg import DARK, LIGHT, drawing_style
 from bertkit.reports.mistakes import Mistakes
-from bertkit.reports.text import (
-    Cell,
-    format_cell,
-    format_percent,
-    is_numeric,
-    make_legible,
-    shorten,
-)
+from bertkit.reports.text import Cell, format_cell, format_percent, make_legible, shorten
 
 _BEFORE_PERCENT = re.compile(r"(?<=\d) (?=%)")  # where a line must not end
 
@@ -154,7 +147,8 @@ def render_report(report: Report) -> str:
     environment.filters["cell"] = format_cell
     environment.filters["percent"] = format_percent
     environment.filters["shorten"] = shorten
-    environment.tests["numeric"] = is_numeric
+    # numbers are right-aligned
+    environment.tests["numeric"] = lambda cell: not isinstance(cell, str)
     source = resources.files("bertkit.reports").joinpath("report.html").read_text(encoding="utf-8")
     style = drawing_style({name: f"var(--{name})" for name in LIGHT})
     page = environment.from_string(source).render(

@@ -142,8 +142,3 @@ def format_cell(cell: Cell) -> str:
     if isinstance(cell, int):
         return f"{cell:,}"
     return str(cell) if isinstance(cell, MetricCell) else format_number(cell)
-
-
-def is_numeric(cell: Cell) -> bool:
-    """Whether a cell holds a number, which is right-aligned."""
-    return not isinstance(cell, str)

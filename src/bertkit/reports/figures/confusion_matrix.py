@@ -115,7 +115,7 @@ class ConfusionMatrix(WritablePicture):
         words = _say(Confusion(self.names[row], self.names[column], count, share))
         ET.SubElement(box, "title").text = words
         middle, base = x + layout.width / 2, y + layout.height / 2 + 4
-        if not layout.is_roomy:
+        if len(self.names) > MAX_ROOMY_LABELS:
             if count:
                 add_text(parent, middle, base, _shorten_count(count), style="count small")
             return
@@ -143,10 +143,6 @@ class _MatrixLayout:
         is_slanted = longest > width - 4
         top = MARGIN + (longest * 0.7 + 14 if is_slanted else 14)
         return cls(len(names), MARGIN + longest + 8, top, width, height, is_slanted)
-
-    @property
-    def is_roomy(self) -> bool:
-        return self.num_labels <= MAX_ROOMY_LABELS
 
     @property
     def size(self) -> tuple[float, float]:

@@ -97,7 +97,12 @@ class LineChart:
 
     def tabulate(self) -> tuple[list[str], list[list[Cell]]]:
         """Return a table of the values, at a subset of the points of each series."""
-        columns = [_values_at(series, is_share=self.is_percent) for series in self.series]
+        columns: list[dict[float, Cell]] = []
+        for series in self.series:  # as an interval where it has a band
+            extents = {x: (low, high) for x, low, high in series.band}
+            points = _thin(series.points, MAX_ROWS)
+            cells = {x: MetricCell(y, self.is_percent, extents.get(x)) for x, y in points}
+            columns.append({**cells})
         places = sorted({x for column in columns for x in column if math.isfinite(x)})
         rows: list[list[Cell]] = [
             [int(x) if float(x).is_integer() else x, *(column.get(x, "") for column in columns)]
@@ -154,12 +159,6 @@ class LineChart:
 
     def _drawable(self, all_values: Sequence[Values]) -> list[Values]:
         return [values for values in all_values if self._is_drawable(values)]
-
-
-def _values_at(series: Series, *, is_share: bool) -> dict[float, Cell]:
-    """Map x to the value of a series, as an interval where the series has a band."""
-    extents = {x: (low, high) for x, low, high in series.band}
-    return {x: MetricCell(y, is_share, extents.get(x)) for x, y in _thin(series.points, MAX_ROWS)}
 
 
 def _thin(values: Sequence[Values], limit: int = MAX_POINTS) -> Sequence[Values]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 from xml.etree import ElementTree as ET
 
 from bertkit.base.checksums import FileRecord
@@ -75,7 +75,11 @@ def render_svg(picture: Picture) -> str:
         svg.remove(part)
     _make_independent(svg, width, height)
     add_text(svg, MARGIN, MARGIN + 14, title, anchor="start", style="heading")
-    _add_legend(svg, picture.legend(), int(drawn_width // COLUMN_WIDTH))
+    for index, (style, name) in enumerate(picture.legend()):
+        y = MARGIN + TITLE_HEIGHT + ENTRY_HEIGHT * index + 6
+        add_line(add_group(svg, style), MARGIN, y, MARGIN + 24, y)
+        short = shorten(name, int(drawn_width // COLUMN_WIDTH))
+        add_text(svg, MARGIN + 32, y + 4, short, anchor="start")
     group = add_group(svg, "drawing")
     group.set("transform", f"translate({MARGIN} {header})")
     group.extend(parts)
@@ -95,13 +99,6 @@ def _make_independent(svg: ET.Element, width: float, height: float) -> None:
     style = ET.SubElement(svg, "style")
     style.text = f"\n{light}@media (prefers-color-scheme: dark) {{\n{dark}}}\n"
     add_box(svg, 0, 0, width, height, style="background")
-
-
-def _add_legend(svg: ET.Element, entries: list[tuple[str, str]], num_columns: int) -> None:
-    for index, (style, name) in enumerate(entries):
-        y = MARGIN + TITLE_HEIGHT + ENTRY_HEIGHT * index + 6
-        add_line(add_group(svg, style), MARGIN, y, MARGIN + 24, y)
-        add_text(svg, MARGIN + 32, y + 4, shorten(name, num_columns), anchor="start")
 
 
 DOTS_PER_INCH = 300  # what journals require
@@ -137,8 +134,14 @@ def render_png(picture: Picture) -> bytes:
 
     A character that no installed font has is drawn as an empty box.
     """
-    svg, resvg = render_svg(picture), _import_resvg()
-    zoom = DOTS_PER_INCH / SVG_DOTS_PER_INCH
+    svg, zoom = render_svg(picture), DOTS_PER_INCH / SVG_DOTS_PER_INCH
+    try:
+        resvg = import_module("resvg_py")
+    except ImportError as error:
+        raise MissingExtraError(
+            f"resvg_py, which draws PNGs, can't be loaded ({error});"
+            f" {describe_install('plots')}, or write an .svg, which needs nothing"
+        ) from None
     drawn: bytes = resvg.svg_to_bytes(svg_string=svg, zoom=zoom)
     if drawn == resvg.svg_to_bytes(svg_string=svg, zoom=zoom, skip_system_fonts=True):
         raise MissingExtraError(
@@ -146,16 +149,6 @@ def render_png(picture: Picture) -> bytes:
             " DejaVu Sans, or write an .svg, which needs none"
         )
     return drawn
-
-
-def _import_resvg() -> Any:
-    try:
-        return import_module("resvg_py")
-    except ImportError as error:
-        raise MissingExtraError(
-            f"resvg_py, which draws PNGs, can't be loaded ({error});"
-            f" {describe_install('plots')}, or write an .svg, which needs nothing"
-        ) from None
 
 
 RENDERERS: dict[str, Callable[[Picture], bytes]] = {

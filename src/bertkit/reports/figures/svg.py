@@ -6,9 +6,10 @@ many SVG viewers don't support variables.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
+from itertools import count
 from string import Template
 from xml.etree import ElementTree as ET
 
@@ -192,24 +193,16 @@ def logarithmic_ticks(low: float, high: float) -> tuple[float, ...]:
 def _enclosing(
     low: float, high: float, mantissas: tuple[int, ...], num_decades: int
 ) -> tuple[float, ...]:
-    first = math.floor(math.log10(low) / num_decades) * num_decades
-    ticks = list(_count_up(first, mantissas, num_decades, high))
+    """Return round numbers from a power of ten up to the first that reaches `high`."""
+    exponents = count(math.floor(math.log10(low) / num_decades) * num_decades, num_decades)
+    ticks = []
+    for exponent, mantissa in ((power, digit) for power in exponents for digit in mantissas):
+        ticks.append(float(f"{mantissa}e{exponent}"))
+        if ticks[-1] >= high:
+            break
     while len(ticks) > 2 and ticks[1] <= low:
         del ticks[0]
     return tuple(ticks)
-
-
-def _count_up(
-    exponent: int, mantissas: tuple[int, ...], num_decades: int, high: float
-) -> Iterator[float]:
-    """Yield round numbers from a power of ten up to the first that reaches `high`."""
-    while True:
-        for mantissa in mantissas:
-            tick = float(f"{mantissa}e{exponent}")
-            yield tick
-            if tick >= high:
-                return
-        exponent += num_decades
 
 
 def format_tick(value: float) -> str:

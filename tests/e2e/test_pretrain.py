@@ -1,9 +1,7 @@
 """Shards → a run → a filled blank, through the command line."""
 
 import json
-import os
 import shutil
-import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -56,50 +54,6 @@ def test_fill_mask_speaks_in_percentages(trained, capsys):
     assert sign == "%"
 
 
-def test_fill_mask_reads_files_and_pipes_and_writes_json(trained, tmp_path, capsys, monkeypatch):
-    path = tmp_path / "texts.txt"
-    path.write_text("the [MASK]\nA [MASK] lost the [MASK].\n\nmy [MASK]\n")
-    targets = ["--targets", "cat", "--targets", "garden"]
-    words = ["fill-mask", "--model", str(trained), "--json", *targets]
-    assert main([*words, "--file", str(path)]) == 0
-    results = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [len(result["blanks"]) for result in results] == [1, 2, 1]
-    for blank in (blank for result in results for blank in result["blanks"]):
-        assert {candidate["token"] for candidate in blank} == {"cat", "garden"}
-        assert blank[0]["probability"] >= blank[1]["probability"]
-    read, write = os.pipe()
-    os.write(write, b"the [MASK]\n")
-    os.close(write)
-    with os.fdopen(read) as stream:
-        monkeypatch.setattr(sys, "stdin", stream)
-        assert main([*words, "-"]) == 0
-    (alone,), (together,) = json.loads(capsys.readouterr().out)["blanks"], results[0]["blanks"]
-    assert [each["token"] for each in alone] == [each["token"] for each in together]
-    assert [each["probability"] for each in alone] == close(
-        [each["probability"] for each in together], "float32"
-    )
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["no blank here"], r"has no [MASK]"),
-        (["the [MASK] " * 60], "the model takes 32 at a time (model_max_length"),
-        (["the [MASK]", "--targets", "xylophone"], "isn't a single vocabulary entry"),
-        (
-            ["the [MASK]", "--top-k", "0"],
-            "--top-k must be at least 1, got 0",
-        ),
-        (["--file", "nowhere.txt"], "nowhere.txt doesn't exist"),
-    ],
-)
-def test_fill_mask_says_what_is_wrong(trained, capsys, words, message):
-    assert main(["fill-mask", "--model", str(trained), *words]) == 2
-    *others, error = capsys.readouterr().err.splitlines()
-    assert message in error
-    assert all(line.startswith("computing on") for line in others)
-
-
 def test_inspect_tells_sizes_and_training(trained, capsys):
     assert main(["inspect", str(trained), "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
@@ -112,14 +66,6 @@ def test_inspect_tells_sizes_and_training(trained, capsys):
     text = capsys.readouterr().out
     assert "200 of 200 steps" in text
     assert "4 heads" in text
-
-
-def test_base_has_144_heads(tmp_path, capsys):
-    (tmp_path / "config.json").write_text('{"model_type": "bert", "architectures": ["BertModel"]}')
-    assert main(["inspect", str(tmp_path)]) == 0
-    text = capsys.readouterr().out
-    assert "144 heads" in text
-    assert "109,482,240" in text
 
 
 def test_a_checkpoint_is_a_hugging_face_folder(trained):
@@ -138,30 +84,6 @@ def test_a_checkpoint_is_a_hugging_face_folder(trained):
     assert BertModel.from_pretrained(trained)(ids).pooler_output.shape == (1, 32)
 
 
-def test_the_same_command_again_says_that_it_is_finished(workshop, trained, capsys):
-    before = tensors(trained, "model.safetensors")
-    assert main([*pretrain_words(workshop, trained, steps=200), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["num_steps"] == 200
-    assert tensors(trained, "model.safetensors") == before
-
-
-def test_changed_settings_are_refused_and_listed(workshop, trained, capsys):
-    words = pretrain_words(workshop, trained, "--seed", "5", "--whole-words", steps=200)
-    assert main(words) == 2
-    error = capsys.readouterr().err
-    assert "--seed 0 → 5" in error
-    assert "--whole-words false → true" in error
-
-
-def test_steps_may_grow_and_not_shrink(workshop, tmp_path, capsys):
-    run = tmp_path / "run"
-    assert main(pretrain_words(workshop, run, steps=4)) == 0
-    assert main(pretrain_words(workshop, run, steps=6)) == 0
-    assert rows(run)[-1]["step"] == 6
-    assert main(pretrain_words(workshop, run, steps=3)) == 2
-    assert "can only grow" in capsys.readouterr().err
-
-
 def test_muon_resumes_bit_for_bit(workshop, tmp_path):
     words = ["--optimizer", "muon", "--schedule", "constant", "--warmup", "0"]
     whole, parts = tmp_path / "whole", tmp_path / "parts"
@@ -170,22 +92,6 @@ def test_muon_resumes_bit_for_bit(workshop, tmp_path):
         assert main(pretrain_words(workshop, parts, *words, steps=steps)) == 0
     for name in ("model.safetensors", "optimizer.safetensors"):
         assert tensors(whole, name) == tensors(parts, name)
-
-
-def test_minutes_are_kept_and_may_change(workshop, tmp_path, capsys):
-    run, found = tmp_path / "run", []
-    words = pretrain_words(workshop, run, "--json")
-    del words[words.index("--steps") : words.index("--steps") + 2]
-    for minutes in ("0.2", "0.2", "0.3"):
-        assert main([*words, "--minutes", minutes]) == 0
-        result = json.loads(capsys.readouterr().out)
-        found.append((result["num_steps"], result["elapsed_seconds"]))
-        assert rows(run)[-1]["step"] == result["num_steps"]
-    assert found[0] == found[1]  # it was finished
-    assert found[0][0] < found[2][0]
-    assert found[0][1] < 12 + 3  # within a step and an evaluation, on a busy machine
-    assert main(["inspect", str(run)]) == 0
-    assert f"{found[2][0]:,} of {found[2][0]:,} steps" in capsys.readouterr().out
 
 
 LONG = ("--long-length", "64", "--long-share", "0.3", "--checkpoint-every", "1", "--keep", "9")
@@ -234,11 +140,6 @@ def test_checkpointed_activations_change_no_bit_and_may_be_switched_on_later(wor
     assert tensors(plain, "model.safetensors") == tensors(lean, "model.safetensors")
 
 
-def test_accumulation_and_whole_words_run(workshop, tmp_path):
-    more = "--accumulate 4 --whole-words --schedule cosine"
-    assert main(pretrain_words(workshop, tmp_path / "run", *more.split(), steps=3)) == 0
-
-
 @pytest.mark.parametrize(
     ("budget", "least", "most"), [(["--tokens", "3000"], 5, 9), (["--minutes", "10"], 5, 5)]
 )
@@ -285,15 +186,6 @@ def test_a_loss_that_is_not_finite_names_step_shard_and_examples(
     skipped = [row for row in rows(run) if row["event"] == "not-finite"]
     assert [row["step"] for row in skipped] == [3, 4]
     assert skipped[-1]["examples"] == named
-
-
-def test_dry_run_writes_nothing(workshop, tmp_path, capsys):
-    words = pretrain_words(workshop, tmp_path / "run", "--dry-run")
-    assert main(words) == 0
-    text = capsys.readouterr().out
-    assert "parameters on cpu, fp32" in text
-    assert "12 steps" in text
-    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(

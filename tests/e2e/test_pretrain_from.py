@@ -1,6 +1,5 @@
 """Going on with pre-training from somebody's checkpoint, through the command line."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import torch
 from tests.closeness import assert_close, close
 from tests.e2e.small import pretrain_words
 
-from bertkit import BertForMaskedLM, BertForPreTraining, BertModel, Tokenizer
+from bertkit import BertForMaskedLM, BertModel, Tokenizer
 from bertkit.base.checksummed_json import read_checksummed_json
 from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.cli.main import main
@@ -92,21 +91,6 @@ def test_resuming_needs_no_source_and_grows(workshop, model, words_only, tmp_pat
     assert f"--model {copy} → not given" in error
 
 
-def test_another_content_under_the_same_name_is_refused_before_the_first_checkpoint(
-    workshop, model, tmp_path, capsys
-):
-    copy, run = tmp_path / "copy", tmp_path / "run"
-    shutil.copytree(model, copy)
-    assert main(from_words(workshop, copy, run)) == 0
-    shutil.rmtree(run / "checkpoints")
-    changed = BertForPreTraining.from_pretrained(copy)
-    with torch.no_grad():
-        changed.next_sentence.bias += 1
-    changed.save_pretrained(copy)
-    error = read_errors(from_words(workshop, copy, run), capsys)
-    assert "source: different files or commit" in error
-
-
 def test_a_missing_head_is_drawn_and_named(workshop, words_only, tmp_path, capsys):
     assert main(from_words(workshop, words_only, tmp_path / "run")) == 0
     assert "new weights for pooler, next_sentence, which" in capsys.readouterr().err
@@ -135,46 +119,10 @@ def test_the_tokenizer_must_be_that_of_the_source(workshop, model, tmp_path, cap
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (["--size", "mini"], "give either size, for a new model, or model"),
-        (["--max-length", "128"], "max_length (128) is more than the model's"),
-        (["--revision", "main"], "leave it out"),
-    ],
-)
-def test_what_contradicts_the_source(workshop, model, tmp_path, capsys, more, message):
-    words = from_words(workshop, model, tmp_path / "run")
-    if more[0] in words:
-        words[words.index(more[0]) + 1] = more[1]
-    else:
-        words += more
-    assert message in read_errors(words, capsys)
-
-
-def test_a_config_with_fewer_words_than_its_vocabulary(workshop, model, tmp_path, capsys):
-    broken = tmp_path / "broken"
-    shutil.copytree(model, broken)
-    config = json.loads((broken / "config.json").read_text())
-    (broken / "config.json").write_text(json.dumps({**config, "vocab_size": 50}))
-    error = read_errors(from_words(workshop, broken, tmp_path / "run"), capsys)
-    assert "they don't match" in error
-
-
 def test_a_dry_run_names_the_source(workshop, model, tmp_path, capsys):
     assert main(from_words(workshop, model, tmp_path / "run", "--dry-run")) == 0
     assert capsys.readouterr().out.startswith(f"{model}: ")
     assert not (tmp_path / "run").exists()
-
-
-def test_the_settings_file_has_the_flags_too(workshop, model, tmp_path):
-    path = tmp_path / "settings.toml"
-    path.write_text(f'[pretrain]\nmodel = "{model}"\nsteps = 2\n')
-    words = from_words(workshop, model, tmp_path / "run", "--config", str(path))
-    for flag in ("--model", "--steps"):
-        del words[words.index(flag) : words.index(flag) + 2]
-    assert main(words) == 0
-    assert read_checksummed_json(tmp_path / "run" / "settings.json")["num_steps"] == 2
 
 
 def test_a_run_of_every_objective_goes_on_by_default(workshop, tmp_path, capsys):

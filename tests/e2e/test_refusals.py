@@ -89,6 +89,12 @@ REFUSED = {
         ("--seed 3", "seed is of examples; give --examples as well"),
         ("--examples 0", "--examples"),
     ],
+    "prepare --tokenizer model --output out": [
+        ("", "no input"),
+        ("no.txt", "no.txt doesn't exist"),
+        ("texts.txt --held-out 1", "held"),
+        ("texts.txt --format pdf", "format"),
+    ],
     PRETRAIN: [
         ("--data shards --size enormous", "unknown preset 'enormous'"),
         ("--data shards --size 3x200", "use 3x192 or 3x256"),

@@ -326,9 +326,3 @@ def test_other_commands_say_that_they_write_to_no_url(model, tmp_path, monkeypat
     assert main(["convert", model, "s3://bucket/converted"]) == 2
     assert "is a URL, to which this isn't written; name a path" in capsys.readouterr().err
     assert not [*tmp_path.iterdir()]
-
-
-def test_tasks_of_a_scheduler_need_a_shared_folder(workshop, bucket, capsys):
-    words = [workshop / "corpus.txt", "--shard", "0/2"]
-    assert prepare(workshop, f"{bucket.url}/shards", *words) == 2
-    assert "is a URL, to which this isn't written; name a path" in capsys.readouterr().err

@@ -26,20 +26,6 @@ def test_a_run_is_shown_with_blanks_from_its_own_held_out_text(workshop, trained
     assert "exists; name another file" in capsys.readouterr().err
 
 
-def test_texts_data_and_no_examples(workshop, trained, tmp_path, capsys):
-    words = ["report", str(trained), "--overwrite", "--output", str(tmp_path / "page.html")]
-    texts = ["--text", "the cat saw the red [MASK].", "--text", "my [MASK] followed the garden."]
-    assert main([*words, *texts, "--data", str(workshop / "shards")]) == 0
-    html = (tmp_path / "page.html").read_text()
-    assert "<td>the cat saw the red [MASK].</td><td>" in html
-    assert "<td>my [MASK] followed the garden.</td><td>" in html
-    assert main([*words, "--examples", "0"]) == 0
-    assert "Fill-mask examples" not in (tmp_path / "page.html").read_text()
-    capsys.readouterr()
-    assert main([*words, "--text", "no blank"]) == 2
-    assert "[MASK]" in capsys.readouterr().err
-
-
 def test_other_shards_are_refused(workshop, trained, tmp_path, capsys):
     words = f"prepare {workshop}/corpus.txt --tokenizer {workshop}/tokenizer --held-out 0.3"
     assert main([*words.split(), "--output", str(tmp_path / "others"), "--workers", "1"]) == 0
@@ -89,11 +75,3 @@ def test_where_no_browser_is_the_page_is_named(trained, tmp_path, monkeypatch, c
     words = ["report", str(trained), "--examples", "0", "--output", str(page), "--open"]
     assert main(words) == 0
     assert f"no browser was found; open {page}" in capsys.readouterr().err
-
-
-def test_without_a_run_the_command_says_what_it_needs(tmp_path, capsys):
-    assert main(["report"]) == 2
-    assert main(["report", str(tmp_path)]) == 2
-    error = capsys.readouterr().err
-    assert "isn't a run: there is no settings.json" in error
-    assert error.count("\n") == 2

@@ -3,13 +3,10 @@
 import io
 import json
 import re
-import signal
 import sys
 
 import pytest
 from tests.e2e.small import run as run_command
-
-from bertkit.retrieval import embed as embed_run
 
 TEXTS = ["the cat saw a dog .", "a hat", "the dog lost\tthe hat", "a \x1b[31mcat", "a " * 200]
 
@@ -124,31 +121,3 @@ def test_queries_come_from_a_file_or_standard_input(model, corpus, tmp_path, cap
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a hat\nthe cat\n")))
     assert run(capsys, *words, "-")[0] == out
     assert out.startswith("a hat\n")
-
-
-def test_errors_are_one_line(model, corpus, capsys):
-    out, err = search(capsys, model, corpus, "a", "--top-k", 0, code=2)
-    assert (out, err) == ("", "bertkit: --top-k must be at least 1, got 0\n")
-    assert not corpus.with_name("passages.jsonl.bertkit").exists()
-    search(capsys, model, corpus, "a")
-    out, err = search(capsys, model, corpus, "a", "--max-length", 9, code=2)
-    assert out == ""
-    assert err.count("\n") == 1
-    assert "max_length: 24 → 9" in err
-    assert "--overwrite" in err
-
-
-def test_an_interrupted_index_goes_on_with_the_same_command(model, corpus, capsys, monkeypatch):
-    show_progress = embed_run.show_progress
-
-    def stop(*arguments, **options):
-        signal.raise_signal(signal.SIGTERM)
-        return show_progress(*arguments, **options)
-
-    with monkeypatch.context() as patches:
-        patches.setattr(embed_run, "show_progress", stop)
-        out, err = search(capsys, model, corpus, "a hat", code=75)
-    assert out == ""
-    assert "the same command resumes" in err
-    out, _ = search(capsys, model, corpus, "a hat", "--top-k", 1)
-    assert "row 1" in out

@@ -50,23 +50,6 @@ def test_a_folder_of_text_becomes_a_tokenizer(corpus, tmp_path, capsys):
         verify_file(output / name, FileRecord.model_validate(manifest["files"][name]))
 
 
-def test_a_book_in_another_encoding_is_refused_until_it_is_named(tmp_path, capsys):
-    text = (
-        "A plain line of prose, as most are.\n" * 200 + "Die Bücher läßt er fröhlich liegen.\n" * 4
-    )
-    book, same = tmp_path / "book.txt", tmp_path / "same.txt"
-    book.write_bytes(text.encode("latin-1"))
-    same.write_text(text)
-    output = tmp_path / "tokenizer"
-    assert run(book, "--output", output) == 2
-    assert "book.txt:201, byte 6 (0xFC); name its encoding" in capsys.readouterr().err
-    assert not output.exists()
-    assert run(book, "--encoding", "latin-1", "--output", output) == 0
-    assert run(same, "--output", tmp_path / "other") == 0
-    assert Tokenizer.load(output).fingerprint == Tokenizer.load(tmp_path / "other").fingerprint
-    assert "ß" in Tokenizer.load(output).vocabulary
-
-
 def test_json_is_all_that_is_printed(corpus, tmp_path, capsys):
     output = tmp_path / "tokenizer"
     assert run(corpus, "--no-lowercase", "--vocab-size", "9999", "--output", output, "--json") == 0
@@ -88,13 +71,6 @@ def test_forgotten_words_are_said_so(corpus, tmp_path, capsys, monkeypatch):
     assert run(corpus, "--output", output) == 0
     assert "of rare words" in capsys.readouterr().out
     assert json.loads((output / "training.json").read_text())["counts"]["forgotten_words"] > 0
-
-
-def test_the_same_input_gives_the_same_bytes(corpus, tmp_path):
-    for name in ("first", "second"):
-        assert run(corpus, "--output", tmp_path / name) == 0
-    for name in ("vocab.txt", "tokenizer.json", "tokenizer_config.json"):
-        assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes()
 
 
 def test_an_older_tokenizer_stays_unless_asked(corpus, tmp_path, capsys):
@@ -123,15 +99,3 @@ def test_other_peoples_folders_are_never_replaced(corpus, tmp_path, capsys):
         (output / name).unlink()
     assert run(corpus, "--output", output, "--overwrite") == 2
     assert "something other than a tokenizer (no training.json)" in capsys.readouterr().err
-
-
-def test_no_input_and_no_text_are_errors(tmp_path, capsys):
-    assert run(tmp_path / "nothing.txt", "--output", tmp_path / "tokenizer") == 2
-    assert "nothing.txt" in capsys.readouterr().err
-    (tmp_path / "empty.txt").write_text("")
-    assert run(tmp_path / "empty.txt", "--output", tmp_path / "tokenizer") == 2
-    assert "has no words" in capsys.readouterr().err
-    (tmp_path / "broken.jsonl").write_text("{\n")
-    assert run(tmp_path / "broken.jsonl", "--output", tmp_path / "tokenizer") == 2
-    assert "broken.jsonl:1)" in capsys.readouterr().err
-    assert not (tmp_path / "tokenizer").exists()

@@ -42,16 +42,6 @@ def test_a_terminal_shows_the_text_while_it_is_written(causal, capsys, monkeypat
     assert shown.getvalue().count("\n") == 2
 
 
-def test_several_answers_are_listed(causal, capsys):
-    words = ["generate", causal, "the cat", "--num-answers", 3, "--seed", 5]
-    out, _ = run(capsys, *words, "--top-k", 8, "--top-p", 0.95, "--temperature", 1.2)
-    first, *answers = out.splitlines()
-    assert first == "the cat"
-    scores = [float(line.split()[0]) for line in answers]
-    assert len(scores) == 3
-    assert scores == sorted(scores, reverse=True)
-
-
 def test_files_and_pipes_become_json(causal, tmp_path, capsys, monkeypatch):
     path = tmp_path / "texts.txt"
     path.write_text("the cat\n\na dog\n")

@@ -67,12 +67,6 @@ def test_it_learns_which_word_comes_next(causal):
     assert Generator.load(causal, device="cpu").loaded.max_length == settings["max_length"]
 
 
-def test_each_says_how_long_the_texts_were_that_it_learned(causal, masked):
-    for run in (causal, masked):
-        settings = read_checksummed_json(run / "settings.json")["settings"]
-        assert read_max_length(list_checkpoints(run)[-1]) == settings["max_length"]
-
-
 def test_people_are_told_what_it_learned_and_how_to_try_it(workshop, causal, capsys):
     assert begin(workshop, causal, "causal") == 0  # it is done
     shown = capsys.readouterr()
@@ -143,14 +137,6 @@ def test_a_left_to_right_model_goes_on_where_it_ended(workshop, causal, tmp_path
     assert "other way" not in capsys.readouterr().err
     first, ended = evaluations(run)[0], evaluations(causal)[-1]
     assert first["loss"] == close(ended["loss"], "float32")
-
-
-def test_masking_has_no_use_in_a_left_to_right_model(workshop, causal, tmp_path, capsys):
-    words = pretrain_words(workshop, tmp_path / "run", "--model", str(causal), "--mask-rate", "0.3")
-    place = words.index("--size")
-    assert main([*words[:place], *words[place + 2 :]]) == 2
-    error = read_error(capsys)
-    assert "was trained with the objective causal: mask_rate is about masking" in error
 
 
 def test_a_left_to_right_model_is_read_both_ways(workshop, causal, tmp_path, capsys):

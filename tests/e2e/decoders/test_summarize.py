@@ -42,15 +42,6 @@ def test_sentences_of_a_file_in_its_order(model, article, capsys):
         assert TEXT[sentence["start"] : sentence["stop"]] == sentence["text"] == line
 
 
-def test_length_may_be_words_or_a_share(model, article, capsys):
-    out, _ = run(capsys, "--model", model, article, "--length", "5 words")
-    assert 0 < len(out.split()) <= 5
-    out, _ = run(capsys, "--model", model, article, "--length", "50%", "--language", "en")
-    assert len(out.splitlines()) == 2
-    _, err = run(capsys, "--model", model, article, "--length", "much", code=2)
-    assert "'much' is no length; give a number of sentences up to 1,000 (3)" in err
-
-
 def test_rows_and_several_files_say_which_they_are(model, article, tmp_path, capsys):
     rows = tmp_path / "rows.jsonl"
     rows.write_text("".join(f"{json.dumps({'body': text})}\n" for text in (TEXT, "", "a cat.")))
@@ -73,18 +64,6 @@ def test_standard_input(model, capsys, monkeypatch):
     out, err = run(capsys, "--model", model, "-", "--length", 1)
     assert len(out.splitlines()) == 1
     assert err == "1 summarized; 1 with bytes that aren't UTF-8, read as \ufffd\n"
-
-
-def test_what_would_steer_the_terminal_is_not_printed(model, tmp_path, capsys):
-    path = tmp_path / "a.txt"
-    path.write_text("the cat \x1b[2J saw. a dog.")
-    out, _ = run(capsys, "--model", model, path, "--length", 2)
-    assert "\x1b" not in out
-
-
-def test_a_first_argument_that_is_a_model_is_refused(model, article, capsys):
-    out, err = run(capsys, model, article, code=2)
-    assert (out, err) == ("", f"bertkit: {model} is a model; name it with --model {model}\n")
 
 
 def test_without_a_model_the_bundled_one_extracts(article, capsys):

@@ -109,22 +109,3 @@ def test_what_is_wrong_is_told_before_the_model_is_loaded(tmp_path, capsys, monk
     assert main(f"translate model --file {path} {flags}".split()) == 2
     assert ("row 10" if "output" in flags else "beams") in capsys.readouterr().err
     assert not output.exists()
-
-
-def test_standard_input_may_be_closed(capsys, monkeypatch):
-    monkeypatch.setattr(sys, "stdin", None)
-    assert main(["translate", "model", "-"]) == 2
-    assert "there is no standard input; name a file of texts" in capsys.readouterr().err
-    assert main(["translate", "model"]) == 2
-    assert "there is no text" in capsys.readouterr().err
-
-
-def test_wrong_data_and_models_say_what_to_do(workshop, tmp_path, capsys):
-    (tmp_path / "one.de").write_text("eins\n")
-    files = f"--train {workshop}/train.en {tmp_path}/one.de --output {tmp_path}/out"
-    assert main(f"finetune translate {files}".split()) == 2
-    assert "240 lines" in capsys.readouterr().err
-    assert main(["translate", str(tmp_path), "a"]) == 2
-    assert main(f"finetune translate {files} --epochs 2 --steps 9".split()) == 2
-    assert "one budget" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()

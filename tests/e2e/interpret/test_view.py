@@ -1,26 +1,17 @@
 """`bertkit view` as a user runs it."""
 
-import errno
 import json
-import os
 import re
 import webbrowser
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-import torch
 from tests.closeness import close
 from tests.e2e.small import without_precision
 from tests.fonts import need_font
 
-from bertkit.base import storage
 from bertkit.cli.main import main
-from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.heads import BertForMaskedLM
-from bertkit.models.bert.neighbor_heads import attend_to_neighbors
-from bertkit.tokenization.engine import SPECIAL_TOKENS
-from bertkit.tokenization.tokenizer import Tokenizer
 
 TEXT = "the cat saw a dog ."
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -82,16 +73,6 @@ def test_a_page_that_exists_is_kept(model, capsys):
     assert Path("attention.html").stat().st_size > 10_000
 
 
-def test_a_full_disk_is_told_and_leaves_nothing(model, capsys, monkeypatch):
-    def refuse(*_: object) -> int:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(storage, "write", refuse)
-    _, err = run(capsys, TEXT, "--model", model, "--views", "heads", code=2)
-    assert err == "bertkit: attention.html can't be written: No space left on device\n"
-    assert list_files() == []
-
-
 def test_figures_are_written_without_a_page(model, capsys):
     need_font()
     figure = ["--layer", 2, "--head", 1, "--token", "dog"]
@@ -119,18 +100,3 @@ def test_text_of_the_command_line_is_mended(model, capsys):
     out, _ = run(capsys, "--model", model, "the \udcff cat", "a \udcff", "--json")
     assert json.loads(out)["texts"] == ["the \ufffd cat", "a \ufffd"]
     out.encode()  # what isn't Unicode can't be, and no pipe would take it
-
-
-def test_an_untrained_model_shows_its_neighbor_heads(capsys):
-    """Two heads of the first layer look at the token before and after before any training."""
-    tokenizer = Tokenizer([*SPECIAL_TOKENS, *"abcdefghijklmnopqrstuvwxyz"])
-    torch.manual_seed(0)
-    config = BertConfig.preset("mini", vocab_size=tokenizer.vocab_size, initializer_range=0.7 / 16)
-    model = BertForMaskedLM(config)
-    attend_to_neighbors(model.encoder)
-    model.save_pretrained("untrained")
-    tokenizer.save(Path("untrained"))
-    out, _ = run(capsys, "--model", "untrained", "a b c d e f g h i j", "--json")
-    patterns = {(head["layer"], head["head"]): head["pattern"] for head in json.loads(out)["heads"]}
-    assert (patterns[1, 1], patterns[1, 2]) == ("previous", "next")
-    assert {pattern for (layer, _), pattern in patterns.items() if layer > 1} == {"broad"}

@@ -8,7 +8,6 @@ from xml.etree import ElementTree as ET
 import pytest
 from tests.e2e.interpret.test_view import TEXT, in_an_empty_folder, list_files, run  # noqa: F401 - a fixture
 from tests.unit.decoders.small_encoder_decoder import save_encoder_decoder
-from tests.unit.inference.small_causal import save_causal
 
 
 @pytest.fixture(scope="module")
@@ -57,13 +56,3 @@ def test_numbers_of_cross_attention_are_printed(writer, capsys):
         capsys, "--model", writer, "the cat saw", "a dog .", "--json", "--attention", "encoder"
     )
     assert json.loads(out)["num_layers"] == 2
-
-
-def test_a_left_to_right_model_is_seen(tmp_path, capsys):
-    save_causal(tmp_path / "gpt")
-    out, err = run(
-        capsys, "--model", "gpt", TEXT, "--json", "--token", "saw", "--output", "page.html"
-    )
-    assert err.startswith("page.html: 8 tokens, 2 layers of 2 heads, ")
-    assert all(head["weights"][4:] == [0.0] * 4 for head in json.loads(out)["heads"])
-    assert "Next words" in Path("page.html").read_text("utf-8")

@@ -175,7 +175,12 @@ def uploads_output(
                 return function(*arguments, **options)
             url = to_url(output).rstrip("/")
             is_file = PurePosixPath(url).suffix.lower() in files
-            path = _begin_output(url, is_file=is_file, adds=_may_add(bound.arguments.values()))
+            # Settings may let a command write beside, or over, outputs of another machine.
+            adds = any(
+                getattr(value, "overwrite", False) or getattr(value, "shard", None) is not None
+                for value in bound.arguments.values()
+            )
+            path = _begin_output(url, is_file=is_file, adds=adds)
             bound.arguments["output"] = path
             try:
                 result = function(*bound.args, **bound.kwargs)
@@ -195,14 +200,6 @@ def uploads_output(
         return call
 
     return decorate
-
-
-def _may_add(arguments: Iterable[Any]) -> bool:
-    """Whether settings let a command write outputs beside, or over, those of another machine."""
-    return any(
-        getattr(value, "overwrite", False) or getattr(value, "shard", None) is not None
-        for value in arguments
-    )
 
 
 def _begin_output(url: str, *, is_file: bool, adds: bool) -> Path:

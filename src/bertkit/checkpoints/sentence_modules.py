@@ -196,15 +196,10 @@ def read_dense(folder: Path, name: str) -> Dense:
     for tensor, lazy in tensors.items():
         if not lazy.dtype.is_floating_point or not is_finite(lazy.read()):
             raise CheckpointError(f"{file}: {tensor} must hold finite floating-point numbers")
-    activation = _find_activation(config.activation_function, path)
-    return Dense(tensors["linear.weight"], tensors.get("linear.bias"), activation)
-
-
-def _find_activation(name: str, path: Path) -> str:
+    name, known = config.activation_function, ", ".join(ACTIVATIONS.values())
     for ours, theirs in ACTIVATIONS.items():
         if name == theirs:
-            return ours
-    known = ", ".join(ACTIVATIONS.values())
+            return Dense(tensors["linear.weight"], tensors.get("linear.bias"), ours)
     if name.startswith("torch.nn."):
         raise CheckpointError(f"{path}: activation_function is {name[:80]!r}; known are {known}")
     raise UnsafeFileError(

@@ -224,9 +224,14 @@ class Tokenizer:
         spans: dict[int | None, tuple[int, int]] = {}
         for word, (start, stop) in zip(encoding.word_ids, encoding.offsets, strict=True):
             spans[word] = (spans[word][0] if word in spans else start, stop)
-        if self.settings.strip_accents:
-            return [(start, _skip_marks(text, stop)) for start, stop in spans.values()]
-        return list(spans.values())
+        if not self.settings.strip_accents:
+            return list(spans.values())
+        words = []
+        for start, stop in spans.values():
+            while stop < len(text) and category(text[stop]) == "Mn":  # a mark that was stripped
+                stop += 1
+            words.append((start, stop))
+        return words
 
     def count_in_long_words(self, text: str) -> int:
         """Count the characters in words that are [UNK] because they are too long."""
@@ -293,13 +298,6 @@ class Tokenizer:
                 f" of {'a pair' if len(lengths) == 2 else 'one text'}; raise it"
             )
         return cut_longest_first(lengths[0], sum(lengths[1:]), budget)[: len(lengths)]
-
-
-def _skip_marks(text: str, start: int) -> int:
-    """Return the end of the combining marks that begin at `start`; `start` if there are none."""
-    while start < len(text) and category(text[start]) == "Mn":
-        start += 1
-    return start
 
 
 def check_texts(texts: Sequence[object]) -> None:

@@ -1,7 +1,6 @@
 """The base class of all BERT models: a config, an encoder, loading and saving."""
 
 from collections.abc import Collection
-from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
@@ -91,7 +90,13 @@ class PretrainedBert(nn.Module):
         """
         from bertkit.models.open_model import OpenModel  # it knows all classes of models
 
-        _check_changes(changes.keys())
+        # A config would silently keep unknown keys, such as misspelled ones.
+        known = {*BertConfig.model_fields, *LABEL_KEYS, FEATURE_HEAD, CROSS_ENCODER}
+        if unknown := sorted(changes.keys() - known):
+            raise SettingsError(
+                f"from_pretrained: {unknown[0]!r} is neither an argument nor a config key; config"
+                f" keys are {', '.join(sorted(known))}"
+            )
         opened = OpenModel.open(path, revision=revision).change(**changes)
         config = opened.config
         if not cls.may_be_causal:
@@ -126,16 +131,6 @@ class PretrainedBert(nn.Module):
     def _for_heads(cls, config: BertConfig, heads: Collection[str]) -> Self:
         """Build the model for a checkpoint that has these heads."""
         return cls(config)
-
-
-def _check_changes(changes: AbstractSet[str]) -> None:
-    """Refuse unknown keys, such as misspelled ones, which a config would silently keep."""
-    known = {*BertConfig.model_fields, *LABEL_KEYS, FEATURE_HEAD, CROSS_ENCODER}
-    if unknown := sorted(changes - known):
-        raise SettingsError(
-            f"from_pretrained: {unknown[0]!r} is neither an argument nor a config key; config"
-            f" keys are {', '.join(sorted(known))}"
-        )
 
 
 def pack_padded(

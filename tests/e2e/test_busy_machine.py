@@ -38,8 +38,8 @@ def test_a_busy_machine_gives_the_same_bytes(tmp_path, capfdbinary, command):
     texts, output = tmp_path / "texts.txt", tmp_path / "vectors.npy"
     texts.write_text("".join(f"{text}\n" for text in TEXTS if text or command == "embed"))
     lines = {
-        "embed": f"embed {tmp_path}/small {texts} --output {output}",
-        "search": f"search {tmp_path}/small --corpus {texts} cats --json",
+        "embed": f"embed {texts} --model {tmp_path}/small --output {output}",
+        "search": f"search cats --model {tmp_path}/small --corpus {texts} --json",
         "classify": f"classify {tmp_path}/classifier --file {texts} --json",
         "score": f"score --model {tmp_path}/small --file {texts} --json",
     }

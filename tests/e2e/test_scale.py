@@ -39,7 +39,7 @@ def simulation(benchmarks):
 def planner(simulation, workshop):
     data = ShardSet.open(workshop / "shards")
     shards = simulation.draw_corpus(30_000, 3_000)
-    return simulation.Planner.over(shards, data, data.load_tokenizer(), max_length=32)
+    return simulation.Planner.over(shards, data.load_tokenizer(), max_length=32)
 
 
 def forget_last(examples, num_ranks):

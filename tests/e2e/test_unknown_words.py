@@ -39,13 +39,23 @@ def list_commands(model: Path, classifier: str, text: str, folder: Path) -> list
     table = write_rows(folder / "rows.csv", [text] * 4)
     column = ["--text-column", "text"]
     return [
-        ["similarity", model, text, text],
+        ["similarity", "--model", model, text, text],
         ["fill-mask", "--model", model, f"{text} [MASK]"],
         ["score", "--model", model, text],
-        ["features", model, table, *column, "--output", folder / "f.jsonl"],
-        ["embed", model, table, *column, "--output", folder / "v.npy"],
-        ["embed", model, table, *column],
-        ["search", model, "a hat", "--corpus", table, *column, "--index-folder", folder / "i"],
+        ["features", table, "--model", model, *column, "--output", folder / "f.jsonl"],
+        ["embed", table, "--model", model, *column, "--output", folder / "v.npy"],
+        ["embed", table, "--model", model, *column],
+        [
+            "search",
+            "a hat",
+            "--model",
+            model,
+            "--corpus",
+            table,
+            *column,
+            "--index-folder",
+            folder / "i",
+        ],
         ["classify", classifier, text],
         ["classify", classifier, "--file", table, "--output", folder / "answers.csv"],
         ["evaluate", classifier, table],
@@ -77,8 +87,8 @@ def test_one_file_of_many_may_have_unknown_words_only(command, model, classifier
     (texts := tmp_path / "texts").mkdir()
     known, unknown = (write_rows(texts / f"{one}.csv", [one] * 4) for one in (KNOWN, UNKNOWN))
     words = {
-        "embed": ["embed", model, texts, "--text-column", "text"],
-        "features": ["features", model, texts, "--text-column", "text"],
+        "embed": ["embed", texts, "--model", model, "--text-column", "text"],
+        "features": ["features", texts, "--model", model, "--text-column", "text"],
         "classify": ["classify", classifier, "--file", texts],
     }[command]
     made = tmp_path / "made"

@@ -48,5 +48,5 @@ def demo(
     print(
         f"\n{describe_result(result.accuracies)}\n"
         f"{result.elapsed_seconds / 60:.1f} minutes in total. Report: {result.report.resolve()}\n"
-        f"{describe_next('fill-mask', result.run, 'The function returns a [MASK].')}"
+        f"{describe_next('fill-mask', '--model', result.run, 'The function returns a [MASK].')}"
     )

@@ -79,23 +79,6 @@ def test_broken_rows_are_counted_and_named(workshop, tmp_path, capsys):
     assert (saved["train"]["num_broken"], saved["train"]["num_empty"]) == (2, 1)
 
 
-def test_several_seeds(workshop, tmp_path, capsys):
-    output = tmp_path / "out"
-    command = words(workshop, output, "--seeds", "2")
-    assert main(command) == 0
-    captured = capsys.readouterr()
-    lines = captured.out.splitlines()
-    assert "run 2 of 2: seed 1" in captured.err
-    assert lines[0].startswith("Best of 2 runs: seed ")
-    assert lines[1].startswith(f"{output}: best after step ")
-    assert main([*command, "--json"]) == 0
-    captured = capsys.readouterr()
-    found = json.loads(captured.out)
-    assert "is already finished" in captured.err
-    assert list(found["seeds"]["values"]) == ["0", "1"]
-    assert main(["classify", str(output), "the cat", "--json"]) == 0
-
-
 def test_the_example_of_the_papers_grid_tries_all_choices(workshop, monkeypatch):
     path = Path(__file__).parents[2] / "examples/grid_search.py"
     spec = importlib.util.spec_from_file_location("grid_search", path)

@@ -44,20 +44,6 @@ def test_two_texts_are_one_number_and_more_a_table(model, tmp_path, capsys):
     assert rows[0][2] == round(facts["scores"][0][2], 3)
 
 
-@pytest.mark.parametrize(
-    ("words", "key"),
-    [(["similarity"], "texts"), (["search", "--corpus", "CORPUS"], "query")],
-    ids=["similarity", "search"],
-)
-def test_text_of_the_command_line_is_mended(model, corpus, capsys, words, key):
-    command, *flags = [str(corpus) if word == "CORPUS" else word for word in words]
-    texts = ["the \udcff cat", "a hat"]
-    out, _ = run(capsys, command, "--model", model, *flags, *texts, "--json")
-    facts = [json.loads(line) for line in out.splitlines()]
-    assert "the \ufffd cat" in (facts[0][key] if key == "texts" else [facts[0][key]])
-    out.encode()  # what isn't Unicode can't be
-
-
 @pytest.mark.parametrize("num_texts", [1, 1001])
 def test_one_text_or_too_many_are_refused(model, tmp_path, capsys, num_texts):
     path = tmp_path / "texts.txt"

@@ -183,16 +183,6 @@ def test_training_that_is_killed_anywhere_comes_to_the_same(training, undisturbe
 
 
 @pytest.mark.exhaustive
-def test_training_that_finds_the_disk_full_anywhere_comes_to_the_same(
-    training, undisturbed, tmp_path
-):
-    reference, ending = undisturbed
-    places = [each for each in ending.places if " run" in each.point and each.point != SAVED]
-    chosen = random.Random(SEED).sample(places, max(4, NUM_KILLS // 10))
-    training.check(reference, tmp_path, [[(place, FULL_DISK)] for place in chosen])
-
-
-@pytest.mark.exhaustive
 def test_killed_and_taken_up_without_its_source_nothing_changes(workshop, training, tmp_path):
     """A run that begins with the weights of a checkpoint that has no pair head."""
     first, source, parts = (tmp_path / name for name in ("first", "source", "parts"))

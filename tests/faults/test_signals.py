@@ -20,13 +20,10 @@ from tests.faults.children import (
     list_differences,
     list_places,
     newest,
-    read_trace,
-    run_child,
     send,
     try_each,
 )
-from tests.faults.terminal import PANEL, run_in_terminal
-from tests.faults.watch import Errand, Place
+from tests.faults.watch import Place
 from tests.logs import rows_without_clock
 
 from bertkit.training.run import LOG_FILE
@@ -156,22 +153,3 @@ def test_a_terminal_that_interrupts_a_process_of_its_own(workshop, run):
     assert last.startswith("bertkit: stopped after step ")
     assert last.endswith(" of 1,000,000 with a checkpoint; the same command resumes from there")
     assert newest(run).name == f"step-{int(last.split()[4].replace(',', '')):08}"
-
-
-BEFORE_AN_UPDATE = Place(10, "before the update", 0)
-
-
-@pytest.fixture
-def errand(workshop, tmp_path):
-    return Errand(
-        workshop.words(tmp_path / "run"), tmp_path / "run", {BEFORE_AN_UPDATE: [signal.SIGHUP]}
-    )
-
-
-def test_a_terminal_that_is_closed_leaves_a_checkpoint(workshop, undisturbed, errand):
-    assert run_child(run_in_terminal, errand) == 75
-    assert PANEL in errand.messages.read_bytes()
-    assert newest(errand.output).name == f"step-{BEFORE_AN_UPDATE.step:08}"
-    assert max(place.step for place in read_trace(errand.trace)) == BEFORE_AN_UPDATE.step
-    assert send(workshop.words(errand.output), errand.output).code == 0
-    assert list_differences(undisturbed[0], errand.output) == []

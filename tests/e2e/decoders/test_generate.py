@@ -66,14 +66,3 @@ def test_a_model_that_reads_both_ways_is_refused(tmp_path, capsys):
     save_small(tmp_path)
     _, err = run(capsys, "generate", tmp_path, "the", code=2)
     assert "is bidirectional" in err
-
-
-@pytest.mark.parametrize("command", [("generate",), ("score", "--model")])
-def test_text_that_is_no_utf8_is_mended(causal, tmp_path, capsys, command):
-    path = tmp_path / "texts.txt"
-    path.write_bytes(b"the cat\nthe \xff cat\n")
-    out, err = run(capsys, *command, causal, "--file", path, "--json")
-    assert "the \ufffd cat" in out
-    assert f"{path}: 1 with bytes that aren't UTF-8" in err
-    out, _ = run(capsys, *command, causal, "the \udcff cat", "--json")
-    assert "the \ufffd cat" in out

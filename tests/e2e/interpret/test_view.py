@@ -62,17 +62,6 @@ def test_the_browser_is_started_when_it_is_asked_for(model, capsys, opened, monk
     assert "no browser was found; open a b.html" in run(capsys, *words, "--overwrite")[1]
 
 
-def test_a_page_that_exists_is_kept(model, capsys):
-    Path("attention.html").write_text("mine")
-    _, err = run(capsys, TEXT, "--model", model, code=2)
-    assert err == (
-        "bertkit: attention.html exists; name another file, or replace it by --overwrite\n"
-    )
-    assert Path("attention.html").read_text() == "mine"
-    run(capsys, TEXT, "--model", model, "--views", "heads", "--overwrite")
-    assert Path("attention.html").stat().st_size > 10_000
-
-
 def test_figures_are_written_without_a_page(model, capsys):
     need_font()
     figure = ["--layer", 2, "--head", 1, "--token", "dog"]

@@ -54,13 +54,6 @@ def test_signatures_have_the_settings_with_their_defaults():
     assert set(PretrainSettings.model_fields) <= set(inspect.signature(bertkit.pretrain).parameters)
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_signatures_have_the_types_of_arguments_and_results(name):
-    shown = inspect.signature(getattr(bertkit, name))
-    assert shown.return_annotation is not shown.empty
-    assert all(each.annotation is not each.empty for each in shown.parameters.values())
-
-
 def test_finetune_returns_the_model_with_its_metrics(classifier):
     assert type(classifier) is bertkit.Classifier
     assert 0 <= classifier.metrics["accuracy"] <= 1
@@ -139,11 +132,6 @@ def test_a_tuple_of_words_is_a_sentence_for_a_tagger(tmp_path):
     tag = bertkit.Tagger.load(save_tagger(tmp_path / "tagger"))
     (found,) = bertkit.predict(tag, [("cat", "saw", "hat")])
     assert [word.text for word in found.words] == ["cat", "saw", "hat"]
-
-
-def test_predict_takes_a_folder_and_plain_texts(classifier, model, tmp_path):
-    bertkit.finetune("classify", model=model, train=ROWS, output=tmp_path / "m", **BRIEF)
-    assert len(bertkit.predict(tmp_path / "m", ["the cat", "a dog"])) == 2
 
 
 def test_the_same_call_returns_what_is_finished(model, tmp_path):

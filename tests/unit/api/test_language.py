@@ -3,10 +3,8 @@
 import inspect
 
 import pandas as pd
-import pytest
 
 import bertkit
-from bertkit.base.errors import SettingsError
 from bertkit.cli.main import build_app, list_commands
 from bertkit.inference.text_scorer import TextScorer
 
@@ -66,9 +64,3 @@ def test_score_and_next_sentence_give_what_their_classes_give(model):
     follows = bertkit.next_sentence("the cat saw", "a hat .", model=model, precision="fp32")
     predict = bertkit.NextSentence.load(model, precision="fp32")
     assert follows == predict(("the cat saw", "a hat ."))
-
-
-def test_a_loaded_model_refuses_options_of_loading(model):
-    scorer = TextScorer.load(model)
-    with pytest.raises(SettingsError, match=r"has its precision; give that to TextScorer\.load"):
-        bertkit.score("the cat", model=scorer, precision="bf16")

@@ -13,14 +13,13 @@ from tests.closeness import close
 from tests.unit.inference.small_task import LABELS, save_classifier
 
 from bertkit.base.errors import InputError, SettingsError
-from bertkit.cli.main import build_app, list_commands, main
+from bertkit.cli.main import main
 from bertkit.cli.output import format_json
 from bertkit.cli.predict import describe, list_facts
 from bertkit.cli.texts import find_source
 from bertkit.inference import stream
 from bertkit.inference.predictor import Classifier
 from bertkit.reports.text import format_percent
-from bertkit.tasks.table import TASKS
 
 SAVED = SimpleNamespace(
     best_step=1200,
@@ -65,14 +64,6 @@ def test_what_is_not_defined_is_null_in_json():
         "calibration": None,
         "warnings": ["every prediction is 'x'"],
     }
-
-
-def test_a_task_of_another_kind_has_its_commands_with_its_line(monkeypatch, capsys):
-    monkeypatch.setitem(TASKS, "label-again", TASKS["classify"])
-    names = list_commands(build_app()).keys()
-    assert {"label-again", "finetune label-again"} <= names
-    assert main(["--help"]) == 0
-    assert "label-again" in capsys.readouterr().out
 
 
 ROWS = [("the cat", "a hat"), ("a dog saw", "the dog"), ("", ""), ("the hat, lost", "a - cat")]

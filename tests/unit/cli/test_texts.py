@@ -15,7 +15,6 @@ from bertkit.checkpoints.bundled import PACKAGE
 from bertkit.cli import texts as module
 from bertkit.cli.main import main
 from bertkit.cli.texts import choose_model
-from bertkit.inference import stream
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.embeddings.features import FeatureExtractor
 from bertkit.inference.embeddings.word_vectors import WordVectors
@@ -142,16 +141,6 @@ def test_what_is_text_is_printed_and_what_steers_a_terminal_is_not():
     for steering in "\x1b\x07\x7f\x9b\r\u202e\u2066\u200f\ufeff\u2028\u2029\ud800":
         assert module.legible(steering) == module.printable(steering) == "\ufffd"
     assert module.printable("\n\t") == "\ufffd\ufffd"
-
-
-def test_blanks_are_printed_as_they_are_filled(model, capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(stream, "WINDOW_TEXTS", 2)
-    path = tmp_path / "texts.txt"
-    path.write_text("a [MASK]\nthe [MASK]\n" * 2 + "no blank\n")
-    assert main([*FILL, model, "--file", str(path), "--top-k", "1"]) == 2
-    captured = capsys.readouterr()
-    assert captured.out.splitlines()[::2] == ["a [MASK]", "the [MASK]"] * 2
-    assert f"{path}, row 5 ('no blank') has no" in captured.err
 
 
 def test_a_terminal_shows_results_and_no_bar(model, capsys, monkeypatch):

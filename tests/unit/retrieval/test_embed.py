@@ -45,7 +45,6 @@ from bertkit.data.tables.texts import TextRow, TextTable
 from bertkit.inference.pipeline import Window
 from bertkit.retrieval.embed import EmbedResult, embed, embed_lines
 from bertkit.retrieval.unfinished_vectors import (
-    SAVE_SECONDS,
     VECTOR_WRITERS,
     format_rows,
     read_record,
@@ -216,15 +215,6 @@ def test_work_that_was_stopped_goes_on_to_the_same_bytes(
     assert result.counts.texts == NUM_TEXTS
     assert contents(output.parent) == contents(tmp_path / "whole")
     assert ("Resuming" in capsys.readouterr().err) == (window > 1)
-
-
-def test_rows_are_made_safe_every_few_seconds_only(embedder, source, tmp_path, monkeypatch):
-    assert SAVE_SECONDS == 5.0
-    use_small_windows(monkeypatch, save_seconds=1000.0)
-    synced = []
-    monkeypatch.setattr(storage, "sync", synced.append)
-    embed_alone(embedder, source, tmp_path / "vectors.npy")
-    assert len(synced) == 4  # rows, record, header, manifest
 
 
 @pytest.mark.parametrize("form", FORMS)

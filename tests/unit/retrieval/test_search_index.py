@@ -32,13 +32,7 @@ from bertkit.data.tables.texts import TextRow, TextTable
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.retrieval import index_folder as vectors
 from bertkit.retrieval import search_index as build
-from bertkit.retrieval.index_folder import (
-    RECORD_FILE,
-    TEXTS_FILE,
-    VECTORS_FILE,
-    StoredCorpus,
-    advising,
-)
+from bertkit.retrieval.index_folder import RECORD_FILE, TEXTS_FILE, VECTORS_FILE, StoredCorpus
 from bertkit.retrieval.search_index import SearchIndex
 from bertkit.retrieval.settings import SearchSettings
 from bertkit.retrieval.unfinished_vectors import ResumeState, UnfinishedVectors, record_path
@@ -523,12 +517,6 @@ def test_a_missing_text_or_damaged_model_is_no_reason_to_remove_an_index(
     monkeypatch.setattr(build, "embed", fail)
     with pytest.raises(type(error), match=f"^{error}$"):
         open_index(model, corpus)
-
-
-def test_only_known_advice_is_replaced():
-    message = r"^a;b isn't c; nor d; rebuild the index with `bertkit search --overwrite`$"
-    with pytest.raises(DamagedFileError, match=message), advising():
-        raise DamagedFileError("a;b isn't c; nor d; restore it or make it again")
 
 
 def test_what_was_begun_goes_on_and_what_was_damaged_says_how(

@@ -27,13 +27,3 @@ def test_long_texts_are_read_as_an_earlier_version_read_them(task, settings, cut
     SavedTask(task=task, settings=settings).save(tmp_path / "task.json")
     config = BertConfig(vocab_size=10, num_labels=2)
     assert load_task(tmp_path, config, None).settings.cutter(40) == cutter
-
-
-def test_a_text_that_was_read_otherwise_is_refused_by_the_name_of_the_way(tmp_path):
-    SavedTask.model_construct(
-        format_version=1, task="classify", settings={"long_texts": "tail"}, numbers={}
-    ).save(tmp_path / "task.json")
-    with pytest.raises(
-        CheckpointError, match=r"task\.json.*no long_texts tail now; train it again"
-    ):
-        load_task(tmp_path, BertConfig(vocab_size=10), None)

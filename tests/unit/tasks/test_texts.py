@@ -140,24 +140,6 @@ def test_windows_overlap_and_leave_nothing_out():
     assert (len(many), is_cut) == (MAX_WINDOWS, True)
 
 
-@pytest.mark.parametrize("number", range(1, 14))
-@pytest.mark.parametrize("stride", [1, 2, 5, None])
-def test_every_token_is_in_a_window(number, stride):
-    words = [TOKENIZER.vocabulary[5 + index % 8] for index in range(number)]
-    settings = TextSettings(max_length=9, long_texts="windows", stride=stride)
-    for texts, before in (((" ".join(words),), 1), (("fox", " ".join(words)), 3)):
-        (reading,) = encode_texts([Texts(*texts)], settings, TOKENIZER)
-        whole = TOKENIZER.encode(*texts).ids[before:-1]
-        parts = [sequence.ids[before:-1] for sequence in reading.sequences]
-        assert all(len(sequence.ids) <= 9 for sequence in reading.sequences)
-        step = min(9 - before - 1, stride or (9 - before - 1) // 2)
-        joined = parts[0][:]
-        for place, part in enumerate(parts[1:], start=1):
-            joined[place * step :] = part
-        assert joined == whole
-        assert not reading.is_cut
-
-
 def test_of_a_pair_of_long_texts_one_is_read_in_windows():
     settings = TextSettings(max_length=8, long_texts="windows", stride=4)
     shown, is_cut = read(settings, LONG, LONG)

@@ -42,13 +42,6 @@ def test_a_watched_metric_has_a_column_and_the_best_is_marked(capsys):
     assert second == "step 8/10  loss 2.000  matthews not defined  held-out"
 
 
-def test_a_watched_metric_that_is_shown_already_has_no_second_column(capsys):
-    for watched in ("hits", "loss"):
-        with show_training(10, 0, {"hits": "right"}, watched) as shown:
-            shown.show_evaluation(4, {"loss": 2.0, "hits": 0.5})
-        assert capsys.readouterr().err == "step 4/10  loss 2.000  right 50.0 %  held-out\n"
-
-
 def test_the_best_evaluation_stays_on_a_terminal(monkeypatch):
     output = io.StringIO()
     console = Console(file=output, force_terminal=True, width=100, highlight=False)

@@ -1,28 +1,11 @@
 """Labeled files that others made are read to the last row, with nothing left out."""
 
 import pytest
-from tests.unit.data.tables.labeled import read, read_values
+from tests.unit.data.tables.labeled import read_values
 
 from bertkit.data.tables.records import open_records
 
 pytestmark = pytest.mark.shared_data
-
-
-@pytest.mark.parametrize(("split", "count"), [("train", 6920), ("dev", 872), ("test", 1821)])
-def test_sst2(shared_data, split, count):
-    values = read_values(shared_data / "tasks" / "sst2" / f"{split}.csv")
-    assert len(values) == count
-    assert {cells["label"] for cells in values} == {"negative", "positive"}
-    assert all(cells["text"] for cells in values)
-
-
-@pytest.mark.parametrize(("split", "count"), [("train", 8551), ("dev", 516)])
-def test_cola(shared_data, split, count):
-    values = read_values(shared_data / "tasks" / "cola" / f"{split}.tsv", header=False)
-    assert len(values) == count
-    assert {cells["2"] for cells in values} == {"0", "1"}
-    folder, _ = read(shared_data / "tasks" / "cola", split=split, header=False)
-    assert [dict(record.values) for record in folder] == values
 
 
 @pytest.mark.parametrize(

@@ -136,15 +136,6 @@ def test_a_record_with_more_or_fewer_cells_is_named(tmp_path):
     refuse(write(tmp_path, "a.tsv", b"a\ttext\n1\n"), r"row 1 has 1 cell where there are 2 columns")
 
 
-def test_a_quote_that_is_never_closed_is_named_and_takes_no_memory(tmp_path, monkeypatch):
-    path = write(tmp_path, "a.csv", b'text\nx\n"y\n' + b"z\n" * 5000)
-    refuse(path, r"a\.csv, row 2 isn't CSV \(unexpected end of data\); a cell that begins")
-    refuse(write(tmp_path, "b.csv", b'text\n"x"y\n'), r"row 1 isn't CSV")
-    refuse(write(tmp_path, "c.csv", b'"te\n'), r"row 1 isn't CSV")
-    monkeypatch.setattr("bertkit.data.tables.formats.separated.MAX_ROW_BYTES", 1000)
-    refuse(path, r"row 2 isn\'t CSV \(over 0 MiB\); a cell that begins with a quote must end")
-
-
 @pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.csv", "a.tsv"])
 def test_a_row_without_end_is_refused_before_it_fills_the_memory(name, monkeypatch):
     class Endless(io.RawIOBase):

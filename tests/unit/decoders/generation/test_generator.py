@@ -119,13 +119,6 @@ def test_what_is_kept_changes_nothing(way, settings):
     assert len(lengths) > 1  # sources end at different times, so some leave the batch
 
 
-def test_nothing_is_kept_for_gradients():
-    sequences = SourceSequences(build_translator(), PackedBatch.from_single(ROWS))
-    scores = sequences.scores()
-    assert not scores.requires_grad
-    assert scores.dtype == torch.float32
-
-
 @pytest.mark.parametrize("settings", SEARCHES[:2], ids=str)
 def test_room_that_nothing_was_written_into_is_never_read(settings, monkeypatch):
     """Prompts of several lengths leave such room, and sums with what is there may be NaN."""

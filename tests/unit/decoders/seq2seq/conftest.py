@@ -1,7 +1,7 @@
 """Small files, made once."""
 
 import pytest
-from tests.unit.decoders.seq2seq.small import QUICK, SHORT, write_files
+from tests.unit.decoders.seq2seq.small import QUICK, write_files
 
 from bertkit.decoders.seq2seq import run as recipe
 
@@ -17,12 +17,4 @@ def whole(files, tmp_path_factory):
     """A model that has learned."""
     output = tmp_path_factory.mktemp("whole") / "model"
     recipe.train_seq2seq(files, output, QUICK)
-    return output
-
-
-@pytest.fixture(scope="session")
-def short(files, tmp_path_factory):
-    """A model of a few steps that nothing interrupted."""
-    output = tmp_path_factory.mktemp("short") / "model"
-    recipe.train_seq2seq(files, output, SHORT)
     return output

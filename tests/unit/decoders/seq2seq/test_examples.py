@@ -18,7 +18,6 @@ from bertkit.decoders.commands.finetune import describe_pairs
 from bertkit.decoders.generation.seq2seq_generator import GenerationCounts
 from bertkit.decoders.metrics import measure_translation
 from bertkit.decoders.seq2seq.examples import (
-    PairData,
     PairFiles,
     warn_of_best_step,
     warn_of_ends,
@@ -86,12 +85,3 @@ def test_short_texts_are_learned_by_their_loss(tmp_path):
     _, first, *_, last = describe_pairs(result).splitlines()
     assert first.startswith("bleu is uninformative here")
     assert last.startswith("bleu was 0 at each of 3 evaluations")
-
-
-def test_another_seed_keeps_the_split_where_that_has_its_own(files):
-    def part(**seeds):
-        return PairData(PairFiles(files.train), QUICK.model_copy(update=seeds)).dev.examples
-
-    assert part(seed=1, split_seed=5) == part(seed=2, split_seed=5) == part(seed=5)
-    assert part(seed=1) != part(seed=1, split_seed=5)
-    assert part(seed=5, split_seed=0) == part(seed=0)

@@ -17,7 +17,7 @@ from tests.unit.decoders.seq2seq.small import (
 )
 from tests.unit.inference.small import save_small
 from tests.unit.recipes.reading import Reading
-from tests.unit.recipes.stopping import interrupt, read_files, read_rows, stop_at
+from tests.unit.recipes.stopping import read_files, stop_at
 from tests.unit.training.jobs import vary
 
 from bertkit.base.errors import (
@@ -39,7 +39,6 @@ from bertkit.decoders.seq2seq.job import Seq2SeqJob
 from bertkit.decoders.seq2seq.run import Seq2SeqTraining, train_seq2seq, train_tokenizer
 from bertkit.decoders.seq2seq.settings import SummarizeSettings, TranslateSettings
 from bertkit.models.bert.heads import BertForMaskedLM
-from bertkit.training import loop
 
 HAN = [chr(0x4E00 + number) for number in range(1800)]
 
@@ -86,52 +85,6 @@ def test_the_folder_has_all_that_is_known_and_no_checkpoint(whole):
     card = (whole / "README.md").read_text()
     assert "pipeline_tag: translation" in card
     assert "trained from random weights" in card.lower()
-
-
-@pytest.mark.parametrize("step", [2, pytest.param(9, marks=pytest.mark.exhaustive)])
-def test_a_stopped_run_goes_on_to_the_same_bits(short, files, tmp_path, monkeypatch, capsys, step):
-    output = tmp_path / "model"
-    with monkeypatch.context() as patch:
-        stop_at(step, patch)
-        with pytest.raises(StoppedError, match="the same command resumes from there"):
-            train_seq2seq(files, output, SHORT)
-    assert not (output / "metrics.json").exists()
-    train_seq2seq(files, output, SHORT)
-    assert f"resuming after step {step + 1}" in capsys.readouterr().err
-    assert read_files(output) == read_files(short)
-    assert read_rows(output) == read_rows(short)
-
-
-def test_what_is_killed_before_its_folder_is_whole_is_finished_by_the_same_call(
-    short, files, tmp_path, monkeypatch
-):
-    output = tmp_path / "model"
-    for place, name in ((recipe, "evaluate_generation"), (recipe.SavedSeq2Seq, "write")):
-        with monkeypatch.context() as patch:
-            patch.setattr(place, name, interrupt)
-            with pytest.raises(StoppedError, match="resumes from"):
-                train_seq2seq(files, output, SHORT)
-    monkeypatch.setattr(loop, "take_step", None)  # no step is left to be done
-    train_seq2seq(files, output, SHORT)
-    assert read_files(output) == read_files(short)
-
-
-def test_a_finished_model_is_reported_without_training(whole, files, monkeypatch, capsys):
-    monkeypatch.setattr(recipe.Seq2SeqTraining, "open", None)
-    before = read_files(whole)
-    found = train_seq2seq(files, whole, QUICK)
-    assert "is already finished" in capsys.readouterr().err
-    assert found.saved.metrics["bleu"] > 80
-    assert {"model.safetensors", "bertkit_seq2seq.json"} <= found.saved.files.keys()
-    assert read_files(whole) == before
-
-
-def test_other_settings_and_other_data_are_refused(whole, files, tmp_path):
-    with pytest.raises(ResumeError, match="--steps 80 → 81"):
-        train_seq2seq(files, whole, QUICK.model_copy(update={"steps": 81}))
-    other = write_sides(tmp_path, "other", make_pairs(240, 3))
-    with pytest.raises(ResumeError, match="data: different data"):
-        train_seq2seq(PairFiles(other, files.dev), whole, QUICK)
 
 
 def test_a_wrong_call_leaves_nothing_behind(files, tmp_path):
@@ -329,15 +282,6 @@ def test_a_config_says_sizes_and_how_halves_are_joined(files, tmp_path):
     path.write_text("[1]")
     with pytest.raises(InputError, match=r"config\.json holds a list; expected a config's object"):
         open_job(files, SHORT.model_copy(update={"size": str(path)}))
-
-
-def test_a_run_of_another_size_is_not_resumed(files, tmp_path):
-    with pytest.MonkeyPatch.context() as patch:
-        stop_at(2, patch)
-        with pytest.raises(StoppedError):
-            train_seq2seq(files, tmp_path / "out", SHORT)
-    with pytest.raises(ResumeError, match=r"model's encoder\.hidden_size: 64 → 72"):
-        train_seq2seq(files, tmp_path / "out", SHORT.model_copy(update={"size": "1x72"}))
 
 
 def test_files_of_pairs_are_read_once_where_a_run_is_resumed(files, tmp_path, monkeypatch):

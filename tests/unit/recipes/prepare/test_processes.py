@@ -138,13 +138,6 @@ def test_workers_never_get_what_a_terminal_sends_to_all_its_processes(
         assert all(mask >> (number - 1) & 1 for mask in blocked)
 
 
-def test_a_strangers_folder_isnt_even_locked(corpus, tokenizer, tmp_path):
-    (tmp_path / "diary.txt").touch()
-    with pytest.raises(ResumeError, match="holds other files"):
-        prepare([str(corpus / "a.txt")], tokenizer, tokenizer, SETTINGS, workers=ONE)
-    assert not (tokenizer / ".lock").exists()
-
-
 def test_workers_end_with_their_parent(corpus, tokenizer, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(

@@ -5,7 +5,6 @@ import weakref
 from types import SimpleNamespace
 
 import pytest
-import torch
 
 from bertkit.base.errors import ResumeError
 from bertkit.models.bert.config import BertConfig
@@ -13,7 +12,7 @@ from bertkit.recipes.pretrain import run as pretraining
 from bertkit.recipes.pretrain.job import PretrainingJob, find_trained_length
 from bertkit.recipes.pretrain.run import Pretraining, mix_steps
 from bertkit.recipes.pretrain.settings import PretrainSettings
-from bertkit.training.run import RunRecord, describe_versions
+from bertkit.training.run import RunRecord
 
 
 def record(num_steps: int = 0, threads: str = "2", **settings) -> RunRecord:
@@ -89,16 +88,6 @@ def test_a_job_is_freed_as_soon_as_it_is_dropped(long_length):
 
 def test_the_same_budget_in_minutes_is_not_measured_again():
     assert decide(record(77, minutes=2.0), minutes=2.0) == 77
-
-
-def test_another_device_and_precision_are_told_where_the_setting_is_auto(capsys):
-    def describe(device: str, precision: str) -> RunRecord:
-        versions = describe_versions(torch.device(device), precision)
-        return record(40, steps=40).model_copy(update={"versions": versions})
-
-    now = describe("cpu", "fp32")
-    describe("meta", "bf16").list_kept(now, now.versions)
-    assert "device: 'meta' → 'cpu', precision: 'bf16' → 'fp32'\n" in capsys.readouterr().err
 
 
 def test_another_machine_is_told_and_the_first_one_stays_on_record(capsys):

@@ -35,16 +35,6 @@ def test_totals_are_those_of_2_0_where_an_answer_may_be_none():
     assert (by_data["HasAns_exact"], by_data["NoAns_exact"]) == (1, 0)
 
 
-def test_the_threshold_gives_the_best_f1():
-    examples = [question("Ada"), question("1843"), question(), question()]
-    answers = [answered("Ada", -3.0), answered("1843", 1.5), answered("in", 2.0), answered("in", 4)]
-    threshold = scoring.find_threshold(examples, answers)
-    assert threshold == 1.75
-    decided = [answer.decide(threshold) for answer in answers]
-    assert AnswerScoring(examples, decided).metrics["f1"] == 1
-    assert AnswerScoring(examples, answers).metrics["f1"] == 0.75
-
-
 @pytest.mark.parametrize(
     ("texts", "odds", "expected"),
     [(("Ada", "Ada", "in"), (-3.0, -3.0, -5.0), -2.0), (("in", "in", "in"), (3.0, 3.0, 4.0), 2.5)],

@@ -64,11 +64,6 @@ def test_scales(numbers, is_odd):
     assert any("learned slowly" in line for line in lines) == is_odd
 
 
-def test_pairs_are_told():
-    pairs = [RegressExample(Texts("a", "b"), number) for number in (0.0, 1.0)]
-    assert list_warnings(pairs)[-1] == "they are pairs of texts"
-
-
 SETTINGS = RegressSettings(max_length=12)
 WORTH = {"cat": 2.0, "dog": -1.0, "fox": 0.5}
 

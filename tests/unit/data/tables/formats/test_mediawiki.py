@@ -167,12 +167,6 @@ def test_broken_xml_ends_the_file_and_what_came_before_is_kept(tmp_path):
     assert read(tmp_path / "w.xml", b"no XML at all")[1].counts == {"broken-xml": 1}
 
 
-def test_a_truncated_dump_is_counted_once(tmp_path):
-    packed = bz2.compress(dump(page("A", "One."), page("B", "Two.")))
-    _, report = read(tmp_path / "w.xml.bz2", packed[:-5])
-    assert report.counts == {"truncated": 1}
-
-
 def test_entities_of_its_own_are_refused_at_once(tmp_path):
     laughs = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))
     content = f'<!DOCTYPE m [<!ENTITY l0 "ha">{laughs}]><mediawiki>{page("A", "x")}</mediawiki>'

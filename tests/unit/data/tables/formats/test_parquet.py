@@ -191,13 +191,6 @@ def test_a_parquet_column_of_any_type_of_text_is_read(folder, kind):
     assert report.counts == {"missing-field": values.count(None)}
 
 
-@pytest.mark.parametrize("suffix", COMPRESS)
-def test_a_truncated_copy_of_parquet_is_counted_once(folder, suffix):
-    packed = COMPRESS[suffix](write_parquet(folder / "a", text=["One."] * 1000).read_bytes())
-    documents, report = read_corpus(write(folder / f"a.parquet{suffix}", packed[:-20]))
-    assert (documents, report.counts) == ([], {"truncated": 1})
-
-
 @pytest.mark.parametrize("cause", ["no folder", "full"])
 def test_a_temporary_copy_that_cannot_be_written_is_no_fault_of_the_source(
     folder, monkeypatch, cause

@@ -18,7 +18,6 @@ from tests.parity.agreement import SIZES, random_batch, randomize
 from torch import Tensor, nn
 
 import bertkit
-from bertkit.checkpoints.names import their_names
 from bertkit.nn.packing import PackedBatch
 
 LABELS = {0: "O", 1: "B-PER", 2: "I-PER", 3: "B-LOC", 4: "I-LOC"}
@@ -236,23 +235,3 @@ def test_a_part_of_a_larger_checkpoint_agrees(written, read, tmp_path):
     with torch.no_grad():
         expected = compute_theirs(reference, read)
         assert_agreement(compute_ours(load_ours(read, tmp_path), read), expected)
-
-
-def test_a_classifiers_loss_and_all_gradients_agree(tmp_path):
-    name = "BertForSequenceClassification"
-    theirs = build_theirs(name, problem_type="single_label_classification", classifier_dropout=0.0)
-    theirs.save_pretrained(tmp_path)
-    theirs, ours = theirs.double(), load_ours(name, tmp_path).double().train()
-    ids, segments, mask = batch_for(name)
-    labels = torch.arange(len(LENGTHS)) % len(LABELS)
-    arrays = {"input_ids": ids, "token_type_ids": segments, "attention_mask": mask}
-    expected = theirs.train()(**arrays, labels=labels)
-    expected.loss.backward()
-    batch = PackedBatch.from_padded(ids, segments, mask.bool())
-    loss = nn.functional.cross_entropy(ours.scores(batch), labels)
-    loss.backward()
-    assert_close(loss, expected.loss)
-    gradients = {key: parameter.grad for key, parameter in theirs.named_parameters()}
-    for key, parameter in ours.named_parameters():
-        assert_close(parameter.grad, torch.cat([gradients.pop(part) for part in their_names(key)]))
-    assert gradients == {}

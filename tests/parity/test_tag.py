@@ -1,20 +1,16 @@
-"""Tags, losses and entities against transformers: its word ids, its loss, its pipeline."""
-
-from typing import Any
+"""Tags and entities against transformers: its word ids, its pipeline."""
 
 import numpy as np
 import torch
 import transformers
-from tests.closeness import assert_close, close
-from tests.parity.agreement import SIZES, randomize
+from tests.closeness import close
 
 from bertkit.inference.predictor import Tagger
 from bertkit.models.bert.fine_tuning import BertForTokenClassification
-from bertkit.tasks.batch import IGNORED_LABEL, TaskBatch
+from bertkit.tasks.batch import IGNORED_LABEL
 from bertkit.tasks.tag import TagSettings
 from bertkit.tasks.tag.examples import TagExample
 from bertkit.tasks.tag.task import Tag
-from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer
 
 LABELS = ("O", "B-LOC", "B-PER", "I-LOC", "I-PER")
@@ -51,39 +47,6 @@ def test_words_have_the_pieces_and_first_pieces_of_transformers(minilm):
         labels[first] = LABELS.index("B-LOC")
         assert plain.labels.tolist() == labels.tolist()
         assert (encoded.labels != IGNORED_LABEL).sum() == len(words)
-
-
-def test_loss_and_gradients_are_transformers(tmp_path):
-    config = transformers.BertConfig(**{**SIZES, "vocab_size": 12}, num_labels=len(LABELS))
-    theirs: Any = transformers.BertForTokenClassification(config).eval()
-    randomize(theirs, 0.5)
-    theirs.save_pretrained(tmp_path)
-    theirs.double()
-    ours = BertForTokenClassification.from_pretrained(tmp_path).double()
-    tokenizer = Tokenizer([*SPECIAL_TOKENS, "ada", "##s", "rome", "bob", "##by", ",", "the"])
-    random = np.random.default_rng(0)
-    words = ("ada", "adas", "rome", "bobby", "bobbys", ",", "the", "unknown")
-    examples = []
-    for length in (1, 9, 4, 2):
-        chosen, tags = random.choice(words, length), random.choice([*LABELS, "B-NEW"], length)
-        examples.append(TagExample(tuple(chosen.tolist()), tags=tuple(tags.tolist())))
-    batch = TaskBatch.collate(Tag(TagSettings(), LABELS).encode(examples, tokenizer), range(4))
-    scores = Tag(TagSettings(), LABELS).loss(ours.scores(batch.packed), batch)
-
-    length = max(batch.packed.lengths)
-    ids, labels = torch.zeros(4, length, dtype=torch.int64), torch.full((4, length), IGNORED_LABEL)
-    parts = (batch.packed.input_ids, batch.labels)
-    rows = zip(*(part.split(batch.packed.lengths) for part in parts), strict=True)
-    for number, (row, targets) in enumerate(rows):
-        ids[number, : len(row)], labels[number, : len(row)] = row, targets
-    output = theirs(input_ids=ids, attention_mask=(ids != 0).long(), labels=labels)
-    assert 0 < batch.target_counts["task"] < sum(len(example.words) for example in examples)
-    assert_close(scores.losses["task"] / batch.target_counts["task"], output.loss)
-    (scores.losses["task"] / batch.target_counts["task"]).backward()
-    output.loss.backward()
-    assert_close(ours.classifier.weight.grad, theirs.classifier.weight.grad)
-    hits = (output.logits.argmax(dim=-1) == labels).sum()
-    assert int(scores.correct["task"]) == int(hits)
 
 
 def test_entities_of_texts_are_those_of_the_pipeline(minilm, tmp_path):

@@ -1,4 +1,4 @@
-"""Losses and predictions of whole sequences and of choices against transformers, in float64."""
+"""Losses of sequences, of choices and of tags against transformers, in float64."""
 
 from typing import Any
 
@@ -9,9 +9,10 @@ from tests.closeness import assert_close, close
 from tests.parity.agreement import pad_sequences
 from tests.unit.tasks.small import TOKENIZER
 from torch.nn.functional import cross_entropy
+from torch.nn.utils.rnn import pad_sequence
 
 from bertkit.models.bert.config import BertConfig
-from bertkit.tasks.batch import TaskBatch
+from bertkit.tasks.batch import IGNORED_LABEL, TaskBatch
 from bertkit.tasks.choose import ChooseSettings
 from bertkit.tasks.choose.examples import ChooseExample
 from bertkit.tasks.choose.task import Choose
@@ -20,6 +21,9 @@ from bertkit.tasks.classify.examples import ClassifyExample
 from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.regress import RegressSettings
 from bertkit.tasks.regress.task import Regress, RegressExample
+from bertkit.tasks.tag import TagSettings
+from bertkit.tasks.tag.examples import TagExample
+from bertkit.tasks.tag.task import Tag
 from bertkit.tasks.task import AnyTask
 from bertkit.tasks.texts import Texts
 
@@ -50,6 +54,15 @@ CASES: dict[str, tuple[AnyTask, list[Any], str]] = {
         "AutoModelForSequenceClassification",
     ),
     "choose": (Choose(ChooseSettings(max_length=16)), CHOICES, "AutoModelForMultipleChoice"),
+    "tag": (
+        Tag(TagSettings(max_length=16), LABELS),
+        [
+            TagExample(("the", "cats", ""), tags=("x", "y", "x")),
+            TagExample(("hats",), tags=("new",)),
+            TagExample(("a", "dog", "lost", "hats"), tags=("z", "x", "new", "y")),
+        ],
+        "AutoModelForTokenClassification",
+    ),
 }
 
 
@@ -89,6 +102,9 @@ def test_the_loss_of_a_batch_and_its_gradient_are_those_of_transformers(name, tm
     if name == "choose":
         tensors = {key: rows.unflatten(0, (len(examples), -1)) for key, rows in tensors.items()}
     labels = batch.labels.double() if batch.labels.is_floating_point() else batch.labels
+    if name == "tag":
+        rows = labels.split(batch.packed.lengths)
+        labels = pad_sequence(rows, batch_first=True, padding_value=IGNORED_LABEL)
     theirs = reference(**tensors, labels=labels).loss
     assert loss.item() == close(theirs.item())
 

@@ -12,7 +12,7 @@ from bertkit.base.checksummed_json import ChecksummedModel
 from bertkit.base.errors import DamagedFileError, ResumeError, storage_errors
 from bertkit.base.files import make_folder, remove_folder
 from bertkit.base.output import list_names
-from bertkit.base.settings import list_differences
+from bertkit.base.settings import list_differences, list_flag_differences
 from bertkit_studies.settings import MAY_CHANGE
 from bertkit_studies.study import CELLS_FOLDER, Cell, Decision, Figure, Study
 
@@ -161,7 +161,7 @@ def _check_same(old: StudyRecord, new: StudyRecord) -> None:
     """Reject resuming with another study, other settings or other data."""
     differences = [] if old.study == new.study else [f"study: {old.study} → {new.study}"]
     if not differences:
-        differences = list_differences(old.settings, new.settings, are_flags=True)
+        differences = list_flag_differences(old.settings, new.settings)
         if old.data != new.data:
             differences.append("data: different data")
     if differences:

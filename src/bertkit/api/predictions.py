@@ -68,7 +68,7 @@ def predict(model: Model, data: Table, **settings: "Unpack[PredictKeywords]") ->
     rows = hold_rows(data)
     if are_tuples(rows):
         refuse_columns(settings)
-        check_tuples(predictor, rows)
+        check_tuples(predictor)
         answered = answer_values(predictor, cast("list[Any]", rows))
     else:
         answered = answer_file(predictor, rows, chosen, columns)
@@ -89,7 +89,7 @@ def refuse_columns(settings: Mapping[str, object]) -> None:
             )
 
 
-def check_tuples(predictor: AnyPredictor, rows: object) -> None:
+def check_tuples(predictor: AnyPredictor) -> None:
     """Refuse pairs of texts, or texts with a label, if the model reads single texts."""
     if getattr(predictor.task.settings, "pairs", None) is False:
         raise InputError(

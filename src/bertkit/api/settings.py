@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import wraps
-from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar, get_args, get_origin
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
@@ -12,10 +12,13 @@ from bertkit.base.errors import SettingsError, StoppedError
 from bertkit.base.settings import AnyModel, Settings, describe_validation, hint_at
 from bertkit.base.signals import interruptible
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 
-def takes(*kinds: type[Settings]) -> Callable[[Function], Function]:
+def takes(
+    *kinds: type[Settings],
+) -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
     """Let the `**settings` of a function be the fields of classes of settings.
 
     `help` and notebooks show each with its default. Type checkers read them in the `keywords.pyi`
@@ -23,27 +26,27 @@ def takes(*kinds: type[Settings]) -> Callable[[Function], Function]:
     arguments are refused, and Ctrl-C ends the function without the traceback of what it computed.
     """
 
-    def decorate(function: Function) -> Function:
+    def decorate(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
         name = function.__name__
         shown = show_fields(inspect.signature(function), kinds)
 
         @wraps(function)
-        def call(*arguments: Any, **values: Any) -> Any:
+        def call(*arguments: Arguments.args, **values: Arguments.kwargs) -> Result:
             check_names(values, shown.parameters, name)
             try:
-                bound = shown.bind(*arguments, **values)
+                shown.bind(*arguments, **values)
             except TypeError as error:
                 raise TypeError(f"{name}: {error}") from None
             try:
                 with interruptible():
-                    return function(*bound.args, **bound.kwargs)
+                    return function(*arguments, **values)
             except StoppedError as error:
                 raise error.with_traceback(None) from None
             except KeyboardInterrupt:
                 raise KeyboardInterrupt(f"bertkit.{name} was interrupted") from None
 
         vars(call).update(__signature__=shown, settings_kinds=kinds)
-        return cast("Function", call)
+        return call
 
     return decorate
 

@@ -288,7 +288,7 @@ def finetune(
         >>> sorted(classify.task.labels)
         ['bad', 'good']
     """
-    if not isinstance(cast("object", task), str) or task not in {*TASKS, *TEXT_TASKS}:
+    if task not in (*TASKS, *TEXT_TASKS):
         known = ", ".join((*TASKS, *TEXT_TASKS))
         raise SettingsError(f"there is no task {show(repr(task), 40)}; choose one of {known}")
     if task in TEXT_TASKS:

@@ -215,27 +215,33 @@ def name_flag(name: str) -> str:
 
 
 def list_differences(
-    old: Mapping[str, Any],
-    new: Mapping[str, Any],
-    names: Iterable[str] | None = None,
-    *,
-    are_flags: bool = False,
+    old: Mapping[str, Any], new: Mapping[str, Any], names: Iterable[str] | None = None
 ) -> list[str]:
-    """List the values that differ, as `name: old → new`; by default those of all names, sorted.
+    """List the values that differ, as `name: old → new`; by default those of all names, sorted."""
+    differences = []
+    for name in sorted(old.keys() | new.keys()) if names is None else names:
+        before, now = old.get(name), new.get(name)
+        if isinstance(before, Mapping) and isinstance(now, Mapping):
+            differences += [f"{name}.{one}" for one in list_differences(before, now)]
+        elif before != now:
+            differences.append(f"{name}: {_shorten(repr(before))} → {_shorten(repr(now))}")
+    return differences
 
-    Args:
-        are_flags: show settings as they are typed: `--epochs 3 → not given`.
+
+def list_flag_differences(
+    old: Mapping[str, Any], new: Mapping[str, Any], names: Iterable[str] | None = None
+) -> list[str]:
+    """List the settings that differ as they are typed: `--epochs 3 → not given`.
+
+    Arguments are those of `list_differences`.
     """
     differences = []
     for name in sorted(old.keys() | new.keys()) if names is None else names:
         before, now = old.get(name), new.get(name)
         if isinstance(before, Mapping) and isinstance(now, Mapping):
-            parts = list_differences(before, now, are_flags=are_flags)
-            differences += parts if are_flags else [f"{name}.{part}" for part in parts]
-        elif before != now and are_flags:
-            differences.append(f"{name_flag(name)} {_type(before)} → {_type(now)}")
+            differences += list_flag_differences(before, now)
         elif before != now:
-            differences.append(f"{name}: {_shorten(repr(before))} → {_shorten(repr(now))}")
+            differences.append(f"{name_flag(name)} {_type(before)} → {_type(now)}")
     return differences
 
 

@@ -69,23 +69,24 @@ def open_pytorch(path: Path) -> dict[str, LazyTensor]:
 
 
 def _lazy(file: MappedFile, view: TensorView, storage_start: int) -> LazyTensor:
+    itemsize = view.storage.dtype.itemsize
+    start, num_bytes = storage_start + view.offset * itemsize, view.num_spanned * itemsize
+    release = partial(release_pages, file.memory, start, num_bytes)
+    return LazyTensor(view.size, view.storage.dtype, partial(_read, file, view, start), release)
+
+
+def _read(file: MappedFile, view: TensorView, start: int) -> Tensor:
     """Return a tensor: a view of the mapped file if alignment and strides allow it."""
     dtype = view.storage.dtype
-    start = storage_start + view.offset * dtype.itemsize
-    num_bytes = view.num_spanned * dtype.itemsize
-
-    def read() -> Tensor:
-        if not view.num_elements:
-            return torch.empty(view.size, dtype=dtype)
-        spanned = torch.frombuffer(file.memory, dtype=torch.uint8, count=num_bytes, offset=start)
-        if dtype is torch.bool:
-            spanned = spanned.ne(0)  # normalize bytes other than 0 and 1
-        elif start % dtype.itemsize:
-            spanned = spanned.clone()  # the older form doesn't align storages
-        return spanned.view(dtype).as_strided(view.size, view.stride).contiguous()
-
-    release = partial(release_pages, file.memory, start, num_bytes)
-    return LazyTensor(view.size, dtype, read, release)
+    if not view.num_elements:
+        return torch.empty(view.size, dtype=dtype)
+    count = view.num_spanned * dtype.itemsize
+    spanned = torch.frombuffer(file.memory, dtype=torch.uint8, count=count, offset=start)
+    if dtype is torch.bool:
+        spanned = spanned.ne(0)  # normalize bytes other than 0 and 1
+    elif start % dtype.itemsize:
+        spanned = spanned.clone()  # the older form doesn't align storages
+    return spanned.view(dtype).as_strided(view.size, view.stride).contiguous()
 
 
 def _read_archive(file: MappedFile) -> _Content:

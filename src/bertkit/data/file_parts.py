@@ -29,7 +29,7 @@ from bertkit.base.output import open_output
 from bertkit.base.parts import PARALLEL, Advance, PartsSettings, run_parts
 from bertkit.base.progress import announce, hidden_progress, show_progress
 from bertkit.base.remote import RemoteFile
-from bertkit.base.settings import Settings, in_panel, list_differences
+from bertkit.base.settings import Settings, in_panel, list_flag_differences
 from bertkit.base.signals import stop_at_once
 from bertkit.base.transfers import RECORDS
 from bertkit.data.input_files import NOT_TEXT, STANDARD_INPUT, find_extension, find_files, look_at
@@ -160,7 +160,7 @@ class FilesJob:
             advice = "name another --output, or replace it by --overwrite"
             if found is None:
                 raise ResumeError(f"{place} exists and isn't of this command; {advice}")
-            if differences := list_differences(found.made_with, wanted.made_with, are_flags=True):
+            if differences := list_flag_differences(found.made_with, wanted.made_with):
                 shown = "; ".join(differences)
                 raise ResumeError(f"{place} was made with other settings ({shown}); {advice}")
         make_folder(record.parent)

@@ -92,17 +92,13 @@ ALIGNMENT_LEGEND = paragraphs(
 )
 
 
-def collect_alignment(inputs: ViewInputs) -> JsonObject:
-    """Return "chosen", the token that is predicted in each step: one for each row."""
-    vocabulary = inputs.inspected.tokenizer.vocabulary
-    return {"chosen": [vocabulary[id_] for id_ in find_next(inputs).ids]}
-
-
 ALIGNMENT = View(
     name="alignment",
     title="Alignment",
     legend=ALIGNMENT_LEGEND,
-    collect=collect_alignment,
+    collect=lambda inputs: {  # the token that is predicted in each step: one for each row
+        "chosen": [inputs.inspected.tokenizer.vocabulary[id_] for id_ in find_next(inputs).ids]
+    },
     supports=lambda inputs: inputs.has_two_texts,
 )
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bertkit.data.shards import Shard, ShardSet
+from bertkit.data.shards import ShardSet
 from bertkit.decoders.generation.generator import Generator
 from bertkit.decoders.generation.settings import GeneratorSettings
 from bertkit.recipes.pretrain.corpus import list_usable
@@ -28,21 +28,19 @@ class TextPrefix(NamedTuple):
 
 
 def choose_beginnings(shards: ShardSet, tokenizer: Tokenizer, number: int) -> list[TextPrefix]:
-    """Return first halves of some sentences spread over the largest held-out shard."""
+    """Split some sentences, spread over the largest held-out shard, near their middle."""
     if not shards.held_out:
         return []
     shard = max(shards.held_out, key=lambda shard: shard.num_sentences)
     firsts = [part[0] for part in np.array_split(list_usable(shard), number) if len(part)]
-    return [halve(shard, int(index), tokenizer) for index in firsts]
-
-
-def halve(shard: Shard, index: int, tokenizer: Tokenizer) -> TextPrefix:
-    """Split a sentence near its middle, between words, into a prefix to continue and its rest."""
-    start, stop = (int(place) for place in shard.sentence_offsets[index : index + 2])
-    ids = shard.tokens(start, stop).tolist()
-    places = [place for place in range(1, len(ids)) if not tokenizer.is_continuation[ids[place]]]
-    place = min(places, key=lambda place: abs(2 * place - len(ids)), default=len(ids))
-    return TextPrefix(tokenizer.decode(ids[:place]), tokenizer.decode(ids[place:]))
+    prefixes = []
+    for index in map(int, firsts):
+        start, stop = (int(place) for place in shard.sentence_offsets[index : index + 2])
+        ids = shard.tokens(start, stop).tolist()
+        words = [place for place in range(1, len(ids)) if not tokenizer.is_continuation[ids[place]]]
+        place = min(words, key=lambda place: abs(2 * place - len(ids)), default=len(ids))
+        prefixes.append(TextPrefix(tokenizer.decode(ids[:place]), tokenizer.decode(ids[place:])))
+    return prefixes
 
 
 def continue_texts(

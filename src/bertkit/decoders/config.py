@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints.families import check_family
@@ -51,9 +51,8 @@ class EncoderDecoderConfig(ModelConfig):
 
     @model_validator(mode="before")
     @classmethod
-    def _plain_halves(cls, values: Any) -> Any:
-        decoder = values.get("decoder") if isinstance(values, dict) else None
-        if isinstance(decoder, dict):
+    def _plain_halves(cls, values: JsonValue) -> JsonValue:
+        if isinstance(values, dict) and isinstance(decoder := values.get("decoder"), dict):
             rest = {name: value for name, value in decoder.items() if name != CROSS_KEY}
             values = {**values, "decoder": rest}
         return values

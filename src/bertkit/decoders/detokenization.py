@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, Literal, NamedTuple
 
 from bertkit.base.errors import DamagedFileError
@@ -122,28 +122,9 @@ def is_inside(before: str, after: str, attachment: Attachment) -> bool:
     )
 
 
-def default_spacing_rule(mark: str, is_second: bool) -> SpacingRule:
-    """Return the rule for a mark that was never seen in training."""
-    if mark == '"':
-        return SpacingRule("left" if is_second else "right", 0.5)
-    category = unicodedata.category(mark) if len(mark) == 1 else ""
-    return SpacingRule(DEFAULTS.get(mark) or DEFAULT_OF_CATEGORY.get(category, "left"), 0.5)
-
-
 def alternates(mark: str, rules: Mapping[str, SpacingRule]) -> bool:
     """Whether the rules for the first and second of a mark differ, or the mark has no rules."""
     return mark not in rules or any(f"{mark} {number}" in rules for number in (0, 1))
-
-
-def count_spacing_rules(texts: Iterable[str]) -> dict[str, SpacingRule]:
-    """Keep the rules of those contexts whose rule differs from that of the next wider context."""
-    marks = list(_list_marks(texts))
-    first_rules = _count([(list_contexts(*mark), attachment) for mark, attachment in marks])
-    known = []
-    for (mark, is_second, *neighbors), attachment in marks:
-        is_second = is_second and alternates(mark, first_rules)
-        known.append((list_contexts(mark, is_second, *neighbors), attachment))
-    return _count(known)
 
 
 def _count(marks: Sequence[tuple[list[str], Attachment]]) -> dict[str, SpacingRule]:
@@ -193,32 +174,23 @@ def _list_marks(texts: Iterable[str]) -> Iterator[tuple[tuple[str, bool, str, st
     num_chars = 0
     for text in texts:
         words: list[str] = []
-        spaces = [True]
+        spaces = [True]  # before each word, and at the end
         for chunk in text.split():
             parts = split_chunk(chunk)
             words += parts
             spaces += [False] * (len(parts) - 1) + [True]
-        yield from _list_marks_of_one(words, spaces)
+        unmatched: set[str] = set()
+        padded = ["", *words, ""]
+        for place, word in enumerate(words):
+            if (mark := find_mark(word)) is not None:
+                neighbors = padded[place], padded[place + 2]
+                attachment = ATTACHMENTS[spaces[place], spaces[place + 1]]
+                yield (mark, mark in unmatched, *neighbors), attachment
+                if not is_inside(*neighbors, attachment):
+                    unmatched ^= {mark}
         num_chars += len(text)
         if num_chars > MAX_CHARS:
             return
-
-
-def _list_marks_of_one(
-    words: Sequence[str], spaces: Sequence[bool]
-) -> Iterator[tuple[tuple[str, bool, str, str], Attachment]]:
-    """Yield the marks of one text; `spaces` says where spaces are: before each word, at the end."""
-    unmatched: set[str] = set()
-    padded = ["", *words, ""]
-    for place, word in enumerate(words):
-        mark = find_mark(word)
-        if mark is None:
-            continue
-        neighbors = padded[place], padded[place + 2]
-        attachment = ATTACHMENTS[spaces[place], spaces[place + 1]]
-        yield (mark, mark in unmatched, *neighbors), attachment
-        if not is_inside(*neighbors, attachment):
-            unmatched ^= {mark}
 
 
 UNKNOWN = "\N{REPLACEMENT CHARACTER}"  # replaces [UNK]
@@ -231,22 +203,41 @@ class Spacing:
 
     Attributes:
         rules: the rule of each context of a mark (`list_contexts`); a mark without a rule follows
-            `default_spacing_rule`.
+            `DEFAULTS`, or else its Unicode category.
     """
 
     rules: Mapping[str, SpacingRule] = field(default_factory=dict)
 
     @classmethod
     def fit(cls, texts: Iterable[str]) -> "Spacing":
-        """Learn the rules from real text; only the first three million characters are read."""
-        return cls(count_spacing_rules(texts))
+        """Learn the rules from real text; only the first three million characters are read.
+
+        A context has a rule if it differs from that of the next wider context.
+        """
+        marks = list(_list_marks(texts))
+        first_rules = _count([(list_contexts(*mark), attachment) for mark, attachment in marks])
+        known = []
+        for (mark, is_second, *neighbors), attachment in marks:
+            is_second = is_second and alternates(mark, first_rules)
+            known.append((list_contexts(mark, is_second, *neighbors), attachment))
+        return cls(_count(known))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Spacing":
         """Restore the rules from the result of `to_dict`."""
         if len(values) > MAX_RULES:
             raise DamagedFileError(f"spacing has {len(values):,} rules; the limit is {MAX_RULES:,}")
-        return cls({context: _parse_rule(context, value) for context, value in values.items()})
+        rules = {}
+        for context, value in values.items():
+            match value:
+                case ["left" | "right" | "both" | "none" as attachment, float(share) | int(share)]:
+                    rules[context] = SpacingRule(attachment, float(share))
+                case _:
+                    raise DamagedFileError(
+                        f"spacing has {value!r:.40} for {context!r:.40}; expected left, right, both"
+                        " or none, and a share"
+                    )
+        return cls(rules)
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Return the rules for JSON: context → [side or sides without a space, frequency]."""
@@ -265,9 +256,11 @@ class Spacing:
         words = join_word_pieces(pieces)
         rules = self._find_rules(words)
         text = words[0] if words else ""
-        for place in range(1, len(words)):
-            has_space = _has_space_between(rules[place - 1], rules[place])
-            text += " " + words[place] if has_space else words[place]
+        for word, (left, right) in zip(words[1:], pairwise(rules), strict=True):
+            has_space = (left is None or left.attachment in {"left", "none"}) and (
+                right is None or right.attachment in {"right", "none"}
+            )
+            text += f" {word}" if has_space else word
         return unicodedata.normalize("NFC", text) if normalize else text
 
     def _find_rules(self, words: Sequence[str]) -> list[SpacingRule | None]:
@@ -289,13 +282,18 @@ class Spacing:
         return found
 
     def _find_rule(self, mark: str, is_second: bool, before: str, after: str) -> SpacingRule:
-        """Return the rule of the narrowest context that has one."""
+        """Return the rule of the narrowest context that has one, or else the default."""
         contexts = list_contexts(mark, is_second, before, after)
         beside_words = [self.rules[each] for each in contexts[NUM_WIDER:] if each in self.rules]
         if beside_words:
             return max(beside_words, key=lambda rule: rule.share)
-        wider = (self.rules[each] for each in contexts[NUM_WIDER - 1 :: -1] if each in self.rules)
-        return next(wider, None) or default_spacing_rule(mark, is_second)
+        for context in contexts[NUM_WIDER - 1 :: -1]:
+            if context in self.rules:
+                return self.rules[context]
+        if mark == '"':  # a mark that was never seen in training
+            return SpacingRule("left" if is_second else "right", 0.5)
+        category = unicodedata.category(mark) if len(mark) == 1 else ""
+        return SpacingRule(DEFAULTS.get(mark) or DEFAULT_OF_CATEGORY.get(category, "left"), 0.5)
 
 
 def join_word_pieces(pieces: Iterable[str]) -> list[str]:
@@ -312,21 +310,3 @@ def join_word_pieces(pieces: Iterable[str]) -> list[str]:
         else:
             words.append(piece)
     return words
-
-
-def _has_space_between(left: SpacingRule | None, right: SpacingRule | None) -> bool:
-    """Whether a space goes between two words; between two marks, both rules must allow it."""
-    return (left is None or left.attachment in {"left", "none"}) and (
-        right is None or right.attachment in {"right", "none"}
-    )
-
-
-def _parse_rule(context: str, value: object) -> SpacingRule:
-    """Parse a rule as `to_dict` writes it."""
-    match value:
-        case ["left" | "right" | "both" | "none" as attachment, float(share) | int(share)]:
-            return SpacingRule(attachment, float(share))
-    raise DamagedFileError(
-        f"spacing has {value!r:.40} for {context!r:.40}; expected left, right, both or none, and a"
-        " share"
-    )

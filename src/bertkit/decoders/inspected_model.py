@@ -6,11 +6,12 @@ Loaded through `INSPECTED_MODELS` (`base/wings.py`), where the wing that shows a
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from bertkit.base.errors import CheckpointError, InputError, SettingsError, pluralize
 from bertkit.decoders.attention_views import CROSS, DECODER, ENCODER
@@ -154,7 +155,9 @@ class InspectedEncoderDecoder(AnyInspected):
             NonFiniteError: hidden states or scores aren't finite.
         """
         model, config = self.model, self.model.config
-        target = drop_last(written)
+        one = written.encoding
+        cut = Encoding(one.ids[:-1], one.token_type_ids[:-1], one.offsets[:-1], one.tokens[:-1])
+        target = replace(written, encoding=cut, words=written.words[:-1])
         read, seen = source.pack().to(self.device), target.pack().to(self.device)
         with (
             capture_attention(model.encoder) as of_encoder,
@@ -235,13 +238,6 @@ class InspectedEncoderDecoder(AnyInspected):
         return EncodedText(text, None, encoding, number_words(encoding, self.tokenizer))
 
 
-def drop_last(encoded: EncodedText) -> EncodedText:
-    """Return the decoder's input for a target text: all tokens but the last."""
-    one = encoded.encoding
-    cut = Encoding(one.ids[:-1], one.token_type_ids[:-1], one.offsets[:-1], one.tokens[:-1])
-    return replace(encoded, encoding=cut, words=encoded.words[:-1])
-
-
 def capture_cross_attention(decoder: nn.Module) -> AbstractContextManager[list[LayerAttention]]:
     """Capture the attention of target tokens to source tokens.
 
@@ -253,7 +249,7 @@ def capture_cross_attention(decoder: nn.Module) -> AbstractContextManager[list[L
     return capture_with(decoder, CrossAttention, _watch)
 
 
-def _watch(attention: CrossAttention, captured: list[LayerAttention]) -> Iterator[Any]:
+def _watch(attention: CrossAttention, captured: list[LayerAttention]) -> Iterator[RemovableHandle]:
     """Register hooks around one layer's cross-attention."""
     seen, num_heads = dict[str, Tensor](), attention.num_heads
 
@@ -278,7 +274,7 @@ def capture_states(half: BertEncoder | Decoder) -> Iterator[list[Float[Tensor, "
     """
     captured: list[Tensor] = []
 
-    def see(_: nn.Module, __: Any, tokens: Tensor) -> None:
+    def see(_: nn.Module, __: tuple[Tensor, ...], tokens: Tensor) -> None:
         captured.append(widen(tokens))
 
     with ExitStack() as hooks:

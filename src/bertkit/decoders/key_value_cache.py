@@ -93,7 +93,10 @@ class KVCache:
         if self.prompts is not None:
             kept = (self._lay_out(key), self._lay_out(value))
         else:
-            keys, values = self._with_room(layer)
+            keys, values = self.layers[layer]
+            if self._longest > keys.shape[2]:  # doubles the capacity
+                keys = torch.cat([keys, torch.zeros_like(keys)], dim=2)
+                values = torch.cat([values, torch.zeros_like(values)], dim=2)
             kept = (self._append(keys, key), self._append(values, value))
         self.layers[layer] = kept
         longest = self._longest
@@ -107,17 +110,6 @@ class KVCache:
         rows = tokens.new_zeros(len(mask), tokens.shape[1], capacity, tokens.shape[2])
         rows[:, :, : self._longest].transpose(1, 2)[mask] = tokens
         return rows
-
-    def _with_room(self, layer: nn.Module) -> tuple[Tensor, Tensor]:
-        """Return a layer's keys and values, with twice the capacity if it is used up."""
-        keys, values = self.layers[layer]
-        capacity = keys.shape[2]
-        if self._longest <= capacity:
-            return keys, values
-        return (
-            torch.cat([keys, torch.zeros_like(keys)], dim=2),
-            torch.cat([values, torch.zeros_like(values)], dim=2),
-        )
 
     @torch.no_grad()  # neither `out=` nor writing in place supports gradients
     def choose(self, rows: Tensor, chosen: Tensor) -> Tensor:

@@ -3,12 +3,16 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING
 
 from bertkit.base.errors import InputError, MissingExtraError
 from bertkit.base.extras import describe_install
 from bertkit.tasks.metrics.classification import check_lengths
 from bertkit.tokenization.words import split_words
+
+if TYPE_CHECKING:
+    from rouge_score.rouge_scorer import RougeScorer
+    from sacrebleu.metrics import BLEU, CHRF
 
 ROUGE = ("rouge1", "rouge2", "rougeL")
 
@@ -61,7 +65,7 @@ def summary_signatures(_: int = 2) -> dict[str, str]:
     return dict.fromkeys(ROUGE, text)
 
 
-def _load_scorer() -> Any:
+def _load_scorer() -> "RougeScorer":
     """Load rouge-score's scorer."""
     try:
         from rouge_score.rouge_scorer import RougeScorer
@@ -96,7 +100,7 @@ def translation_signatures(num_texts: int = 2) -> dict[str, str]:
     return found
 
 
-def _load_metrics(num_texts: int) -> dict[str, Any]:
+def _load_metrics(num_texts: int) -> "dict[str, BLEU | CHRF]":
     """Create sacreBLEU's metrics for a number of texts."""
     try:
         from sacrebleu.metrics import BLEU, CHRF

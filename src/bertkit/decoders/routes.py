@@ -7,7 +7,7 @@ that imports the server, which loads it through `SERVER_ROUTES` and `SERVER_HUB_
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue
 from starlette.responses import Response, StreamingResponse
@@ -28,6 +28,7 @@ from bertkit.serving.routes.openai import Usage, list_inputs
 from bertkit.serving.routes.requests import Body, HubRequest, OwnBody, TaskBody, Text
 from bertkit.serving.routes.tasks import OF_MODEL, TaskResults, compute_task
 
+Event = Mapping[str, JsonValue]
 WORD_COST = 32  # of a word that is streamed: tokens that are read in about that time
 
 
@@ -102,12 +103,12 @@ class StreamForm:
         style: of an event that is an error.
     """
 
-    shape: Callable[[str, int, bool], Any]
+    shape: Callable[[str, int, bool], Event | None]
     text: StoppedText = field(default_factory=StoppedText)
     style: str = "openai"
     _num_events: int = 0
 
-    def list_events(self, word: str | None) -> Iterator[Any]:
+    def list_events(self, word: str | None) -> Iterator[Event]:
         """Yield what there is to send of the next word, or at the end."""
         part, is_last = self.text.add(word), word is None
         event = self.shape(part, self._num_events, is_last) if part or is_last else None
@@ -125,7 +126,8 @@ async def open_stream(
 ) -> Response:
     """Return an answer that is sent word by word."""
     loaded = call.find("generate")
-    generator = cast("Generator", loaded.choose("generate", options))
+    generator = loaded.choose("generate", options)
+    assert isinstance(generator, Generator)
     stream = WordStream(generator.loaded, generator.spacing, generator.options)
     try:
         most = loaded.max_length
@@ -251,13 +253,18 @@ async def complete(call: RequestContext, body: CompletionsBody) -> Completions |
 
 def shape_chunk(
     call: RequestContext, created: int, prompt: str, part: str, number: int, is_last: bool
-) -> dict[str, Any] | None:
+) -> Event | None:
     """Return an event of OpenAI's stream; it doesn't tell why the text ends."""
     text = part if number else prompt + part
     if is_last and not text:
         return None
-    head = {"id": call.identity, "object": "text_completion", "created": created}
-    choice = {"index": 0, "text": text, "logprobs": None, "finish_reason": None}
+    head: Event = {"id": call.identity, "object": "text_completion", "created": created}
+    choice: dict[str, JsonValue] = {
+        "index": 0,
+        "text": text,
+        "logprobs": None,
+        "finish_reason": None,
+    }
     return {**head, "model": call.model, "choices": [choice]}
 
 
@@ -295,9 +302,7 @@ async def continue_texts(call: RequestContext, _: str, given: Mapping[str, Any])
     return [row[0] if len(row) == 1 else row for row in rows]
 
 
-def shape_token(
-    kept: StoppedText, prompt: str, part: str, number: int, is_last: bool
-) -> dict[str, Any]:
+def shape_token(kept: StoppedText, prompt: str, part: str, number: int, is_last: bool) -> Event:
     """Return an event of text-generation-inference's stream, for a word instead of a token."""
     return {
         "index": number + 1,

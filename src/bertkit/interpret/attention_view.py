@@ -285,32 +285,25 @@ DIGITS = 6  # after the point
 
 def gather_numbers(view: AttentionView) -> JsonObject:
     """Return tokens, patterns and entropies, and the weights of the selected token or else head."""
-    chosen, config = view.settings.layer, view.inputs.observation.config
+    chosen, observation = view.settings.layer, view.inputs.observation
+    config, encoded, attended = observation.config, observation.encoded, observation.attended
     layers = range(1, config.num_hidden_layers + 1) if chosen is None else [chosen]
+    texts: dict[str, Json] = {"texts": [encoded.text, encoded.pair], "tokens": encoded.tokens}
+    if view.parts:
+        [between] = [part.observation for part in view.parts.values() if part.has_two_texts]
+        texts |= {
+            "texts": [between.columns.text, between.encoded.text],
+            "attention": observation.part.name,
+            "others": None if attended is None else attended.tokens,
+        }
     return {
         "model": view.inputs.inspected.recorded_name,
-        **_list_texts(view),
+        **texts,
         "num_layers": config.num_hidden_layers,
         "num_heads": config.num_attention_heads,
-        "without": [str(name) for name in view.inputs.observation.without],
+        "without": [str(name) for name in observation.without],
         "token": view.token,
         "heads": [head for layer in layers for head in _list_heads(view, layer)],
-    }
-
-
-def _list_texts(view: AttentionView) -> JsonObject:
-    """Return the texts and tokens, and of several attentions the one that is shown."""
-    observation = view.inputs.observation
-    if not view.parts:
-        encoded = observation.encoded
-        return {"texts": [encoded.text, encoded.pair], "tokens": encoded.tokens}
-    [between] = [part.observation for part in view.parts.values() if part.has_two_texts]
-    attended = observation.attended
-    return {
-        "texts": [between.columns.text, between.encoded.text],
-        "attention": observation.part.name,
-        "tokens": observation.encoded.tokens,
-        "others": None if attended is None else attended.tokens,
     }
 
 

@@ -65,7 +65,17 @@ def build_page(
     finding = state_finding(begin, start)
     title = f"Attention of {begin.inspected.name}" if finding is None else finding.title
     data = parts[0] if len(scenes) == 1 else _join(scenes, begin, parts)
-    return _assemble(title, list(used.values()), data, arrays)
+    folder = resources.files("bertkit.interpret").joinpath("views")
+    names = {name: f"view{number}" for number, name in enumerate(used, start=1)}
+    imports = [f'import {{ view as {name} }} from "./{view}.js";\n' for view, name in names.items()]
+    entry = f'import {{ start }} from "./frame.js";\n\nstart([{", ".join(names.values())}]);\n'
+    return InteractivePage(
+        title=title,
+        modules={**page_modules(), **read_files(folder, ".js"), ENTRY: "".join([*imports, entry])},
+        styles=list(read_files(folder, ".css").values()),
+        data=data,
+        arrays=arrays,
+    )
 
 
 def check_size(scenes: Iterable[ViewInputs]) -> None:
@@ -95,23 +105,6 @@ def _join(
         "shown": begin.observation.part.name,
         "parts": parts,
     }
-
-
-def _assemble(
-    title: str, views: Sequence[View], data: JsonObject, arrays: dict[str, bytes]
-) -> InteractivePage:
-    """Assemble the page from its views, data and arrays."""
-    folder = resources.files("bertkit.interpret").joinpath("views")
-    names = {view.name: f"view{number}" for number, view in enumerate(views, start=1)}
-    imports = [f'import {{ view as {name} }} from "./{view}.js";\n' for view, name in names.items()]
-    start = f'import {{ start }} from "./frame.js";\n\nstart([{", ".join(names.values())}]);\n'
-    return InteractivePage(
-        title=title,
-        modules={**page_modules(), **read_files(folder, ".js"), ENTRY: "".join([*imports, start])},
-        styles=list(read_files(folder, ".css").values()),
-        data=data,
-        arrays=arrays,
-    )
 
 
 def _build_part(

@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from bertkit.nn.attention import SelfAttention, score_keys
 from bertkit.nn.masks import BIDIRECTIONAL, AttentionMask
@@ -114,7 +115,7 @@ def capture_attention(stack: nn.Module) -> AbstractContextManager[list[LayerAtte
 def capture_with(
     stack: nn.Module,
     kind: type[AnyAttention],
-    watch: Callable[[AnyAttention, list[LayerAttention]], Iterator[Any]],
+    watch: Callable[[AnyAttention, list[LayerAttention]], Iterator[RemovableHandle]],
 ) -> Iterator[list[LayerAttention]]:
     """Capture what the hooks that `watch` registers around each module of a kind see."""
     captured: list[LayerAttention] = []
@@ -126,7 +127,7 @@ def capture_with(
         yield captured
 
 
-def _watch(attention: SelfAttention, captured: list[LayerAttention]) -> Iterator[Any]:
+def _watch(attention: SelfAttention, captured: list[LayerAttention]) -> Iterator[RemovableHandle]:
     """Register hooks around one layer's self-attention."""
     seen, num_heads = dict[str, Tensor](), attention.num_heads
 

@@ -244,7 +244,20 @@ def _read(
 
 def _list_steps(steps: "HeadSteps") -> Iterator[str]:
     """Yield the tables of all steps, with an empty line between them."""
-    yield from _list_projections(steps)
+    given = steps.given
+    if "x" in given:
+        yield from _table("X", given["x"].tolist(), steps.tokens)
+        yield ""
+    # query, key and value, beside the weights that X is multiplied by
+    for name, part in {"query": steps.query, "key": steps.key, "value": steps.value}.items():
+        letter, rows = name[0].upper(), steps.tokens if name == "query" else steps.attended
+        weights = given.get(f"{name}_weights")
+        if weights is not None:
+            matrix = _table(f"W_{name[0]}", weights.tolist())
+            yield from _beside(matrix, _table(f"{letter} = X · W_{name[0]}", part.tolist(), rows))
+        else:
+            yield from [f"{letter} = X"] if "x" in given else _table(letter, part.tolist(), rows)
+        yield ""
     names = steps.tokens, steps.attended
     tables = [_table("Q · Kᵀ", steps.products.tolist(), *names)]
     divided = f"/ √{steps.query.shape[1]}" if steps.is_scaled else ""
@@ -254,24 +267,6 @@ def _list_steps(steps: "HeadSteps") -> Iterator[str]:
     yield from _beside(*tables, _table("softmax, in %", _percent(steps), *names, digits=1))
     yield ""
     yield from _table("Y = softmax · V", steps.result.tolist(), steps.tokens)
-
-
-def _list_projections(steps: "HeadSteps") -> Iterator[str]:
-    """Yield X, and query, key and value beside the weights that X is multiplied by."""
-    given = steps.given
-    if "x" in given:
-        yield from _table("X", given["x"].tolist(), steps.tokens)
-        yield ""
-    parts = {"query": steps.query, "key": steps.key, "value": steps.value}
-    for name, part in parts.items():
-        letter, rows = name[0].upper(), steps.tokens if name == "query" else steps.attended
-        weights = given.get(f"{name}_weights")
-        if weights is not None:
-            matrix = _table(f"W_{name[0]}", weights.tolist())
-            yield from _beside(matrix, _table(f"{letter} = X · W_{name[0]}", part.tolist(), rows))
-        else:
-            yield from [f"{letter} = X"] if "x" in given else _table(letter, part.tolist(), rows)
-        yield ""
 
 
 def _percent(steps: "HeadSteps") -> list[list[float]]:

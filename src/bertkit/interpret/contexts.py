@@ -26,7 +26,7 @@ from bertkit.interpret.head_predictions import find_words
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.observation import EncodedText, PredictedWords
 from bertkit.nn.packing import PackedBatch
-from bertkit.tokenization.tokenizer import Tokenizer, check_texts
+from bertkit.tokenization.tokenizer import check_texts
 
 TOKENS_AT_A_TIME = 2048  # tokens of the masked copies of the text in one batch
 
@@ -180,7 +180,12 @@ def compare_contexts(inspected: InspectedModel, word: str, texts: Sequence[str])
         texts: each must contain the word; the vectors of all their tokens are held in memory.
     """
     check_texts(texts)
-    ids = _read_word(word, inspected.tokenizer)
+    check_texts([word])
+    ids = inspected.tokenizer.piece_ids([word])[0]
+    if not ids or inspected.tokenizer.unk_id in ids:
+        raise InputError(
+            f"the word {word!r:.40} can't be made of the vocabulary's entries; name another"
+        )
     occurrences: list[Occurrence] = []
     vectors, others = [], []
     for number, text in enumerate(texts, start=1):
@@ -246,14 +251,3 @@ def compare_different(
         total += sign * sums.double().square().sum(dim=(1, 2))
         count += sign * float(sizes.square().sum())
     return (total / count).float() if count else torch.full((len(units),), torch.nan)
-
-
-def _read_word(word: str, tokenizer: Tokenizer) -> list[int]:
-    """Return the token ids of a word's pieces."""
-    check_texts([word])
-    ids = tokenizer.piece_ids([word])[0]
-    if not ids or tokenizer.unk_id in ids:
-        raise InputError(
-            f"the word {word!r:.40} can't be made of the vocabulary's entries; name another"
-        )
-    return ids

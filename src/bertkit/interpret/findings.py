@@ -1,17 +1,16 @@
 """State in one line what each tab of a page shows about the text."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import torch
 
 from bertkit.interpret.ablation import HeadName
 from bertkit.interpret.opening import Start, find_key, state_finding
-from bertkit.interpret.views.view import View, ViewInputs
+from bertkit.interpret.views.view import Collected, View, ViewInputs
 from bertkit.reports.text import format_percent
 
-Data = Mapping[str, Any]  # that a view collected, and the "patterns" of all heads
+Data = Collected  # that a view collected, and the "patterns" of all heads
 
 
 def state_view(view: View, inputs: ViewInputs, start: Start, data: Data) -> str:

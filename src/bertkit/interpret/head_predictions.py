@@ -84,7 +84,11 @@ class HeadReader:
         if isinstance(model, WordScoringBert):
             predictions.append(self._predict_words(model.word_offset))
         if isinstance(model, PairScoringBert) and encoded.pair is not None:
-            predictions.insert(1 if has_masks else 0, self._predict_pair(model))
+            batch, (question, choices) = encoded.pack(), model.pair_question
+            scores = model.score_pairs(self.states[-1], batch.to(self.states[-1].device)).float()
+            check_finite(scores, f"the scores of the head of {self.inspected.name}")
+            pair = self._predict_whole(question, choices, scores.log_softmax(dim=-1))
+            predictions.insert(1 if has_masks else 0, pair)
         task = self.inspected.task
         if task is not None and task.name in BY_TASK:
             predictions += filter(None, [BY_TASK[task.name](self, task, self.scores())])
@@ -115,13 +119,6 @@ class HeadReader:
         choices = self.inspected.tokenizer.vocabulary
         return _choose_likeliest(question, about, tuple(positions), choices, logarithms)
 
-    def _predict_pair(self, model: PairScoringBert) -> HeadPrediction:
-        tokens = self.states[-1]
-        scores = model.score_pairs(tokens, self.encoded.pack().to(tokens.device)).float()
-        check_finite(scores, f"the scores of the head of {self.inspected.name}")
-        question, choices = model.pair_question
-        return self._predict_whole(question, choices, scores.log_softmax(dim=-1))
-
     def predict_labels(self, task: AnyTask, scores: Scores) -> HeadPrediction:
         """Predict the text's label, or for multi-label tasks whether each label applies."""
         assert isinstance(task, Classify)
@@ -147,18 +144,17 @@ class HeadReader:
 
     def predict_tags(self, task: AnyTask, scores: Scores) -> HeadPrediction:
         """Predict the tag of each word from its first piece."""
-        pairs = enumerate(pairwise((-1, *self.encoded.words)))
+        encoded, encoding = self.encoded, self.encoded.encoding
+        pairs = enumerate(pairwise((-1, *encoded.words)))
         firsts = [position for position, (last, word) in pairs if word not in (-1, last)]
-        logarithms = scores[firsts].log_softmax(dim=-1)
-        about, question = tuple(map(self._find_word, firsts)), "the tag of each word"
-        return _choose_likeliest(question, about, tuple(firsts), task.labels, logarithms)
-
-    def _find_word(self, first: int) -> str:
-        """Return the text of the word whose first piece is at position `first`."""
-        words, encoding = self.encoded.words, self.encoded.encoding
-        pieces = [position for position, word in enumerate(words) if word == words[first]]
-        text = self.encoded.pair if encoding.token_type_ids[first] else self.encoded.text
-        return (text or "")[encoding.offsets[first][0] : encoding.offsets[pieces[-1]][1]]
+        lasts = {word: position for position, word in enumerate(encoded.words)}
+        about = []
+        for first in firsts:
+            text = encoded.pair if encoding.token_type_ids[first] else encoded.text
+            stop = encoding.offsets[lasts[encoded.words[first]]][1]
+            about.append((text or "")[encoding.offsets[first][0] : stop])
+        logarithms, question = scores[firsts].log_softmax(dim=-1), "the tag of each word"
+        return _choose_likeliest(question, tuple(about), tuple(firsts), task.labels, logarithms)
 
     def predict_answer(self, task: AnyTask, scores: Scores) -> HeadPrediction | None:
         """Predict the span in the second text that answers the first; None without a pair."""
@@ -268,21 +264,17 @@ def compare(before: Outcome, after: Outcome) -> Change:
     """Compare an outcome with an earlier one of the same text."""
     probability = number = None
     if before.predictions:
-        first, second = before.predictions[0], after.predictions[0]
-        change = second.probabilities_of(first.predicted) - first.probabilities_of(first.predicted)
-        probability = float(change.mean())
+        predicted = before.predictions[0].predicted
+        earlier, later = (one.predictions[0].probabilities_of(predicted) for one in (before, after))
+        probability = float((later - earlier).mean())
     if before.number is not None and after.number is not None:
         number = float(after.number - before.number)
     lengths = before.tokens.norm(dim=-1).clamp_min(torch.finfo(before.tokens.dtype).tiny)
     moved = (after.tokens - before.tokens).norm(dim=-1) / lengths
-    turned = _cosine_distance(before.vector, after.vector)
+    # 1 − cosine, from the distance of the unit vectors: exact for nearly equal vectors
+    first, second = (F.normalize(one.vector.double(), dim=0) for one in (before, after))
+    turned = float((first - second).square().sum() / 2)
     return Change(probability, number, turned, float(moved.mean()))
-
-
-def _cosine_distance(first: Float[Tensor, " hidden"], second: Float[Tensor, " hidden"]) -> float:
-    """Return 1 − cosine from the distance of the unit vectors, exact for nearly equal vectors."""
-    directions = [F.normalize(vector.double(), dim=0) for vector in (first, second)]
-    return float((directions[0] - directions[1]).square().sum() / 2)
 
 
 def to_json(outcome: Outcome, before: Outcome | None = None) -> JsonObject:

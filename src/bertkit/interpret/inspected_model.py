@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.wings import INSPECTED_MODELS, load_object
@@ -158,26 +156,19 @@ class InspectedModel(AnyInspected):
         with ablate(self.model, without), capture_attention(self.model.encoder) as captured:
             states = list(map(widen, self.model.encoder.hidden_states(batch)))
         check_finite(states[-1], f"the hidden states of {self.name}")
+        predicted, model = None, self.model
+        if isinstance(model, WordScoringBert) and (offset := model.word_offset):
+            dtype = model.encoder.embeddings.word.weight.dtype
+            scores = model.score_words(states[-1][:-offset].to(dtype))
+            logarithms = find_log_probabilities(self.name, scores, self.tokenizer)
+            predicted = PredictedWords(logarithms, tuple(encoded.encoding.ids[offset:]))
         return Observation(
             encoded,
             states,
             [layer.heads() for layer in captured],
             self.model.config,
-            predicted=self._predict_words(encoded, states[-1]),
+            predicted=predicted,
             without=tuple(without),
-        )
-
-    def _predict_words(
-        self, encoded: EncodedText, tokens: Float[Tensor, "length hidden"]
-    ) -> PredictedWords | None:
-        """Return the predictions of a model whose tokens predict later ones."""
-        if not isinstance(self.model, WordScoringBert) or not self.model.word_offset:
-            return None
-        offset, weight = self.model.word_offset, self.model.encoder.embeddings.word.weight
-        scores = self.model.score_words(tokens[:-offset].to(weight.dtype))
-        return PredictedWords(
-            find_log_probabilities(self.name, scores, self.tokenizer),
-            tuple(encoded.encoding.ids[offset:]),
         )
 
     def observe_all(

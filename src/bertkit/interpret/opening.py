@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from bertkit.interpret.ablation import HeadName
-from bertkit.interpret.observation import EncodedText, Observation
+from bertkit.interpret.observation import EncodedText
 from bertkit.interpret.views.view import ViewInputs
 from bertkit.reports.text import format_percent
 
@@ -36,11 +36,16 @@ def choose_start(
     is_candidate = find_candidates(inputs)
     if token is None and observation.attended is None:
         is_candidate &= torch.tensor(_are_words(observation.encoded))[:, None]
+    num_attending = observation.allowed.sum(dim=0)
     best, start = 0.0, Start(layer, head, token, is_mean=layer is None)
     for number, heads in enumerate(observation.layers, start=1):
         if layer not in (None, number):
             continue
-        scores = _score(heads.weights.float().cpu(), observation) * is_candidate
+        weights = heads.weights.float().cpu()
+        others = (weights.sum(dim=1, keepdim=True) - weights) / (num_attending - 1).clamp(min=1)
+        scores = (weights - others) * is_candidate
+        if observation.attended is None:
+            scores *= _find_distances(weights.shape[-1]).clamp(min=1).log()
         for index in range(len(scores)):
             if head not in (None, index + 1) or HeadName(number, index + 1) in observation.without:
                 continue
@@ -76,18 +81,6 @@ def _are_words(encoded: EncodedText) -> list[bool]:
 def _find_distances(length: int) -> Float[Tensor, "length length"]:
     positions = torch.arange(float(length))
     return (positions[:, None] - positions).abs()
-
-
-def _score(
-    weights: Float[Tensor, "heads length attended"], observation: Observation
-) -> Float[Tensor, "heads length attended"]:
-    """Return how telling each weight is."""
-    num_attending = observation.allowed.sum(dim=0)
-    others = (weights.sum(dim=1, keepdim=True) - weights) / (num_attending - 1).clamp(min=1)
-    excess = weights - others
-    if observation.attended is not None:
-        return excess
-    return excess * _find_distances(weights.shape[-1]).clamp(min=1).log()
 
 
 NUM_LISTED = 4

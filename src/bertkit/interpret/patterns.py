@@ -92,8 +92,13 @@ def find_patterns(
         allowed = torch.ones(weights.shape[1:], dtype=torch.bool)
     finders, keys = (PATTERNS, tokens) if attended is None else (ACROSS, attended)
     targets = {name: find(tokens, keys) for name, find in finders.items()}
-    if not allowed.all():
-        targets = _mask_targets(targets, allowed)
+    if not allowed.all():  # patterns that the mask leaves; what a token attends to of itself
+        kept = {name: target & allowed for name, target in targets.items()}  # counts as that alone
+        targets = {
+            name: target if name == ITSELF else target.fill_diagonal_(fill_value=False)
+            for name, target in kept.items()
+            if target.any() or not targets[name].any()
+        }
     shares, has_choice = {}, allowed.sum(dim=1) > 1
     for name, target in targets.items():  # the mean, over the rows that have a target
         counted = target & has_choice[:, None]
@@ -105,21 +110,6 @@ def find_patterns(
         _describe({name: float(share[head]) for name, share in shares.items()}, entropy, broad)
         for head, entropy in enumerate(entropies.tolist())
     ]
-
-
-def _mask_targets(
-    targets: dict[str, Bool[Tensor, "length length"]], allowed: Bool[Tensor, "length length"]
-) -> dict[str, Bool[Tensor, "length length"]]:
-    """Return the patterns that the mask leaves.
-
-    What a token attends to of itself counts for the pattern of that name alone.
-    """
-    kept = {name: target & allowed for name, target in targets.items()}
-    return {
-        name: target if name == ITSELF else target.fill_diagonal_(fill_value=False)
-        for name, target in kept.items()
-        if target.any() or not targets[name].any()
-    }
 
 
 def _describe(shares: dict[str, float], entropy: float, broad: float) -> HeadPattern:

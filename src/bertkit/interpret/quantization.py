@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Float, Int16
-from torch import Tensor
 
 from bertkit.interpret.capture import AttentionHeads
 
@@ -42,17 +40,13 @@ def pack_vectors(
     """Quantize query, key and value of each layer to int16, with the scale of each head."""
     arrays, scales = {}, []
     for number, layer in enumerate(layers, 1):
-        parts = [_quantize(part) for part in (layer.query, layer.key, layer.value)]
-        arrays[f"vectors-{number}"] = b"".join(steps.numpy().tobytes() for steps, _ in parts)
-        scales.append([part_scales for _, part_scales in parts])
+        content, scales_of_layer = b"", []
+        for part in (layer.query, layer.key, layer.value):
+            values = part.float().cpu()
+            sizes = values.abs().amax(dim=(1, 2)) / INT16_STEPS  # of a step, for each head
+            sizes[sizes == 0] = 1.0
+            content += (values / sizes[:, None, None]).round().to(torch.int16).numpy().tobytes()
+            scales_of_layer.append(sizes.tolist())
+        arrays[f"vectors-{number}"] = content
+        scales.append(scales_of_layer)
     return arrays, scales
-
-
-def _quantize(
-    part: Float[Tensor, "heads length features"],
-) -> tuple[Int16[Tensor, "heads length features"], list[float]]:
-    """Quantize to int16 symmetrically for each head; return the values and each head's scale."""
-    part = part.float().cpu()
-    scales = part.abs().amax(dim=(1, 2)) / INT16_STEPS
-    scales[scales == 0] = 1.0
-    return (part / scales[:, None, None]).round().to(torch.int16), scales.tolist()

@@ -119,11 +119,18 @@ class ApproximateSearch:
                 index.add(_prepare(block, similarity))
                 progress.advance(len(block))
         search = cls(_take_apart(faiss, index), vectors, similarity)
-        search.cells = _tune(search, exact, vectors)
-        if search.cells.recall < LEAST_RECALL:
+        samples = _sample(vectors, NUM_SAMPLES)
+        truth, num_probes = _list_pairs(exact.find(samples, SAMPLE_TOP_K)), 1
+        while True:  # the fewest probes, doubled from 1, that find enough
+            found = _list_pairs(search.find(samples, SAMPLE_TOP_K, num_probes=num_probes))
+            recall = len(truth & found) / len(truth)
+            if recall >= LEAST_RECALL or num_probes == num_cells:
+                break
+            num_probes = min(2 * num_probes, num_cells)
+        search.cells = replace(search.cells, num_probes=num_probes, recall=recall)
+        if recall < LEAST_RECALL:
             announce(
-                f"The approximate index finds only {format_percent(search.cells.recall)} of the"
-                " true top ten,"
+                f"The approximate index finds only {format_percent(recall)} of the true top ten,"
                 " because one byte per number is too coarse for these vectors; an exact index"
                 " finds all"
             )
@@ -205,19 +212,6 @@ def _take_apart(faiss: ModuleType, index: Any) -> Cells:
         num_probes=1,
         recall=0.0,
     )
-
-
-def _tune(search: ApproximateSearch, exact: ExactSearch, vectors: NDArray[np.float32]) -> Cells:
-    """Return the cells with the fewest probes (doubling from 1) that reach `LEAST_RECALL`."""
-    samples = _sample(vectors, NUM_SAMPLES)
-    truth = _list_pairs(exact.find(samples, SAMPLE_TOP_K))
-    num_cells, num_probes = len(search.cells.centers), 1
-    while True:
-        found = _list_pairs(search.find(samples, SAMPLE_TOP_K, num_probes=num_probes))
-        recall = len(truth & found) / len(truth)
-        if recall >= LEAST_RECALL or num_probes == num_cells:
-            return replace(search.cells, num_probes=num_probes, recall=recall)
-        num_probes = min(2 * num_probes, num_cells)
 
 
 def _list_pairs(found: SearchCandidates) -> set[tuple[int, int]]:

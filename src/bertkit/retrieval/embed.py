@@ -192,7 +192,7 @@ def embed_files(
 
 
 def embed_lines(
-    embedder: Embedder, files: TextFiles, write_line: Callable[[str], object]
+    embedder: Embedder, files: TextFiles, write_line: Callable[[str], None]
 ) -> EmbedResult:
     """Write the vector of each text of a file as a JSONL line, as soon as it is computed.
 

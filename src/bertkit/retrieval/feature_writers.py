@@ -3,9 +3,10 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from pydantic import JsonValue
 
 from bertkit.base.files import DurableFile
 from bertkit.data.writers import build_schema, write_lines, write_tables
@@ -25,7 +26,7 @@ class OutputLayout:
     """The layout of the output."""
 
     plan: FeaturePlan
-    identity: dict[str, Any]  # everything that the features depend on
+    identity: dict[str, JsonValue]  # everything that the features depend on
     has_ids: bool = False
     is_google: bool = False  # whether the keys are those of google-research/bert
 
@@ -46,8 +47,19 @@ class OutputLayout:
 def format_line(row: int, features_of: FeatureRow, form: OutputLayout) -> str:
     """Format a row as JSON, without the newline; row 0 is the first."""
     name, text = features_of
-    if form.is_google:
-        return _format_google_line(row, text, form.plan)
+    if form.is_google:  # an index is the layer number as requested
+        values = np.round(text.features.astype(np.float64), DECIMALS).tolist()
+        features = [
+            {
+                "token": token,
+                "layers": [
+                    {"index": index, "values": layer}
+                    for index, layer in zip(form.plan.requested, layers, strict=True)
+                ],
+            }
+            for token, layers in zip(text.encoding.tokens, values, strict=True)
+        ]
+        return json.dumps({"linex_index": row, "features": features}, ensure_ascii=False)
     encoding = text.encoding
     fields = {
         "row": str(row),
@@ -57,8 +69,8 @@ def format_line(row: int, features_of: FeatureRow, form: OutputLayout) -> str:
         "offsets": json.dumps(encoding.offsets),
         "truncated": json.dumps(text.is_truncated),
     }
-    for column, features in form.cut_columns(text.features).items():
-        fields[column] = _format_matrix(features)
+    for column, matrix in form.cut_columns(text.features).items():
+        fields[column] = _format_matrix(matrix)
     fields["c"] = _format_matrix(text.sequence[None])[1:-1]
     fields["c_from"] = json.dumps(form.identity["sequence_from"])
     return "{" + ", ".join(f'"{name}": {value}' for name, value in fields.items()) + "}"
@@ -72,22 +84,6 @@ def _format_matrix(matrix: Array) -> str:
     width = matrix.shape[1]
     rows = (numbers[start : start + width] for start in range(0, len(numbers), width))
     return "[" + ", ".join(f"[{', '.join(row)}]" for row in rows) + "]"
-
-
-def _format_google_line(row: int, text: TextFeatures, plan: FeaturePlan) -> str:
-    """Format a row as google-research/bert does; an index is the layer number as requested."""
-    values = np.round(text.features.astype(np.float64), DECIMALS).tolist()
-    features = [
-        {
-            "token": token,
-            "layers": [
-                {"index": index, "values": layer}
-                for index, layer in zip(plan.requested, layers, strict=True)
-            ],
-        }
-        for token, layers in zip(text.encoding.tokens, values, strict=True)
-    ]
-    return json.dumps({"linex_index": row, "features": features}, ensure_ascii=False)
 
 
 def write_jsonl(file: DurableFile, texts: Iterable[FeatureRow], form: OutputLayout) -> None:

@@ -75,22 +75,17 @@ def make_plan(
         passage_prompt=passage_prompt,
         embedding=embedder.identity | {"prompt": passage_prompt},
     )
-    encoder = replace(embedder.text_encoder, prompt=_find_query_prompt(embedder, settings))
-    return plan, replace(embedder, text_encoder=encoder)
-
-
-def _find_query_prompt(embedder: Embedder, settings: SearchSettings) -> str:
-    """Return the prompt for queries."""
-    name = settings.prompt_name
+    name, prompt = settings.prompt_name, settings.prompt  # of queries
     if name is None:
-        chosen = settings.prompt
-        return _choose_prompt(embedder, QUERY_PROMPTS) if chosen is None else chosen
-    if settings.prompt is not None:
+        prompt = _choose_prompt(embedder, QUERY_PROMPTS) if prompt is None else prompt
+    elif prompt is not None:
         raise SettingsError("prompt and prompt_name exclude each other; give one")
-    if name not in embedder.prompts:
+    elif name in embedder.prompts:
+        prompt = embedder.prompts[name]
+    else:
         known = ", ".join(embedder.prompts) or "none"
         raise SettingsError(f"this model has no prompt {name!r}; it has {known}")
-    return embedder.prompts[name]
+    return plan, replace(embedder, text_encoder=replace(embedder.text_encoder, prompt=prompt))
 
 
 def _choose_prompt(embedder: Embedder, names: tuple[str, ...]) -> str:

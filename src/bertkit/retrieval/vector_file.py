@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import AfterValidator, BaseModel, ConfigDict, NonNegativeInt, PositiveInt
+from pydantic import AfterValidator, BaseModel, ConfigDict, JsonValue, NonNegativeInt, PositiveInt
 
 from bertkit.base.checksummed_json import ChecksummedModel
 from bertkit.base.checksums import HEAD_BYTES
@@ -32,7 +32,7 @@ AnySettings = TypeVar("AnySettings", bound=EmbedderSettings)
 def _check_names(counts: dict[str, int]) -> dict[str, int]:
     unknown = counts.keys() - {field.name for field in fields(TextCounts)}
     if unknown:
-        raise ValueError(f"unknown counts: {_show(sorted(unknown))}")
+        raise ValueError(f"unknown counts: {_show([*sorted(unknown)])}")
     return counts
 
 
@@ -142,6 +142,6 @@ def measure_file(path: Path) -> tuple[int, int]:
         return os.fstat(stream.fileno()).st_size, zlib.crc32(stream.read(HEAD_BYTES))
 
 
-def _show(value: object) -> str:
+def _show(value: JsonValue) -> str:
     """Format a value for a message, truncated if it is long."""
     return shorten(json.dumps(value, ensure_ascii=False), MAX_SHOWN_CHARS)

@@ -9,7 +9,7 @@ from bertkit.base.errors import InputError, SettingsError
 from bertkit.inference.embeddings.settings import SIMILARITIES, Similarity
 from bertkit.inference.embeddings.similarity import find_norms
 from bertkit.retrieval.approximate_search import ApproximateSearch, Cells
-from bertkit.retrieval.exact_search import NUM_QUERIES_AT_ONCE, ExactSearch, SearchCandidates
+from bertkit.retrieval.exact_search import NUM_QUERIES_AT_ONCE, ExactSearch
 
 
 class VectorIndex:
@@ -113,17 +113,14 @@ class VectorIndex:
         rows = np.empty((len(matrix), num_found), np.int64)
         for start in range(0, len(matrix) if num_found else 0, NUM_QUERIES_AT_ONCE):
             part = slice(start, start + NUM_QUERIES_AT_ONCE)
-            best = self._find(matrix[part], num_found)
+            best = None
+            if self._approximate is not None:
+                best = self._approximate.find(matrix[part], num_found)
+            if best is None or len(best.rows) < len(matrix[part]) * num_found:
+                best = self._exact.find(matrix[part], num_found)
             scores[part] = best.scores.reshape(-1, num_found)
             rows[part] = best.rows.reshape(-1, num_found)
         return (scores[0], rows[0]) if given.ndim == 1 else (scores, rows)
-
-    def _find(self, queries: NDArray[np.float32], num_found: int) -> SearchCandidates:
-        if self._approximate is not None:
-            best = self._approximate.find(queries, num_found)
-            if len(best.rows) == len(queries) * num_found:
-                return best
-        return self._exact.find(queries, num_found)
 
 
 def _as_matrix(values: ArrayLike, name: str) -> NDArray[np.float32]:

@@ -20,7 +20,7 @@ from bertkit.base.errors import DamagedFileError, ResumeError, storage_errors
 from bertkit.base.files import durable_folder, make_folder, read_json, remove_litter, write_json
 from bertkit.base.output import list_names
 from bertkit.base.progress import announce
-from bertkit.base.settings import list_differences
+from bertkit.base.settings import list_differences, list_flag_differences
 from bertkit.checkpoints.formats import is_same_model
 from bertkit.checkpoints.run_folder import (
     CHECKPOINTS,
@@ -181,10 +181,10 @@ class RunRecord(ChecksummedModel):
         facts = {"model": new.model, "source": new.source} | dict(found)
         model, source = facts["model"], facts["source"]
         fixed = sorted((self.settings.keys() | new.settings.keys()) - MAY_CHANGE - {"precision"})
-        differences = list_differences(self.settings, new.settings, fixed, are_flags=True)
+        differences = list_flag_differences(self.settings, new.settings, fixed)
         if new.settings.get("precision", AUTO) != AUTO:
-            differences += list_differences(
-                {"precision": self.precision}, new.settings, ["precision"], are_flags=True
+            differences += list_flag_differences(
+                {"precision": self.precision}, new.settings, ["precision"]
             )
         if model:
             differences += [f"model's {change}" for change in list_differences(self.model, model)]

@@ -8,6 +8,7 @@ from bertkit.base.settings import (
     Settings,
     find_near,
     list_differences,
+    list_flag_differences,
     replace_surrogates,
     validate,
 )
@@ -102,11 +103,9 @@ def test_differences_are_named_with_old_and_new():
 
 def test_flags_are_shown_as_they_are_typed():
     before = {"epochs": None, "learning_rate": 1e-5, "cased": False}
-    assert list_differences(before, {**before, "epochs": 5.0}, are_flags=True) == [
-        "--epochs not given → 5"
-    ]
+    assert list_flag_differences(before, {**before, "epochs": 5.0}) == ["--epochs not given → 5"]
     now = {**before, "learning_rate": 1e22, "cased": True}
-    assert list_differences(before, now, are_flags=True) == [
+    assert list_flag_differences(before, now) == [
         "--cased false → true",
         "--learning-rate 1e-05 → 1e+22",
     ]

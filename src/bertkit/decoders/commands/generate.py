@@ -14,7 +14,7 @@ from bertkit.decoders.generation.settings import GeneratorSettings
 from bertkit.inference.settings import LoadingSettings
 
 if TYPE_CHECKING:
-    from bertkit.decoders.generation.generator import ContinuedText, Generator
+    from bertkit.decoders.generation.generator import ContinuedText
 
 
 def generate(
@@ -66,21 +66,16 @@ def generate(
     named = gather_texts(table := open_input(prompts, file, reading))
     generator = Generator.load(model, loading).with_options(settings)
     if stream or (stream is None and can_stream and sys.stdout.isatty()):
-        write_live(generator, table.texts[0])
+        pieces = generator.stream_words(table.texts[0])
+        first = next(pieces)  # of a prompt that is too long, nothing is printed
+        for piece in chain([table.texts[0], first], pieces):
+            sys.stdout.write(legible(piece))
+            sys.stdout.flush()
+        sys.stdout.write("\n")
         return
     is_watched = is_single or sys.stdout.isatty()  # the printed results show the progress
     for result in stream_results(generator, table, named, "Writing", is_hidden=is_watched):
         print_result(result, describe_continuation, json=json)
-
-
-def write_live(generator: "Generator", prompt: str) -> None:
-    """Print the prompt, then tokens as they are generated; if it is too long, print nothing."""
-    pieces = generator.stream_words(prompt)
-    first = next(pieces)
-    for piece in chain([prompt, first], pieces):
-        sys.stdout.write(legible(piece))
-        sys.stdout.flush()
-    sys.stdout.write("\n")
 
 
 def describe_continuation(result: "ContinuedText") -> str:

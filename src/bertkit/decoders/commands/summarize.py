@@ -4,7 +4,6 @@ import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 from bertkit.base.errors import SettingsError
 from bertkit.base.output import check_standard_output
@@ -16,11 +15,6 @@ from bertkit.data.tables.settings import TableSettings
 from bertkit.decoders.decoding.settings import DecodingOverrides
 from bertkit.decoders.generation.settings import SummarySettings
 from bertkit.inference.embeddings.settings import EmbedderSettings
-
-if TYPE_CHECKING:
-    from bertkit.decoders.generation.extractive import ExtractiveSummary, SummaryCounts
-    from bertkit.decoders.generation.seq2seq_generator import GeneratedText, GenerationCounts
-    from bertkit.decoders.generation.summarizer import Summarizer
 
 SUMMARY_PROBLEMS = {
     "empty": "without a sentence",
@@ -71,10 +65,14 @@ def summarize(
         raise SettingsError("give a file of texts, or - for standard input")
     model = choose_model(model, "vectors", files)
     texts = SummarizedTexts(files, table)
-    from bertkit.decoders.generation.summarizer import load_summarizer
+    from bertkit.decoders.generation.extractive import SummaryCounts
+    from bertkit.decoders.generation.seq2seq_generator import GenerationCounts
+    from bertkit.decoders.generation.summarizer import AbstractiveSummarizer, load_summarizer
 
     summarizer = load_summarizer(model, embedding, settings, decoding)
-    summaries, counts = stream_summaries(summarizer, texts)
+    is_written = isinstance(summarizer, AbstractiveSummarizer)
+    counts = GenerationCounts() if is_written else SummaryCounts()
+    summaries = summarizer.stream(texts, counts=counts)
     with show_progress("Summarizing", None, is_hidden=sys.stdout.isatty()) as bar:
         for summary in summaries:
             file, row = texts.places.popleft()
@@ -85,7 +83,8 @@ def summarize(
             else:
                 place = file if row is None else f"{file}, row {row + 1}"
                 heading = "" if len(files) == 1 and row is None else f"{place}\n"
-                sys.stdout.write(legible(heading + describe_summary(summary)))
+                lines = "".join(f"{row['text']}\n" for row in summary.as_rows())
+                sys.stdout.write(legible(heading + lines))
             bar.advance(1)
     check_unknown("the input", counts.unknown_tokens, counts.text_tokens)
     problems = list_problems(counts, SUMMARY_PROBLEMS, num_undecodable=texts.num_undecodable)
@@ -115,26 +114,3 @@ class SummarizedTexts:
     def num_undecodable(self) -> int:
         """Number of texts read so far with invalid UTF-8, which became U+FFFD."""
         return sum(table.num_undecodable for table in self._tables)
-
-
-def stream_summaries(
-    summarizer: "Summarizer", texts: SummarizedTexts
-) -> "tuple[Iterator[ExtractiveSummary | GeneratedText], SummaryCounts | GenerationCounts]":
-    """Return a stream of summaries, and the counts that it updates."""
-    from bertkit.decoders.generation.extractive import SummaryCounts
-    from bertkit.decoders.generation.seq2seq_generator import GenerationCounts
-    from bertkit.decoders.generation.summarizer import AbstractiveSummarizer
-
-    if isinstance(summarizer, AbstractiveSummarizer):
-        return summarizer.stream(texts, counts=(written := GenerationCounts())), written
-    counts = SummaryCounts()
-    return summarizer.stream(texts, counts=counts), counts
-
-
-def describe_summary(summary: "ExtractiveSummary | GeneratedText") -> str:
-    """Show a summary: a sentence a line, or the generated summaries, best first."""
-    from bertkit.decoders.generation.extractive import ExtractiveSummary
-
-    if isinstance(summary, ExtractiveSummary):
-        return "".join(f"{sentence.text}\n" for sentence in summary.sentences)
-    return "".join(f"{one.text}\n" for one in (summary, *summary.others))

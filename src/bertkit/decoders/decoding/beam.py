@@ -143,8 +143,12 @@ class SourceBeams:
         self.is_done = is_last or not running or self._cannot_improve(grown[running[0]])
         if self.is_done:
             return []
+        # Fewer are padded to one row per beam with rows of probability 0.
+        missing = num_beams - len(running)
+        idle = possible[running[0]]._replace(log_probability=-math.inf)
         self.hypotheses = [grown[number] for number in running]
-        return self._fill([possible[number] for number in running])
+        self.hypotheses += [replace(self.hypotheses[0], log_probability=-math.inf)] * missing
+        return [*(possible[number] for number in running), *[idle] * missing]
 
     def _finish(self, hypotheses: Sequence[PartialHypothesis]) -> None:
         """Add finished hypotheses and keep the best, at most one per beam."""
@@ -162,10 +166,3 @@ class SourceBeams:
             return False
         score = best.score(self._settings.length_penalty)
         return score <= self.finished[-1].score
-
-    def _fill(self, followed: list[BeamCandidate]) -> list[BeamCandidate]:
-        """Pad to one row per beam with rows of probability 0, if fewer hypotheses continue."""
-        missing = self._settings.beams - len(followed)
-        idle = followed[0]._replace(log_probability=-math.inf)
-        self.hypotheses += [replace(self.hypotheses[0], log_probability=-math.inf)] * missing
-        return [*followed, *[idle] * missing]

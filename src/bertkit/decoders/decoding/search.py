@@ -90,7 +90,11 @@ class SamplingSearch:
         while True:
             tokens = self._choose(scores, rules)
             yield tokens.tolist()
-            kept = self._list_open()
+            groups = (
+                self._left[start : start + repeats] for start in range(0, len(self._left), repeats)
+            )
+            is_open = [any(not row.is_over for row in group) for group in groups]
+            kept = [row for row in range(len(self._left)) if is_open[row // repeats]]
             if not kept:
                 return
             if len(kept) < len(self._left):
@@ -124,14 +128,6 @@ class SamplingSearch:
         for row, token, gain in zip(self._left, tokens.tolist(), gains.tolist(), strict=True):
             row.note(token, gain, self._limits.end_id)
         return tokens
-
-    def _list_open(self) -> list[int]:
-        """Return the indices of the rows whose source isn't done."""
-        size = self._settings.num_answers
-        starts = range(0, len(self._left), size)
-        groups = [range(start, start + size) for start in starts]
-        is_open = [any(not self._left[row].is_over for row in group) for group in groups]
-        return [row for group, left in zip(groups, is_open, strict=True) if left for row in group]
 
 
 class _Row:

@@ -147,15 +147,9 @@ class LogitsProcessor:
         scores[short, self._end_id] = -math.inf
         if size := self._settings.no_repeat_ngram:
             for row, hypothesis in enumerate(hypotheses):
-                repeats = find_repeats((*hypothesis.source.tokens, *hypothesis.tokens), size)
+                tokens = (*hypothesis.source.tokens, *hypothesis.tokens)
+                ends = range(size - 1, len(tokens))  # of n-grams
+                newest = tokens[len(tokens) - size + 1 :]
+                repeats = {tokens[end] for end in ends if tokens[end - size + 1 : end] == newest}
                 scores[row, list(repeats)] = -math.inf
         return sums
-
-
-def find_repeats(tokens: Sequence[int], size: int) -> set[int]:
-    """Return the tokens that would repeat an n-gram of `size` tokens if they came next."""
-    starts = range(len(tokens) - size + 1)
-    newest = tokens[len(tokens) - size + 1 :]
-    return {
-        tokens[start + size - 1] for start in starts if tokens[start : start + size - 1] == newest
-    }

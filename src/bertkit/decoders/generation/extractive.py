@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import accumulate
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+from pydantic import JsonValue
 
 from bertkit.base.errors import NonFiniteError
 from bertkit.decoders.generation.sentence_selection import Numbers, SummaryLimits, select_sentences
@@ -56,7 +57,7 @@ class ExtractiveSummary(Tabular):
         """Whether every candidate was selected."""
         return len(self.sentences) == self.num_candidates
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JsonValue]:
         """Return the summary and the other fields, with its sentences."""
         return {"text": self.text, **asdict(self)}
 

@@ -218,7 +218,13 @@ class Generator(Pipeline[str, ContinuedText]):
         pieces = [vocabulary[token] for token in (*ids, *written)]
         text = self.spacing.join(pieces, normalize=False)
         start = find_letter(text, sum(map(len, join_word_pieces(pieces[: len(ids)]))))
-        stop = find_letter(text, count_settled_letters(pieces)) if is_open else len(text)
+        stop = len(text)
+        if (
+            is_open
+        ):  # pieces may extend the last word, on which spaces around a mark before it depend
+            words = join_word_pieces(pieces)
+            is_after_mark = len(words) > 1 and find_mark(words[-2]) is not None
+            stop = find_letter(text, sum(map(len, words[: -2 if is_after_mark else -1])))
         text_after = unicodedata.normalize("NFC", text[start:stop])
         return text_after.lstrip() if not prompt or prompt[-1].isspace() else text_after
 
@@ -248,16 +254,6 @@ class WordStream(Generator):
     def end(self) -> None:
         """Let go of what writes; from now on it gives None, in whichever thread it is called."""
         self.words[:] = [iter(())]
-
-
-def count_settled_letters(pieces: Sequence[str]) -> int:
-    """Count the characters of the words that no later token can change.
-
-    More pieces may extend the last word, and the spaces around punctuation before it depend on it.
-    """
-    words = join_word_pieces(pieces)
-    is_after_mark = len(words) > 1 and find_mark(words[-2]) is not None
-    return sum(map(len, words[: -2 if is_after_mark else -1]))
 
 
 def find_letter(text: str, number: int) -> int:

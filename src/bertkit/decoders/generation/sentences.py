@@ -33,9 +33,19 @@ class Candidates:
 
     @classmethod
     def find(cls, text: str, language: str) -> Self:
-        """Find the candidates in a text."""
+        """Find the candidates in a text: sentences that have letters and end like a sentence.
+
+        This excludes headings and table cells. If no sentence in the text ends like one, all with
+        letters are candidates. Of sentences with the same words, only the first is.
+        """
         spans = find_sentences(text, language)
-        chosen = choose_candidates(text, spans)
+        texts = [text[start:stop] for start, stop in spans]
+        lettered = [index for index, each in enumerate(texts) if any(map(str.isalpha, each))]
+        ended = [index for index in lettered if ends_like_a_sentence(texts[index])]
+        first: dict[str, int] = {}  # by the words of a sentence
+        for index in ended or lettered:
+            first.setdefault(" ".join(split_words(texts[index])), index)
+        chosen = first.values()
         return cls(
             num_sentences=len(spans),
             numbers=tuple(index + 1 for index in chosen),
@@ -63,29 +73,6 @@ def find_sentences(text: str, language: str = "en") -> list[SentenceSpan]:
     return spans
 
 
-def choose_candidates(text: str, spans: list[SentenceSpan]) -> list[int]:
-    """Return the indices of sentences that have letters and end like a sentence.
-
-    This excludes headings and table cells. If no sentence in the text ends like one, all with
-    letters are returned. Of sentences with the same words, only the first is.
-    """
-    lettered = [
-        number
-        for number, (start, stop) in enumerate(spans)
-        if any(map(str.isalpha, text[start:stop]))
-    ]
-    ended = [
-        number
-        for number in lettered
-        if ends_like_a_sentence(text[spans[number].start : spans[number].stop])
-    ]
-    first: dict[str, int] = {}
-    for number in ended or lettered:
-        words = split_words(text[spans[number].start : spans[number].stop])
-        first.setdefault(" ".join(words), number)
-    return list(first.values())
-
-
 def _find_blocks(text: str) -> Iterator[tuple[int, int]]:
     """Yield the start and stop of each line, joined with the next if it was wrapped.
 
@@ -98,12 +85,8 @@ def _find_blocks(text: str) -> Iterator[tuple[int, int]]:
     begin = 0
     for (start, stop), (following, its_stop) in pairwise([*lines, (len(text), len(text))]):
         line, next_line = text[start:stop].rstrip(), text[following:its_stop].lstrip()
-        if not (line and next_line and _is_wrapped(line, next_line, max(width, MIN_WIDTH))):
+        joined_length = len(line) + 1 + len(cut_words(next_line, 1))
+        is_wrapped = next_line[:1].islower() or joined_length > max(width, MIN_WIDTH)
+        if not (line and next_line and is_wrapped):
             yield begin, stop
             begin = stop
-
-
-def _is_wrapped(line: str, next_line: str, width: int) -> bool:
-    """Whether a line was wrapped."""
-    first_word = cut_words(next_line, 1)
-    return next_line[0].islower() or len(line) + 1 + len(first_word) > width

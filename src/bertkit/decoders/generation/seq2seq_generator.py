@@ -158,8 +158,14 @@ class Seq2SeqGenerator(Pipeline[str, GeneratedText]):
 
     def compute_window(self, encoded: SourceWindow) -> list[list[Hypothesis]]:
         """Return the hypotheses of each text of a window; none for an empty one."""
-        read = [number for number, ids in enumerate(encoded.ids) if ids]
-        costs = [self._count_cost(len(encoded.ids[number]), self.options) for number in read]
+        read, costs = [number for number, ids in enumerate(encoded.ids) if ids], []
+        num_rows = self.options.num_rows
+        for length in (len(encoded.ids[number]) for number in read):
+            cost = length + WRITTEN_TOKENS * max(1, num_rows // USUAL_ROWS)
+            if self._device.type != "cpu":  # the size of the cache, if that is larger
+                most = limit_written(length, self.options, self.saved.max_target_length)
+                cost = max(cost, num_rows * count_room(most) // KEPT_PER_TOKEN)
+            costs.append(cost)
         found = compute_in_batches(
             read, costs, TOKENS_PER_BATCH[self._device.type], partial(self._decode, encoded)
         )
@@ -171,7 +177,12 @@ class Seq2SeqGenerator(Pipeline[str, GeneratedText]):
     ) -> Iterator[GeneratedText]:
         """Turn the answers of a window into texts."""
         for is_cut, hypotheses in zip(encoded.is_cut, computed, strict=True):
-            yield self._make_answer(hypotheses, is_cut=is_cut)
+            answers = [
+                GeneratedText(self.join(one.tokens), one.score, one.is_finished, is_cut)
+                for one in hypotheses
+            ]
+            best, *others = answers or [GeneratedText("", 0.0, is_finished=True, is_cut=is_cut)]
+            yield replace(best, others=tuple(others))
 
     def count(
         self, encoded: SourceWindow, computed: Sequence[Sequence[Hypothesis]] = ()
@@ -188,14 +199,6 @@ class Seq2SeqGenerator(Pipeline[str, GeneratedText]):
             text_tokens=sum(len(ids) - NUM_SPECIAL for ids in encoded.ids if ids),
             unknown_tokens=sum(ids.count(self.tokenizer.unk_id) for ids in encoded.ids),
         )
-
-    def _count_cost(self, num_read: int, settings: DecodingSettings) -> int:
-        """Return a text's cost in a batch: computed tokens or, on a GPU, cache size if larger."""
-        cost = num_read + WRITTEN_TOKENS * max(1, settings.num_rows // USUAL_ROWS)
-        if self._device.type == "cpu":
-            return cost
-        most = limit_written(num_read, settings, self.saved.max_target_length)
-        return max(cost, settings.num_rows * count_room(most) // KEPT_PER_TOKEN)
 
     def _decode(self, window: SourceWindow, chosen: Sequence[int]) -> list[list[Hypothesis]]:
         """Return the hypotheses of some texts of a window."""
@@ -214,17 +217,6 @@ class Seq2SeqGenerator(Pipeline[str, GeneratedText]):
     def start(self, sources: PackedBatch) -> Sequences:
         """Start one target for each source."""
         return SourceSequences(self.model, sources)
-
-    def _make_answer(self, hypotheses: Sequence[Hypothesis], *, is_cut: bool) -> GeneratedText:
-        """Convert the hypotheses of a text, best first, to an answer."""
-        answers = [
-            GeneratedText(self.join(one.tokens), one.score, one.is_finished, is_cut)
-            for one in hypotheses
-        ]
-        if not answers:
-            return GeneratedText("", 0.0, is_finished=True, is_cut=is_cut)
-        best = answers[0]
-        return GeneratedText(best.text, best.score, best.is_finished, is_cut, tuple(answers[1:]))
 
     def join(self, ids: Iterable[int]) -> str:
         """Convert token ids to text."""

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, JsonValue, field_validator, model_validator
 
 from bertkit.base.checksummed_json import ChecksummedModel
 from bertkit.base.checksums import FileRecord
@@ -98,7 +98,7 @@ class Seq2SeqSettingsFile(ChecksummedModel):
 
     @field_validator("decoding", mode="before")
     @classmethod
-    def _read_earlier(cls, decoding: Any) -> Any:
+    def _read_earlier(cls, decoding: JsonValue) -> JsonValue:
         """Read the decoding of earlier versions, which had `sample` and `early_stop`."""
         if isinstance(decoding, dict) and "sample" in decoding:
             dropped = {"sample", "early_stop"} | (set() if decoding["sample"] else {"temperature"})

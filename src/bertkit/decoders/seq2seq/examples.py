@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Self, cast
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import Field
 
 from bertkit.base.errors import InputError, pluralize, storage_errors
@@ -234,7 +233,9 @@ class PairSet(LabeledSet[Pair, TokenPairs, PairSetCounts]):
         pairs = TokenPairs(
             TokenTexts.encode(self.sources, tokenizer), TokenTexts.encode(self.targets, tokenizer)
         )
-        is_long = find_long(pairs, settings)
+        is_long = (pairs.sources.lengths > settings.max_length) | (
+            pairs.targets.lengths - 1 > settings.max_tokens
+        )
         num_long, changes = int(is_long.sum()), dict[str, int]()
         kept = pairs
         if leaves_out and num_long == len(pairs):
@@ -273,13 +274,6 @@ class PairSet(LabeledSet[Pair, TokenPairs, PairSetCounts]):
             num_undecodable=sum(file.num_undecodable for file in self.report.files),
             num_with_nul=self.report.num_with_nul,
         )
-
-
-def find_long(pairs: TokenPairs, settings: Seq2SeqSettings) -> npt.NDArray[np.bool_]:
-    """Return a mask of the pairs that are longer than the settings allow."""
-    return (pairs.sources.lengths > settings.max_length) | (
-        pairs.targets.lengths - 1 > settings.max_tokens
-    )
 
 
 @dataclass(frozen=True)

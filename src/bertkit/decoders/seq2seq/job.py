@@ -1,11 +1,10 @@
 """Builds the training loop's job for pairs of texts."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -49,8 +48,9 @@ def convert_budget(job: "Seq2SeqJob", estimate_evaluation_seconds: Callable[[], 
     share = NUM_EVALUATIONS / USUAL_EVALUATIONS if settings.eval_every is None else 1.0
     frequent = replace(pace, evaluation_seconds=share * pace.evaluation_seconds)
     num_steps = budget.count_steps_in(seconds, frequent, settings)
-    if settings.minutes is None:
-        num_steps = limit_epochs(order, num_steps)
+    whole_epochs = range(1, int(MOST_EPOCHS))  # planned only as far as they are needed
+    if settings.minutes is None and all(order.first_step(one) < num_steps for one in whole_epochs):
+        num_steps = min(num_steps, count_epoch_steps(order, MOST_EPOCHS))
     tell_share(pace, settings, num_steps, evaluation_seconds)
     return num_steps
 
@@ -83,14 +83,6 @@ def count_epoch_steps(order: TokenBatchOrder, epochs: float) -> int:
     whole = int(epochs)
     part = round((epochs - whole) * order.steps_per_epoch(whole)) if epochs > whole else 0
     return max(1, order.first_step(whole) + part)
-
-
-def limit_epochs(order: TokenBatchOrder, num_steps: int) -> int:
-    """Limit the steps to `MOST_EPOCHS` epochs, planning only as many epochs as are needed."""
-    for epoch in range(1, int(MOST_EPOCHS)):
-        if order.first_step(epoch) >= num_steps:
-            return num_steps
-    return min(num_steps, count_epoch_steps(order, MOST_EPOCHS))
 
 
 def count_epochs(order: TokenBatchOrder, num_steps: int) -> float:
@@ -127,7 +119,9 @@ class InitialModel:
 
     tokenizer: Tokenizer  # of both sides
     model: EncoderDecoderModel
-    facts: dict[str, Any]  # identity of the initial checkpoint; empty if the weights are random
+    facts: Mapping[
+        str, str | dict[str, str] | None
+    ]  # identity of the initial checkpoint; empty if the weights are random
 
 
 class Seq2SeqJob(Job[PairBatch]):
@@ -145,7 +139,7 @@ class Seq2SeqJob(Job[PairBatch]):
         settings: Seq2SeqSettings,
     ) -> None:
         self.settings, self.machine, self.data, self.saved = settings, machine, data, saved
-        self.tokenizer, self.source = initial.tokenizer, initial.facts
+        self.tokenizer, self.source = initial.tokenizer, dict(initial.facts)
         leaves_out = settings.long_texts == "leave_out"
         self.train = data.train.encode(self.tokenizer, settings, leaves_out=leaves_out)
         self.dev = data.dev.encode(self.tokenizer, settings)

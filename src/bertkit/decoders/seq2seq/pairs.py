@@ -114,7 +114,13 @@ def read_pairs(
     """
     settings = settings or PairSettings()
     if target is None:
-        pairs, report = _read_columns(open_pairs(source, settings, split=split), settings)
+        table = open_pairs(source, settings, split=split)
+        columns = {"source": settings.source_column, "target": settings.target_column}
+        _check_columns(table, columns)
+        report = PairReport(table.name, [table])
+        pairs = table.read(
+            lambda record: Pair(*(_take_text(record, column) for column in columns.values()))
+        )
     else:
         pairs, report = _read_files(Path(cast("str | Path", source)), Path(target), settings)
     kept = list(report.keep(pairs))
@@ -182,17 +188,6 @@ def open_pairs(source: Table, settings: PairSettings, *, split: str = "train") -
         ]
     reading = RecordSettings(**settings.model_dump(include=set(RecordSettings.model_fields)))
     return open_records(source, reading, split=split)
-
-
-def _read_columns(table: RecordTable, settings: PairSettings) -> tuple[list[Pair], PairReport]:
-    """Read two columns of every row."""
-    columns = {"source": settings.source_column, "target": settings.target_column}
-    _check_columns(table, columns)
-
-    def parse(record: Record) -> Pair:
-        return Pair(*(_take_text(record, column) for column in columns.values()))
-
-    return table.read(parse), PairReport(table.name, [table])
 
 
 def _check_columns(table: RecordTable, columns: Mapping[str, str]) -> None:

@@ -121,16 +121,8 @@ def build_config(settings: Seq2SeqSettings, tokenizer: Tokenizer) -> EncoderDeco
     check_lengths(config, settings)
     if "initializer_range" not in sizes:
         config = config.model_copy(update={"initializer_range": config.hidden_size**-0.5})
-    return join_halves(config, tokenizer, joined)
-
-
-def join_halves(
-    config: BertConfig, tokenizer: Tokenizer, joined: dict[str, Any]
-) -> EncoderDecoderConfig:
-    """Build the config of an encoder and a decoder of equal size."""
-    return EncoderDecoderConfig.of(
-        config, start_id=tokenizer.cls_id, end_id=tokenizer.sep_id, **joined
-    )
+    start_id, end_id = tokenizer.cls_id, tokenizer.sep_id
+    return EncoderDecoderConfig.of(config, start_id=start_id, end_id=end_id, **joined)
 
 
 def check_lengths(config: BertConfig, settings: Seq2SeqSettings) -> None:
@@ -162,7 +154,9 @@ def begin_from(name: str, settings: Seq2SeqSettings) -> InitialModel:
     parent = BertForMaskedLM.from_pretrained(opened, new_heads=True)
     if parent.new_heads:
         announce(f"new weights for {', '.join(parent.new_heads)}, which {opened.path} doesn't have")
-    model = EncoderDecoderModel(join_halves(parent.config, tokenizer, JOINED))
+    start_id, end_id = tokenizer.cls_id, tokenizer.sep_id
+    joined = EncoderDecoderConfig.of(parent.config, start_id=start_id, end_id=end_id, **JOINED)
+    model = EncoderDecoderModel(joined)
     model.warm_start(parent)
     return InitialModel(tokenizer, model, opened.identify())
 

@@ -1,10 +1,10 @@
 """Settings of training an encoder-decoder."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from cyclopts import Parameter
-from pydantic import Field, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from bertkit.base.settings import NO_FLAG, Settings, redefine
 from bertkit.decoders.decoding.settings import DecodingSettings
@@ -128,7 +128,7 @@ class Seq2SeqSettings(
 
     @model_validator(mode="before")
     @classmethod
-    def _take_warm_defaults(cls, values: Any) -> Any:
+    def _take_warm_defaults(cls, values: JsonValue) -> JsonValue:
         if isinstance(values, dict) and values.get("model") is not None:
             return {**WARM_DEFAULTS, **values}
         return values

@@ -73,10 +73,21 @@ class AttentionFigure(WritablePicture):
         links = sorted(self._links(), key=lambda link: link.weight)  # the strongest on top
         lines = add_group(svg, series_style(0))
         for link in links:
-            self._add_line(lines, layout, link)
+            start, stop = layout.middle(link.source), layout.middle(link.target)
+            line = add_line(lines, layout.left + GAP, start, layout.right - GAP, stop)
+            line.set(
+                "stroke-opacity", f"{math.sqrt(link.weight):.3f}"
+            )  # the root keeps 5 % visible
+            ET.SubElement(line, "title").text = link.describe(self.tokens, self._keys)
         if self.focus is not None:
             _add_numbers(svg, layout, links)
-        self._add_tokens(svg, layout)
+        for index, token in enumerate(self.tokens):
+            base, name = layout.middle(index) + 4, shorten(token, LABEL_COLUMNS)
+            style = "token" if self.focus is None else "heading" if index == self.focus else ""
+            add_text(svg, layout.left, base, name, anchor="end", style=style)
+        for index, token in enumerate(self._keys):
+            base, name = layout.middle(index) + 4, shorten(token, LABEL_COLUMNS)
+            add_text(svg, layout.right, base, name, anchor="start", style="token")
         return serialize(svg)
 
     def describe(self) -> str:
@@ -109,21 +120,6 @@ class AttentionFigure(WritablePicture):
                 for target, weight in enumerate(row):
                     if weight >= MIN_WEIGHT:
                         yield Link(source, target, weight)
-
-    def _add_line(self, parent: ET.Element, layout: "_AttentionLayout", link: Link) -> None:
-        start, stop = layout.middle(link.source), layout.middle(link.target)
-        line = add_line(parent, layout.left + GAP, start, layout.right - GAP, stop)
-        line.set("stroke-opacity", f"{math.sqrt(link.weight):.3f}")  # the root keeps 5 % visible
-        ET.SubElement(line, "title").text = link.describe(self.tokens, self._keys)
-
-    def _add_tokens(self, svg: ET.Element, layout: "_AttentionLayout") -> None:
-        for index, token in enumerate(self.tokens):
-            base, short = layout.middle(index) + 4, shorten(token, LABEL_COLUMNS)
-            style = "token" if self.focus is None else "heading" if index == self.focus else ""
-            add_text(svg, layout.left, base, short, anchor="end", style=style)
-        for index, token in enumerate(self._keys):
-            base, short = layout.middle(index) + 4, shorten(token, LABEL_COLUMNS)
-            add_text(svg, layout.right, base, short, anchor="start", style="token")
 
 
 @dataclass(frozen=True)

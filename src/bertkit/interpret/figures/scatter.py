@@ -57,7 +57,12 @@ class Scatter(WritablePicture):
         if len(self.points) > MAX_POINTS:
             return None
         svg = new_drawing(WIDTH, HEIGHT, self.title, self.describe())
-        _add_frame(svg)
+        grid = add_group(svg, "grid")
+        left, top, right, bottom = MARGIN / 2, MARGIN / 2, WIDTH - MARGIN / 2, HEIGHT - MARGIN / 2
+        for y in (top, bottom):
+            add_line(grid, left, y, right, y)
+        for x in (left, right):
+            add_line(grid, x, top, x, bottom)
         across, upwards = (f"{format_percent(share)} of the variance" for share in self.shares)
         add_text(svg, WIDTH / 2, HEIGHT - 5, across)
         turn(add_text(svg, 14, HEIGHT / 2, upwards), -90)
@@ -88,15 +93,6 @@ class Scatter(WritablePicture):
                 if box.right < x:
                     side, anchor = box.right, "end"
                 add_text(svg, side, box.bottom - 3, name, anchor=anchor, style="count")
-
-
-def _add_frame(svg: ET.Element) -> None:
-    grid = add_group(svg, "grid")
-    left, top, right, bottom = MARGIN / 2, MARGIN / 2, WIDTH - MARGIN / 2, HEIGHT - MARGIN / 2
-    for y in (top, bottom):
-        add_line(grid, left, y, right, y)
-    for x in (left, right):
-        add_line(grid, x, top, x, bottom)
 
 
 class Box(NamedTuple):

@@ -1,9 +1,8 @@
 """The numbers of the inputs view: embeddings, positions beside sines, and two words swapped."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -15,9 +14,8 @@ from bertkit.interpret.ablation import ablate
 from bertkit.interpret.head_predictions import round_digits
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.observation import EncodedText
-from bertkit.interpret.views.view import View, ViewInputs, paragraphs
+from bertkit.interpret.views.view import Collected, View, ViewInputs, paragraphs
 from bertkit.nn.embeddings import Embeddings, sinusoids
-from bertkit.nn.packing import PackedBatch
 from bertkit.reports.interactive import Json, JsonObject
 
 NUM_DIMENSIONS = 48  # of each embedding that are shown
@@ -116,30 +114,29 @@ def _collect_swap(inputs: ViewInputs, inspected: InspectedModel) -> JsonObject |
     if positions is None or not inputs.observation.allowed.all():
         return None
     whole, (first, second) = encoded.pack(), positions
+    device = find_device(inspected.model)
     order = list(range(len(encoded.tokens)))
     order[first], order[second] = second, first
     same = torch.zeros_like(whole.position_ids)  # so that nothing tells the tokens' order
     with ablate(inspected.model, inputs.observation.without):
-        runs = [
-            [
-                _run(inspected, replace(whole, input_ids=ids, position_ids=position_ids))
-                for ids in (whole.input_ids, whole.input_ids[order])
-            ]
-            for position_ids in (whole.position_ids, same)
-        ]
+        runs = []
+        for position_ids in (whole.position_ids, same):
+            for ids in (whole.input_ids, whole.input_ids[order]):
+                batch = replace(whole, input_ids=ids, position_ids=position_ids)
+                states = inspected.model.encoder.hidden_states(batch.to(device))
+                runs.append([state.float().cpu() for state in states])
     words = [encoded.tokens[position] for position in positions]
     measures: dict[str, Callable[[list[Tensor], int], Tensor]] = {
         f"“{words[0]}”, the input of layer 1": lambda run, position: run[0][position],
         f"“{words[0]}”, after the last layer": lambda run, position: run[-1][position],
         "the mean of all tokens, after the last layer": lambda run, _: run[-1].mean(dim=0),
     }
-    rows: list[list[Json]] = [
-        [
-            name,
-            *(_compare(measure(before, first), measure(after, second)) for before, after in runs),
-        ]
-        for name, measure in measures.items()
-    ]
+    rows: list[list[Json]] = []
+    for name, measure in measures.items():
+        pairs = ((measure(runs[n], first), measure(runs[n + 1], second)) for n in (0, 2))
+        rows.append(
+            [name, *(round_digits(float(cosine_similarity(*each, dim=0))) for each in pairs)]
+        )
     text, offsets = encoded.text, encoded.encoding.offsets
     (start, stop), (begin, end) = offsets[first], offsets[second]
     swapped = text[:start] + text[begin:end] + text[stop:begin] + text[start:stop] + text[end:]
@@ -170,19 +167,7 @@ def find_swap(encoded: EncodedText) -> tuple[int, int] | None:
     return positions[0], positions[-1]
 
 
-def _run(inspected: InspectedModel, batch: PackedBatch) -> list[Float[Tensor, "length hidden"]]:
-    encoder = inspected.model.encoder
-    return [
-        state.float().cpu()
-        for state in encoder.hidden_states(batch.to(find_device(inspected.model)))
-    ]
-
-
-def _compare(before: Float[Tensor, " hidden"], after: Float[Tensor, " hidden"]) -> float:
-    return round_digits(float(cosine_similarity(before, after, dim=0)))
-
-
-def summarize_inputs(collected: Mapping[str, Any]) -> list[str]:
+def summarize_inputs(collected: Collected) -> list[str]:
     """Return the lengths of the embeddings, the likeness of positions and the swap as text."""
     lines = ["length of embeddings     token  position  segment"]
     rows = collected["lengths"][:NUM_LISTED]

@@ -10,6 +10,8 @@ from bertkit.interpret.inspected_model import AnyInspected
 from bertkit.interpret.observation import Observation
 from bertkit.reports.interactive import JsonObject
 
+Collected = Mapping[str, Any]  # what a view collected, by name: lists and numbers
+
 
 @dataclass(frozen=True, eq=False)
 class ViewInputs:
@@ -51,7 +53,7 @@ class View:
     collect: Callable[[ViewInputs], JsonObject] = lambda _: {}
     supports: Callable[[ViewInputs], bool] = lambda _: True  # whether the view can show the inputs
     # what `collect` found, as lines
-    summarize: Callable[[Mapping[str, Any]], list[str]] | None = None
+    summarize: Callable[[Collected], list[str]] | None = None
 
 
 def paragraphs(text: str) -> tuple[str, ...]:

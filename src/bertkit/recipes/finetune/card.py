@@ -3,9 +3,9 @@
 import math
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING
 
-from pydantic import field_validator
+from pydantic import JsonValue, field_validator
 
 from bertkit._version import __version__
 from bertkit.base.errors import pluralize
@@ -21,6 +21,9 @@ from bertkit.reports.text import MetricCell, format_metric, make_legible
 from bertkit.tasks.metrics.calibration import CalibrationError
 from bertkit.tasks.sections import draw_confusion
 from bertkit.tasks.table import TASKS
+
+if TYPE_CHECKING:
+    from huggingface_hub import EvalResult
 
 
 class SavedFineTuning(FinishedRecord):
@@ -39,7 +42,7 @@ class SavedFineTuning(FinishedRecord):
 
     @field_validator("calibration", mode="before")
     @classmethod
-    def _drop_older_key(cls, value: Any) -> Any:
+    def _drop_older_key(cls, value: JsonValue) -> JsonValue:
         """Drop the error of a calibrated model, which older versions estimated."""
         if isinstance(value, dict):
             return {name: number for name, number in value.items() if name != "if_calibrated"}
@@ -114,13 +117,20 @@ def build_card(facts: FineTuningFacts) -> str:
         f" {__version__}; `report.html` shows more."
         f" {LOADED_BY[facts.library].format(call=CALLS[facts.final.task.reads_pairs])}"
     )
-    seeds = [] if facts.comparison is None else [describe_seeds(facts.comparison)]
-    sections = [describe_metrics(facts), *seeds, describe_data(facts), describe_training(facts)]
+    sections = [describe_metrics(facts)]
+    if (comparison := facts.comparison) is not None:
+        metric, values = comparison.metric, comparison.values
+        rows = [[str(seed), format_metric(metric, value)] for seed, value in values.items()]
+        table = model_card.tabulate(["seed", metric], rows)
+        sections.append(f"## Seeds\n\n{comparison.describe()}\n\n{table}")
+    sections += [describe_data(facts), describe_training(facts)]
     task = describe_evaluation(facts)
     return model_card.build_card(facts, facts.library, task, made, *sections)
 
 
-def describe_evaluation(facts: FineTuningFacts) -> dict[str, object]:
+def describe_evaluation(
+    facts: FineTuningFacts,
+) -> "dict[str, str | list[str] | list[EvalResult] | None]":
     """Return the header's fields on the task and its metrics."""
     from huggingface_hub import EvalResult
 
@@ -166,14 +176,6 @@ def describe_metrics(facts: FineTuningFacts) -> str:
         parts.append(f"![Confusion matrix]({PICTURE_FILE})")
     held_out = f"{facts.saved.dev.num_examples:,} held-out examples{selected}"
     return model_card.describe_result(held_out, *parts, warnings=evaluation.warnings)
-
-
-def describe_seeds(comparison: SeedComparison) -> str:
-    """Build the section on the runs of several seeds."""
-    metric = comparison.metric
-    rows = [[str(seed), format_metric(metric, value)] for seed, value in comparison.values.items()]
-    table = model_card.tabulate(["seed", metric], rows)
-    return f"## Seeds\n\n{comparison.describe()}\n\n{table}"
 
 
 def describe_data(facts: FineTuningFacts) -> str:

@@ -4,7 +4,8 @@ import math
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+
+from pydantic import JsonValue
 
 from bertkit.base.files import with_nulls
 from bertkit.reports.report import Bar, Bars
@@ -49,9 +50,9 @@ class SeedComparison:
             f" median {spread}). {SELECTION_BIAS}."
         )
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JsonValue]:
         """Return the comparison as JSON values; undefined numbers are null."""
-        found: dict[str, Any] = with_nulls(
+        found: dict[str, JsonValue] = with_nulls(
             {
                 "best": self.best_seed,
                 "median": self.median,

@@ -62,7 +62,7 @@ class TaskSet(LabeledSet[Any, EncodedTable, SetCounts]):
         cls,
         kind: type[AnyTask],
         table: RecordTable,
-        settings: Any,
+        settings: TaskSettings,
         known: Sequence[str] = (),
     ) -> Self:
         """Read all examples of a table; `known` are the labels of the model or the training data.
@@ -228,11 +228,19 @@ class FineTuningData(LabeledData[TaskSet]):
     @cached_property
     def task(self) -> AnyTask:
         """The task, with the labels of the training examples."""
-        if not self.has_dev or self.train.sha256 != self.dev.sha256:
-            _warn_of_shared(self.train, self.dev)
+        examples, dev = self.train.examples, self.dev
+        is_other = not self.has_dev or self.train.sha256 != dev.sha256
+        if is_other:
+            texts = {each.texts for each in examples if isinstance(each, TextExample)}
+            others = [each.texts for each in dev.examples if isinstance(each, TextExample)]
+            if num_shared := sum(each in texts for each in others):
+                announce(
+                    f"{dev.name}: {num_shared:,} of {len(others):,} texts are in the training"
+                    " data too: metrics on them say nothing about other texts"
+                )
         task = self._begin_task()
         check_names(task.labels)
-        task.for_evaluation(len(self.dev.examples))  # fails now, not after training
+        task.for_evaluation(len(dev.examples))  # fails now, not after training
         return task
 
     def _begin_task(self) -> AnyTask:
@@ -267,18 +275,6 @@ class FineTuningData(LabeledData[TaskSet]):
         for line in describe_look_alikes(self.train.counts.labels):
             announce(f"{self.train.name}: {line}")
         self.tokenizer = tokenizer
-
-
-def _warn_of_shared(train: TaskSet, dev: TaskSet) -> None:
-    """Announce how many held-out texts are training texts too."""
-    if not all(isinstance(example, TextExample) for example in train.examples[:1]):
-        return
-    trained = {example.texts for example in train.examples}
-    if num_shared := sum(example.texts in trained for example in dev.examples):
-        announce(
-            f"{dev.name}: {num_shared:,} of {len(dev.examples):,} texts are in the training data"
-            " too: metrics on them say nothing about other texts"
-        )
 
 
 def take_groups(

@@ -3,16 +3,14 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from bertkit.base.errors import pluralize
-from bertkit.recipes.finetune.data import SetCounts
 from bertkit.recipes.finetune.job import FineTuningJob, decode_all
 from bertkit.reports.text import format_metric, show
 from bertkit.tasks.evaluation import Evaluation
-from bertkit.tasks.task import AnyTask
+from bertkit.tasks.task import AnyTask, TaskPrediction
 
 Metrics = dict[str, float]
 
@@ -22,7 +20,7 @@ class FinalEvaluation:
     """The final evaluation of a model."""
 
     task: AnyTask  # with numbers such as a temperature fitted on the held-out examples
-    predictions: list[Any]
+    predictions: list[TaskPrediction]
     evaluation: Evaluation
     before: Evaluation | None  # without temperature scaling; None if there is none
     baseline: Metrics  # of always predicting the most frequent label; empty without labels
@@ -41,10 +39,19 @@ def evaluate_model(
     evaluation = task.score(examples, predictions).evaluate()
     before = plain.score(examples, unscaled).evaluate() if unscaled else None
     baseline = measure_baseline(job)
-    warnings = [
-        find_only_label(job.data.dev.counts),
-        warn_of_undefined(plain.metric, evaluation, len(examples)),
-    ]
+    warnings: list[str | None] = []
+    labels = job.data.dev.counts.labels
+    if list(labels.values()) == [len(examples)]:
+        (label,) = labels
+        warnings.append(
+            f"all held-out examples have the label {show(label)!r}: metrics don't cover other"
+            " labels; give examples of all labels with --dev"
+        )
+    if not math.isfinite(evaluation.metrics[plain.metric]):
+        warnings.append(
+            f"{plain.metric} isn't defined on {pluralize(len(examples), 'held-out example')}, so"
+            " the held-out loss selected the best step; give more, and different ones, with --dev"
+        )
     if not evaluation.warnings:  # such as that all predictions are alike, which says more
         warnings.append(compare_to_baseline(plain.metric, evaluation, baseline))
     evaluation = replace(evaluation, warnings=(*evaluation.warnings, *filter(None, warnings)))
@@ -53,7 +60,7 @@ def evaluate_model(
 
 def answer_held_out(
     job: FineTuningJob, fitted: Mapping[str, float] | None
-) -> tuple[AnyTask, list[Any], list[Any]]:
+) -> tuple[AnyTask, list[TaskPrediction], list[TaskPrediction]]:
     """Return the task with fitted numbers, its predictions, and those without its temperature."""
     plain, parts = job.task, job.cut_held_out()
     # On every n-th example, where the logits of all of them don't fit in memory.
@@ -64,7 +71,7 @@ def answer_held_out(
         task = plain.fit_numbers(examples, encoded, known)
     else:
         task = replace(plain, numbers=fitted)
-    answers, unscaled = [], []
+    answers, unscaled = list[TaskPrediction](), list[TaskPrediction]()
     for part in parts:
         logits = known if len(parts) == 1 else job.held_out_logits(part)
         examples, encoded = job.take_held_out(part)
@@ -104,25 +111,4 @@ def compare_to_baseline(metric: str, evaluation: Evaluation, baseline: Metrics) 
         f" ({format_metric(metric, least)}): the model has learned nothing; try more examples,"
         " more epochs, another"
         " learning rate or another seed"
-    )
-
-
-def warn_of_undefined(metric: str, evaluation: Evaluation, num_examples: int) -> str | None:
-    """Return a warning if the metric that should have selected the best step isn't defined."""
-    if math.isfinite(evaluation.metrics[metric]):
-        return None
-    return (
-        f"{metric} isn't defined on {pluralize(num_examples, 'held-out example')}, so the held-out"
-        " loss selected the best step; give more, and different ones, with --dev"
-    )
-
-
-def find_only_label(dev: SetCounts) -> str | None:
-    """Return a warning if all held-out examples have the same label, as in a small split."""
-    if list(dev.labels.values()) != [dev.num_examples]:
-        return None
-    (label,) = dev.labels
-    return (
-        f"all held-out examples have the label {show(label)!r}: metrics don't cover other labels;"
-        f" give examples of all labels with --dev"
     )

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -19,12 +18,13 @@ from bertkit.recipes.finetune.settings import (
     DEFAULT_EPOCHS,
     ENOUGH_STEPS,
     MOST_EPOCHS,
+    SENTENCE_RATE,
     TOO_FEW_STEPS,
     FineTuneSettings,
 )
 from bertkit.tasks.batch import Encoded, Logits, TaskBatch, compute_logits, cut_by_scores
 from bertkit.tasks.saved import save_task
-from bertkit.tasks.task import AnyTask
+from bertkit.tasks.task import AnyTask, TaskExample, TaskPrediction
 from bertkit.training.job import Job, Machine, Scores, Watched
 
 LAYERS = "encoder.layers."
@@ -110,8 +110,10 @@ class FineTuningJob(Job[TaskBatch]):
         self.order = EpochOrder(len(self.train), settings.batch_size, settings.seed)
         self.num_epoch_steps = self.order.steps_per_epoch
         interval = settings.eval_every or self.num_epoch_steps
-        settings = settings.for_solved_head() if has_solved_head else settings
-        self.settings = settings.model_copy(update={"eval_every": interval})
+        changes: dict[str, float] = {"eval_every": interval}
+        if has_solved_head and "learning_rate" not in settings.model_fields_set:
+            changes["learning_rate"] = SENTENCE_RATE
+        self.settings = settings.model_copy(update=changes)
         self.num_micro_batches = settings.accumulate
         num_layers = model.config.num_hidden_layers
         self.learning_rate_scales = {  # 1 for the head, times `layer_decay` for each lower layer
@@ -144,7 +146,7 @@ class FineTuningJob(Job[TaskBatch]):
         """Split held-out examples into parts whose logits fit in memory; see `cut_by_scores`."""
         return cut_by_scores(self.dev, len(self.task.labels), scored=self.task.scored)
 
-    def take_held_out(self, part: range) -> tuple[list[Any], list[Encoded]]:
+    def take_held_out(self, part: range) -> tuple[list[TaskExample], list[Encoded]]:
         """Return some held-out examples, and their token ids."""
         examples = self.data.dev.examples
         return [examples[number] for number in part], [self.dev[number] for number in part]
@@ -161,7 +163,7 @@ class FineTuningJob(Job[TaskBatch]):
 
     def evaluate(self) -> dict[str, float]:
         """Measure held-out loss and metrics, part by part; only the loss if it isn't finite."""
-        task, total, count, predictions = self.task, 0.0, 0, []
+        task, total, count, predictions = self.task, 0.0, 0, list[TaskPrediction]()
         for part in self.cut_held_out():
             examples, encoded = self.take_held_out(part)
             logits = self.held_out_logits(part)
@@ -188,10 +190,10 @@ class FineTuningJob(Job[TaskBatch]):
 
 def decode_all(
     task: AnyTask,
-    examples: Sequence[Any],
+    examples: Sequence[TaskExample],
     encoded: Sequence[Encoded],
     logits: Iterable[Logits],
-) -> list[Any]:
+) -> list[TaskPrediction]:
     """Decode the prediction for each example, in the compact form that evaluations keep."""
     decode = task.for_evaluation(len(examples)).decode
     return [decode(*row) for row in zip(examples, encoded, logits, strict=True)]

@@ -1,7 +1,6 @@
 """Opens the model that fine-tuning starts from, and loads its weights below a head for the task."""
 
 from pathlib import Path
-from typing import Any
 
 from bertkit.base.errors import InputError
 from bertkit.base.progress import announce
@@ -42,9 +41,12 @@ def open_pretrained(
     return opened
 
 
-def identify(parent: OpenModel) -> dict[str, Any]:
+def identify(parent: OpenModel) -> dict[str, str | bool | dict[str, str] | None]:
     """Return the identity of a model, for the run's record."""
-    return parent.identify() | ({SENTENCE_ENCODER: True} if parent.is_sentence_encoder else {})
+    return {
+        **parent.identify(),
+        **({SENTENCE_ENCODER: True} if parent.is_sentence_encoder else {}),
+    }
 
 
 def find_pooling(opened: OpenModel) -> PoolingName:
@@ -64,7 +66,11 @@ def find_pooling(opened: OpenModel) -> PoolingName:
 
 def load_pretrained(parent: OpenModel, kind: type[FineTunedBert]) -> FineTunedBert:
     """Build the model with the parent's encoder; a head of another task is reinitialized."""
-    is_replaced = not has_same_head(parent, kind) and not TASK_HEADS.isdisjoint(parent.heads)
+    has_head = parent.architecture == kind.__name__
+    if has_head:  # other tools omit default names, such as those of question answering
+        before = BertConfig.from_dict(parent.checkpoint.config, parent.folder)
+        has_head = before.label_names == parent.config.label_names
+    is_replaced = not has_head and not TASK_HEADS.isdisjoint(parent.heads)
     source = parent.without_parts(TASK_HEADS) if is_replaced else parent
     model = kind.from_pretrained(source, new_heads=True)
     if is_replaced:
@@ -72,15 +78,6 @@ def load_pretrained(parent: OpenModel, kind: type[FineTunedBert]) -> FineTunedBe
     if drawn := [head for head in model.new_heads if not (is_replaced and head in TASK_HEADS)]:
         announce(f"new weights for {', '.join(drawn)}, which {parent.name} doesn't have")
     return model
-
-
-def has_same_head(parent: OpenModel, kind: type[FineTunedBert]) -> bool:
-    """Whether the checkpoint is of this class with the same labels, so its head can be reused."""
-    if parent.architecture != kind.__name__:
-        return False
-    before = BertConfig.from_dict(parent.checkpoint.config, parent.folder)
-    # Other tools omit default names, such as those of question answering.
-    return before.label_names == parent.config.label_names
 
 
 def check_pairs(parent: OpenModel, has_pairs: bool) -> None:

@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import pluralize
 from bertkit.base.files import write_json
 from bertkit.checkpoints.sentence_transformers import write_sentence_model
@@ -20,6 +18,7 @@ from bertkit.reports.report import Charts, Report, Section, Table
 from bertkit.reports.text import Cell, is_share
 from bertkit.tasks.saved import list_scorer_files, save_task
 from bertkit.tasks.sections import CHANCE, build_sections, draw_confusion, show_name, state_metric
+from bertkit.tasks.task import TaskExample
 from bertkit.training.history import TrainingHistory
 from bertkit.training.log import read_log
 from bertkit.training.run import Run, RunState
@@ -103,7 +102,7 @@ class FineTuneResult:
     output: Path
     saved: SavedFineTuning
     comparison: SeedComparison | None = None  # with the runs of other seeds
-    examples: Sequence[Any] = ()  # of the training rows, in their order
+    examples: Sequence[TaskExample] = ()  # of the training rows, in their order
 
 
 def write_model(
@@ -122,12 +121,16 @@ def write_model(
     assert record is not None
     facts = FineTuningFacts(output.resolve().name, record, saved, final, comparison)
     task = final.task.move_temperature(job.model.last_linear)
-    files = {
-        **job.model.save_pretrained(output),
-        **save_modules(output, job),
-        **job.save_tokenizer(output),
-        **save_task(output, task),
-    }
+    files = job.model.save_pretrained(output)
+    modules = describe_modules(
+        job.model.config,
+        dict(job.model.named_parameters()),
+        task.settings.max_length,
+        reads_pairs=task.reads_pairs,
+    )
+    if modules is not None:  # by which sentence-transformers computes the logits
+        files |= write_sentence_model(output, modules)
+    files |= {**job.save_tokenizer(output), **save_task(output, task)}
     saved = saved.model_copy(update={"files": {name: file.sha256 for name, file in files.items()}})
     matrix = draw_confusion(final.evaluation)
     if facts.has_picture and matrix is not None:
@@ -139,18 +142,6 @@ def write_model(
         write_json(output / name, content)
     saved.write(output)
     return saved
-
-
-def save_modules(output: Path, job: FineTuningJob) -> dict[str, FileRecord]:
-    """Write the modules by which sentence-transformers computes the logits, if it has them."""
-    model, settings = job.model, job.task.settings
-    modules = describe_modules(
-        model.config,
-        dict(model.named_parameters()),
-        settings.max_length,
-        reads_pairs=job.task.reads_pairs,
-    )
-    return {} if modules is None else write_sentence_model(output, modules)
 
 
 def build_record(job: FineTuningJob, final: FinalEvaluation, state: RunState) -> SavedFineTuning:

@@ -108,12 +108,6 @@ class FineTuneSettings(LoopSettings, RecordSettings, OverwriteSettings):
             raise ValueError(f"features solves the head without training steps: leave out {names}")
         return self
 
-    def for_solved_head(self) -> Self:
-        """Return the settings with the learning rate for a head that is solved before training."""
-        if "learning_rate" in self.model_fields_set:
-            return self
-        return self.model_copy(update={"learning_rate": SENTENCE_RATE})
-
     @property
     def dropout_rates(self) -> dict[str, float]:
         """The dropout rates that the config gets; others stay the model's."""

@@ -26,7 +26,7 @@ from bertkit.base.errors import (
 from bertkit.base.files import remove_folder
 from bertkit.base.output import list_names
 from bertkit.base.progress import announce
-from bertkit.base.settings import list_differences
+from bertkit.base.settings import list_flag_differences
 from bertkit.data.input_files import STANDARD_INPUT_NAME, look_at
 from bertkit.data.problems import ReadReport
 from bertkit.data.shards import (
@@ -246,9 +246,7 @@ def reads_standard_input(sources: Sequence[PlannedSource | TextSource]) -> bool:
 
 def list_changes(before: PreparationPlan, now: PreparationPlan) -> list[str]:
     """List the differences between two plans, for messages."""
-    changes = list_differences(
-        before.settings.model_dump(), now.settings.model_dump(), are_flags=True
-    )
+    changes = list_flag_differences(before.settings.model_dump(), now.settings.model_dump())
     if before.tokenizer_fingerprint != now.tokenizer_fingerprint:
         changes.append("a different tokenizer")
     if before.sources == now.sources:

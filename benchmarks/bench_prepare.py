@@ -34,12 +34,7 @@ from bertkit.data.problems import ReadReport
 from bertkit.data.sentences import split_sentences
 from bertkit.data.shards import ShardSet
 from bertkit.recipes.prepare.run import prepare
-from bertkit.recipes.prepare.work_unit import (
-    SHARD_TOKENS,
-    ShardWriter,
-    batch_documents,
-    split_document,
-)
+from bertkit.recipes.prepare.work_unit import SHARD_TOKENS, ShardWriter, batch_documents
 from bertkit.recipes.settings import PrepareSettings
 from bertkit.recipes.train_tokenizer import TrainTokenizerSettings, train_tokenizer
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -249,7 +244,12 @@ def measure_parts(files: Sequence[Path], tokenizer: Path, place: Path) -> dict[s
     batches = list(batch_documents(documents))
     begun = time.process_time()
     sentences = [
-        [text for document in batch for text in split_document(document, SETTINGS)]
+        [
+            sentence
+            for document in batch
+            for line in document.lines
+            for sentence in split_sentences(line, SETTINGS.language)
+        ]
         for batch in batches
     ]
     note("splitting", begun)

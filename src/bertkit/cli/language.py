@@ -2,10 +2,9 @@
 
 import math
 import sys
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.output import check_standard_output
@@ -154,21 +153,19 @@ def score(
     if json or len(logs) > 1:
         from bertkit.tasks.metrics.texts import find_perplexity
 
+        log_probability = math.fsum(logs)
+        perplexity = find_perplexity(-log_probability / num_tokens)
+        line = format_score(log_probability, perplexity)
+        counts = f"{pluralize(len(logs), 'text')}, {pluralize(num_tokens, 'token')}"
         whole = {
             "texts": len(logs),
             "num_tokens": num_tokens,
             "num_unknown": num_unknown,
-            "log_probability": math.fsum(logs),
-            "perplexity": find_perplexity(-math.fsum(logs) / num_tokens),
+            "log_probability": log_probability,
+            "perplexity": perplexity,
         }
-        print_result(whole, describe_all_scores, json=json)
+        print_result(f"{line} all {counts}", str, json=json, facts=whole)
     announce_unknown(num_unknown, num_tokens)
-
-
-def describe_all_scores(whole: Mapping[str, Any]) -> str:
-    """Describe the scores of all texts together as the last line of a table."""
-    counts = f"{pluralize(whole['texts'], 'text')}, {pluralize(whole['num_tokens'], 'token')}"
-    return f"{format_score(whole['log_probability'], whole['perplexity'])} all {counts}"
 
 
 def describe_score(result: "TextScore") -> str:

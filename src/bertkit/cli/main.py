@@ -221,22 +221,17 @@ def run_command(words: Sequence[str]) -> None:
     if config_path is not None:
         app.config = [ConfigDict(read_config(config_path, app), source=str(config_path))]
     if not words or words[0] in app.help_flags:
-        leave_out_broken(app)
+        for entry in entry_points(group=ENTRY_POINTS):
+            try:
+                check_import(entry)
+            except MissingExtraError as error:
+                announce(f"WARNING: {error}")
+                del app[entry.name]
         list_commands(app)  # so that the list shows what each is for
     elif not shows_all and not set(app.help_flags).isdisjoint(words):
         hide_rare(app, words)
     with interruptible():
         app(words, exit_on_error=False, print_error=False, result_action="return_none")
-
-
-def leave_out_broken(app: App) -> None:
-    """Leave commands of packages that can't be imported out of the list, and tell of them."""
-    for entry in entry_points(group=ENTRY_POINTS):
-        try:
-            check_import(entry)
-        except MissingExtraError as error:
-            announce(f"WARNING: {error}")
-            del app[entry.name]
 
 
 def check_import(entry: EntryPoint) -> None:

@@ -21,7 +21,7 @@ from bertkit.tasks.objectives.settings import ObjectiveSettings
 if TYPE_CHECKING:
     from bertkit.jobs.convert import WrittenFolder
     from bertkit.jobs.inspect import ModelDescription
-    from bertkit.tasks.objectives.shown_examples import ExampleCounts, ShownExamples
+    from bertkit.tasks.objectives.shown_examples import ShownExamples
     from bertkit.training.device import DeviceReport
 
 EXAMPLES = Group("Training examples", sort_key=2)
@@ -80,13 +80,8 @@ def inspect(
 
     description = describe(source, revision=revision)
     facts = asdict(description) | {"num_parameters": description.num_parameters}
-    print_result(description, describe_model, json=json, facts=facts)
-
-
-def describe_model(description: "ModelDescription") -> str:
-    """Describe a model in a table of two columns."""
-    rows = _list_rows(description)
-    return "\n".join(f"{title:<{TITLE_WIDTH}}{printable(text)}" for title, text in rows)
+    rows = (f"{title:<{TITLE_WIDTH}}{printable(text)}" for title, text in _list_rows(description))
+    print_result(rows, "\n".join, json=json, facts=facts)
 
 
 def _list_examples(shown: "ShownExamples") -> Iterator[str]:
@@ -97,11 +92,7 @@ def _list_examples(shown: "ShownExamples") -> Iterator[str]:
             words = [text if label is None else f"{text}→{label}" for text, label in segment]
             text = printable(" ".join(words))
             yield textwrap.fill(text, TEXT_WIDTH, initial_indent=f"  {name}  ", **WRAPPED)
-    yield from _list_counts(shown.counts)
-
-
-def _list_counts(counts: "ExampleCounts") -> Iterator[str]:
-    """Yield the shares of chosen words, by what became of them, and of both kinds of pairs."""
+    counts = shown.counts
     sizes = f"{pluralize(counts.examples, 'example')}, {pluralize(counts.tokens, 'token')}"
     share = format_percent(counts.chosen / max(1, counts.tokens))
     yield f"{sizes}; {counts.chosen:,} chosen ({share}):"
@@ -129,10 +120,21 @@ def _list_rows(description: "ModelDescription") -> Iterator[tuple[str, str]]:
     if (tokenizer := description.tokenizer) is not None:
         case = "uncased" if tokenizer["lowercase"] else "cased"
         yield "tokenizer", f"{tokenizer['entries']:,} entries, {case}"
-    if description.sentences is not None:
-        yield from _list_sentences(description.sentences)
-    if description.training is not None:
-        yield from _list_training(description.training)
+    if (sentences := description.sentences) is not None:
+        modules, length = ", ".join(sentences["modules"]), sentences["max_seq_length"]
+        yield "sentences", f"{modules}; texts are cut at {pluralize(length, 'token')}"
+        if prompts := sentences["prompts"]:
+            yield "prompts", ", ".join(f"{name}: {text}" for name, text in prompts.items())
+        if sentences["similarity"]:
+            yield "similarity", sentences["similarity"]
+    if (training := description.training) is not None:
+        steps = f"{training['steps']:,} of {training['of_steps']:,} steps"
+        minutes = f"{training['elapsed_seconds'] / 60:.1f} minutes"
+        yield "training", f"{steps}, {training['tokens']:,} tokens, {minutes}"
+        if start := training["settings"].get("model"):
+            yield "started from", start
+        if held_out := training["held_out"]:
+            yield "held-out", describe_metrics(held_out)
     for number, file in enumerate(description.files):
         yield "" if number else "files", f"{file.size_bytes:>13,}  {file.sha256}  {file.name}"
     if description.dropped:
@@ -142,27 +144,6 @@ def _list_rows(description: "ModelDescription") -> Iterator[tuple[str, str]]:
         yield "" if number else "problems", problem
     if len(problems) > SHOWN_PROBLEMS:
         yield "", f"and {len(problems) - SHOWN_PROBLEMS:,} more; --json has all"
-
-
-def _list_sentences(sentences: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    modules, length = ", ".join(sentences["modules"]), sentences["max_seq_length"]
-    yield "sentences", f"{modules}; texts are cut at {pluralize(length, 'token')}"
-    if sentences["prompts"]:
-        yield "prompts", ", ".join(f"{name}: {text}" for name, text in sentences["prompts"].items())
-    if sentences["similarity"]:
-        yield "similarity", sentences["similarity"]
-
-
-def _list_training(training: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    progress = (
-        f"{training['steps']:,} of {training['of_steps']:,} steps, {training['tokens']:,}"
-        f" tokens, {training['elapsed_seconds'] / 60:.1f} minutes"
-    )
-    yield "training", progress
-    if start := training["settings"].get("model"):
-        yield "started from", start
-    if held_out := training["held_out"]:
-        yield "held-out", describe_metrics(held_out)
 
 
 def convert(

@@ -23,7 +23,15 @@ Arguments = Sequence[tuple[str, str]]  # flags and their values; a word has the 
 
 def describe_next(*words: object) -> str:
     """Describe the next command to try, quoted for a shell."""
-    return f"Try: bertkit {' '.join(_quote(str(word)) for word in words)}"
+    quoted = [
+        word
+        if PLAIN.fullmatch(word)
+        else shlex.quote(word)
+        if UNQUOTABLE & set(word)
+        else f'"{word}"'
+        for word in map(str, words)
+    ]
+    return f"Try: bertkit {' '.join(quoted)}"
 
 
 def suggest(*words: object, json: bool) -> None:
@@ -86,9 +94,3 @@ def find_free(path: Path) -> Path:
 def _join(row: Arguments, values: Sequence[str]) -> list[str]:
     words = zip((flag for flag, _ in row), values, strict=True)
     return [word for pair in words for word in pair if word]
-
-
-def _quote(word: str) -> str:
-    if PLAIN.fullmatch(word):
-        return word
-    return shlex.quote(word) if UNQUOTABLE & set(word) else f'"{word}"'

@@ -14,7 +14,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import TextIO, TypeVar, cast
 
 from bertkit.base.addresses import show_address
 from bertkit.base.errors import SettingsError, StorageError, pluralize
@@ -23,6 +23,7 @@ from bertkit.base.parts import PartsSettings
 from bertkit.base.progress import Launch, announce
 from bertkit.data.file_parts import FilesResult
 
+Result = TypeVar("Result")
 # Flags that lower memory use, most effective first.
 FLAGS = (
     "batch-size",
@@ -163,18 +164,17 @@ def check_share(parts: PartsSettings, *, overwrite: bool) -> None:
 
 def format_json(facts: object) -> str:
     """Format facts, or the fields of a result, as a line of JSON; what isn't finite is null."""
-    values = with_nulls(facts)
-    text = json_module.dumps(values, ensure_ascii=False, allow_nan=False, default=_to_plain)
+    text = json_module.dumps(
+        with_nulls(facts),
+        ensure_ascii=False,
+        allow_nan=False,
+        default=lambda one: show_address(one) if isinstance(one, Path) else with_nulls(asdict(one)),
+    )
     return f"{text}\n"
 
 
-def _to_plain(value: Any) -> object:
-    """Return a path or a result as JSON has it."""
-    return show_address(value) if isinstance(value, Path) else with_nulls(asdict(value))
-
-
 def print_result(
-    result: Any, describe: Callable[[Any], str], *, json: bool, facts: object = None
+    result: Result, describe: Callable[[Result], str], *, json: bool, facts: object = None
 ) -> None:
     """Print a result as its description, or as JSON: its facts, by default all its fields."""
     if json:

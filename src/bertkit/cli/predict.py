@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Group, Parameter
 
 from bertkit.base.errors import InputError, pluralize
-from bertkit.base.progress import ProgressBar, announce, show_progress
+from bertkit.base.progress import announce, show_progress
 from bertkit.base.signals import stop_at_once
 from bertkit.cli.next_step import choose_arguments, suggest
 from bertkit.cli.output import describe_files, print_result
@@ -243,15 +243,19 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
 
 
 def write_or_print(answers: "Answers", output: Path | None, *, json: bool) -> None:
-    """Print predictions or write them to a file, and announce problems of the inputs."""
+    """Print predictions, each at once, or write them to a file, and announce problems."""
+    from bertkit.data.writers import format_json
     from bertkit.jobs.predict import write_answers
 
     shows_results = answers.report is None or (output is None and sys.stdout.isatty())
     with show_progress("Predicting", None, is_hidden=shows_results) as progress:
         if output is not None:
             write_answers(answers, output, progress)
-        else:
-            print_answers(answers, progress, json=json)
+        for row in answers.read(progress) if output is None else ():
+            shown = " ".join(row.example.shown.split())
+            line = legible("\t".join(filter(None, (row.prediction.describe(), shown))))
+            line = format_json(answers.describe_json(row)) if json else line
+            sys.stdout.write(f"{line}\n")
     report = answers.report
     problems = list_problems(
         answers.counts,
@@ -267,16 +271,3 @@ def write_or_print(answers: "Answers", output: Path | None, *, json: bool) -> No
         )
         done = f"{output}: {done}" if output is not None else done
         announce(append_problems(done, problems))
-
-
-def print_answers(answers: "Answers", progress: ProgressBar, *, json: bool) -> None:
-    """Print each prediction as soon as it is computed."""
-    from bertkit.data.writers import format_json
-
-    for row in answers.read(progress):
-        if json:
-            line = format_json(answers.describe_json(row))
-        else:
-            shown = " ".join(row.example.shown.split())
-            line = legible("\t".join(filter(None, (row.prediction.describe(), shown))))
-        sys.stdout.write(f"{line}\n")

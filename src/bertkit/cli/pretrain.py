@@ -26,8 +26,7 @@ from bertkit.reports.text import format_percent
 
 if TYPE_CHECKING:
     from bertkit.recipes.prepare.run import PrepareResult
-    from bertkit.recipes.pretrain.run import DryRun, PretrainResult
-    from bertkit.recipes.report.run import ReportResult
+    from bertkit.recipes.pretrain.run import DryRun
     from bertkit.recipes.train_tokenizer import TrainTokenizerResult
 
 MAX_NAMED = 3  # of more inputs, such as a shell makes of a glob, globs are suggested
@@ -245,7 +244,12 @@ def pretrain(
         from bertkit.recipes.pretrain.run import pretrain as run
 
     result = run(data, output, settings)
-    print_result(result, describe_run, json=json)
+    line = (
+        f"{pluralize(result.num_steps, 'step')}, {pluralize(result.num_tokens, 'token')},"
+        f" {result.elapsed_seconds / 60:.1f} minutes."
+        f" Held-out: {describe_metrics(result.metrics)}."
+    )
+    print_result(line, str, json=json, facts=result)
     if json:
         return
     shards = None
@@ -253,15 +257,6 @@ def pretrain(
         shards = ShardSet.open(data)
     command, text = find_report(result.objective).choose_trial(shards)
     suggest(*command.split(), show_address(output), text, json=json)
-
-
-def describe_run(result: "PretrainResult") -> str:
-    """Describe a finished run."""
-    return (
-        f"{pluralize(result.num_steps, 'step')}, {pluralize(result.num_tokens, 'token')},"
-        f" {result.elapsed_seconds / 60:.1f} minutes."
-        f" Held-out: {describe_metrics(result.metrics)}."
-    )
 
 
 def describe_estimate(name: str | None, estimate: "DryRun") -> str:
@@ -316,6 +311,7 @@ def report(
         open_page: Show the page in the browser.
         json: Print the figures of the runs as one JSON object.
     """
+    from bertkit.recipes.report.page import summarize
     from bertkit.recipes.report.run import report as write
     from bertkit.recipes.report.run import summarize_run
 
@@ -323,12 +319,6 @@ def report(
     if open_page:
         open_in_browser(result.report)
     facts = {"report": result.report, "runs": [summarize_run(facts) for facts in result.runs]}
-    print_result(result, describe_report, json=json, facts=facts)
-
-
-def describe_report(result: "ReportResult") -> str:
-    """Summarize the runs of a report, and say where it is."""
-    from bertkit.recipes.report.page import summarize
-
-    runs = [f"{facts.path}: {summarize(facts)}" for facts in result.runs]
-    return legible("\n".join([*runs, f"Report: {result.report.resolve()}"]))
+    lines = [f"{facts.path}: {summarize(facts)}" for facts in result.runs]
+    lines.append(f"Report: {result.report.resolve()}")
+    print_result("\n".join(lines), legible, json=json, facts=facts)

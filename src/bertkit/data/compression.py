@@ -63,7 +63,15 @@ class _Pieces(io.RawIOBase):
 
     def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]
         while not self._rest:
-            piece = self._next_piece()
+            piece = None
+            try:
+                piece = next(self._pieces, None)
+            except BertkitError:  # of a remote file, which isn't damaged
+                raise
+            except FAILURES as error:
+                if self._count_fault is None:
+                    raise
+                self._count_fault(*classify(error))
             if piece is None:
                 return 0
             self._rest = memoryview(piece)
@@ -71,18 +79,6 @@ class _Pieces(io.RawIOBase):
         buffer[:count] = self._rest[:count]
         self._rest = self._rest[count:]
         return count
-
-    def _next_piece(self) -> bytes | None:
-        """Return the next bytes; None at the end and after an error."""
-        try:
-            return next(self._pieces, None)
-        except BertkitError:  # of a remote file, which isn't damaged
-            raise
-        except FAILURES as error:
-            if self._count_fault is None:
-                raise
-            self._count_fault(*classify(error))
-        return None
 
 
 def classify(error: Exception) -> tuple[str, str]:
@@ -100,14 +96,8 @@ def read_plain(packed: BinaryIO | io.FileIO) -> Iterator[bytes]:
         yield data
 
 
-def _read_gzip(packed: BinaryIO) -> Iterator[bytes]:
-    with gzip.GzipFile(fileobj=packed) as file:
-        while data := file.read1(BUFFER_BYTES):
-            yield data
-
-
-def _read_bzip2(packed: BinaryIO) -> Iterator[bytes]:
-    with bz2.BZ2File(packed) as file:
+def _read_unpacked(file: gzip.GzipFile | bz2.BZ2File) -> Iterator[bytes]:
+    with file:
         while data := file.read1(BUFFER_BYTES):
             yield data
 
@@ -130,4 +120,8 @@ def _read_zstd(packed: BinaryIO) -> Iterator[bytes]:
         raise EOFError
 
 
-COMPRESSIONS = {".gz": _read_gzip, ".bz2": _read_bzip2, ".zst": _read_zstd}
+COMPRESSIONS: dict[str, Callable[[BinaryIO], Iterator[bytes]]] = {
+    ".gz": lambda packed: _read_unpacked(gzip.GzipFile(fileobj=packed)),
+    ".bz2": lambda packed: _read_unpacked(bz2.BZ2File(packed)),
+    ".zst": _read_zstd,
+}

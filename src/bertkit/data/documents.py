@@ -5,18 +5,25 @@ In plain text a blank line ends a document, after the convention of google-resea
 paragraphs. Faults are counted and reading goes on, where a table would be refused.
 """
 
+import json
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from io import BufferedReader
+from pathlib import Path
 from typing import BinaryIO
 
-from bertkit.base.errors import InputError, pluralize
+from pydantic import JsonValue
+
+from bertkit.base.errors import BertkitError, DamagedFileError, InputError, pluralize
+from bertkit.base.remote import RemoteFile
+from bertkit.data.compression import classify, read_plain, stream_pieces
+from bertkit.data.encodings import find_content, is_binary, refuse_encoding
 from bertkit.data.problems import ReadReport
 from bertkit.data.sentences import ends_like_a_sentence
-from bertkit.data.source_decoder import Advance, SourceDecoder
 from bertkit.data.sources import CorpusInput, ReaderSettings, TextSource, find_sources
 from bertkit.data.tables.decoder import MAX_ROW_BYTES, RowDecoder, open_content
 from bertkit.data.tables.formats import FORMATS, jsonl, lines, mediawiki, parquet, separated
@@ -27,6 +34,92 @@ from bertkit.data.tables.texts import MEMORY
 LINE_LIMIT_BYTES = 1 << 20
 DOCUMENT_LIMIT_CHARACTERS = 4 << 20  # longer ones are split, so that memory stays bounded
 LINE_END = re.compile(r"\r\n?|\n")  # as in plain text; `splitlines` splits at eight more characters
+
+
+Advance = Callable[[int], None]
+
+
+@dataclass
+class SourceDecoder(RowDecoder):
+    """Decodes the rows of a source; faults are counted by their names in `OUTCOMES`."""
+
+    problems: ReadReport = field(default_factory=ReadReport)
+    advance: Advance | None = None  # called with the number of bytes read, for progress
+    line: int = 0  # of the current row; 0 where `where` tells it
+
+    @property
+    def place(self) -> str:
+        """File and line of the current row, or the title of the page."""
+        return f"{self.name}:{self.line:,}" if self.line else f"{self.name}: {self.where}"
+
+    def set_line(self, number: int) -> None:
+        """Set the line, from 1, at which the current row begins."""
+        self.line = number
+
+    def note(self, name: str) -> None:
+        """Count a problem of the current row."""
+        self.problems.add(name, self.place)
+
+    def decode(self, content: bytes) -> str:
+        """Decode a line or record; invalid UTF-8 is replaced, NULs are removed."""
+        if b"\0" in content:
+            self.note("nul")
+            content = content.replace(b"\0", b"")
+        return super().decode(content)
+
+    def count_undecodable(self) -> None:
+        """Count the current row as one with invalid Unicode."""
+        self.note("invalid-utf8")
+
+    def parse(self, content: bytes, place: str = "", max_values: int = 0) -> JsonValue:
+        """Parse JSON by Python's own rules: a corpus only needs one field of it."""
+        try:
+            values: JsonValue = json.loads(self.decode(content))
+        except (ValueError, RecursionError) as error:
+            raise DamagedFileError(f"{place or self.place} isn't JSON ({error})") from None
+        return values
+
+    def finish_row(self, problem: str = "", num_rows: int = 1) -> None:
+        """Count a row, which may not be an object of JSON."""
+        self.report.num_rows += num_rows
+        if problem:
+            self.note("broken-json")
+
+    def open_file(self, path: Path | RemoteFile | None) -> BinaryIO | None:
+        """Open a file, or standard input; None if it can't be read, which is counted."""
+        try:
+            packed = sys.stdin.buffer if path is None else path.open("rb", buffering=0)
+        except BertkitError:  # of a remote file: the rest of the corpus can't be reached either
+            raise
+        except OSError as error:
+            self.refuse_rest(*classify(error))
+            return None
+
+        def read() -> Iterator[bytes]:
+            for content in read_plain(packed):
+                if self.advance is not None:
+                    self.advance(len(content))
+                yield content
+
+        return stream_pieces(read(), file=packed if path else None)
+
+    def refuse_line(self) -> None:
+        """Count a line that is too long, and is skipped as if it were blank."""
+        self.problems.add("long-record", f"{self.name}:{self.num_lines + 1:,}")
+
+    def refuse(self, fault: str, cause: str, message: str) -> None:
+        """Count the fault that ends the reading of this source."""
+        self.is_faulty = True
+        self.problems.add(fault, f"{self.name} ({cause})")
+
+    def refuse_foreign(self, start: bytes) -> None:
+        """Count a file that isn't text; refuse one in another encoding."""
+        if found := find_content(start):
+            self.refuse_rest("not-text", f"it is {found[0]}; {found[1]}")
+            return
+        if self.encoding is None and not is_binary(start):
+            refuse_encoding(self.name)
+        self.refuse_rest("not-text", "much of it is NUL or no UTF-8; convert it")
 
 
 @dataclass(frozen=True)
@@ -192,9 +285,13 @@ def _read_column(source: TextSource, column: str, decoder: SourceDecoder) -> Ite
                 decoder.set_line(decoder.report.num_rows)
                 if len(value or b"") > MAX_ROW_BYTES:
                     decoder.note("long-record")
-                else:
-                    text = None if value is None else decoder.decode_value(value)
-                    yield from join_text(text, decoder)
+                    continue
+                try:
+                    text = None if value is None else value.decode()
+                except UnicodeDecodeError:
+                    decoder.count_undecodable()
+                    text = value.decode(errors="replace")
+                yield from join_text(text, decoder)
 
 
 def _read_documents(
@@ -227,7 +324,7 @@ def read_source(
     An `InputError` says that more of its rows are broken than the settings allow.
     """
     report.max_broken, num_before = settings.max_broken, report.num_faults
-    layout = LayoutSettings(encoding=source.encoding)
+    layout = LayoutSettings(encoding=source.reading.encoding)
     decoder = SourceDecoder(source.name, layout=layout, problems=report, advance=advance)
     if source.refusal is not None:
         decoder.refuse_rest(*source.refusal)

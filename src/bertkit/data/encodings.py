@@ -1,4 +1,4 @@
-"""Encodings of text files, and which files would be damaged as UTF-8.
+"""Encodings of text files, which files would be damaged as UTF-8, and which aren't text.
 
 A few bytes that aren't UTF-8 are replaced by U+FFFD and counted. A file in another encoding has
 many, and few characters that are: it is refused, because each of its letters would be lost.
@@ -71,12 +71,6 @@ class DecodingCounts:
     num_invalid: int = 0  # those with invalid bytes
     first_invalid: str = ""  # place and value
 
-    def add_valid(self, text: str) -> None:
-        """Count a decoded line."""
-        self.num_lines += 1
-        if not text.isascii():
-            self.num_non_ascii += 1
-
     def add_invalid(self, content: bytes, place: str, error: UnicodeDecodeError) -> None:
         """Count the lines of content that isn't UTF-8, or the objects of JSON in one line."""
         if not self.num_invalid:
@@ -84,10 +78,10 @@ class DecodingCounts:
             byte, number = content[error.start], error.start - start + 1
             self.first_invalid = f"{place}, byte {number:,} (0x{byte:02X})"
         for line in filter(bytes.strip, content.replace(b"}", b"}\n").splitlines()):
+            self.num_lines += 1
             try:
-                self.add_valid(line.decode(UTF8))
+                self.num_non_ascii += not line.decode(UTF8).isascii()
             except UnicodeDecodeError:
-                self.num_lines += 1
                 self.num_invalid += 1
 
     def add(self, other: "DecodingCounts") -> None:
@@ -164,3 +158,45 @@ def is_binary(sample: bytes) -> bool:
 def refuse_encoding(name: str) -> NoReturn:
     """Raise an error for a file that is text in another encoding."""
     raise InputError(f"{name} is text, but not in UTF-8, and would lose characters; {ADVICE}")
+
+
+# First bytes of files that aren't text, whatever their names say.
+SIGNATURES = {
+    b"\x1f\x8b": ("gzip", "give it a name that ends with .gz"),
+    b"BZh": ("bzip2", "give it a name that ends with .bz2"),
+    b"\x28\xb5\x2f\xfd": ("Zstandard", "give it a name that ends with .zst"),
+    b"PAR1": ("Parquet", "name its format with --format parquet"),
+    b"PK\x03\x04": ("a workbook or another ZIP archive", "save it as CSV, or unpack it first"),
+    b"\xd0\xcf\x11\xe0": ("a .xls or .doc file", "save it as CSV or text first"),
+    b"\xfd7zXZ": ("xz", "unpack it first"),
+    b"ARROW1": ("Arrow", "save it as Parquet first"),
+    b"SQLite format 3": ("an SQLite database", "export it as CSV first"),
+    b"%PDF-": ("PDF", "make text of it first"),
+}
+SKIPPABLE_FRAMES = tuple(bytes((0x50 + number, 0x2A, 0x4D, 0x18)) for number in range(16))
+COMPRESSED = {
+    ".gz": (b"\x1f\x8b",),
+    ".bz2": (b"BZh",),
+    ".zst": (b"\x28\xb5\x2f\xfd", *SKIPPABLE_FRAMES),
+}
+NUM_BYTES = 16  # at the beginning of a file
+
+
+def find_content(start: bytes) -> tuple[str, str] | None:
+    """Return what a file is that isn't text, and what to do with it; None if that isn't known.
+
+    A text may begin with letters of a signature, so bytes that text lacks are needed too.
+    """
+    head = start[:NUM_BYTES]
+    if head.isascii() and head == head.translate(None, CONTROLS) and not is_foreign(start):
+        return None
+    return next((found for mark, found in SIGNATURES.items() if head.startswith(mark)), None)
+
+
+def find_other_content(start: bytes, suffix: str) -> str | None:
+    """Return what a file with the name of a compressed one is; None if it is one, or empty."""
+    if not start or start.startswith(COMPRESSED[suffix]):
+        return None
+    if found := find_content(start):
+        return found[0]
+    return "something else" if is_foreign(start) else "text"

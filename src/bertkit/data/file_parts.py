@@ -28,7 +28,6 @@ from bertkit.base.files import make_folder
 from bertkit.base.output import open_output
 from bertkit.base.parts import PARALLEL, Advance, PartsSettings, run_parts
 from bertkit.base.progress import announce, hidden_progress, show_progress
-from bertkit.base.remote import RemoteFile
 from bertkit.base.settings import Settings, in_panel, list_flag_differences
 from bertkit.base.signals import stop_at_once
 from bertkit.base.transfers import RECORDS
@@ -269,7 +268,13 @@ def list_files(inputs: Sequence[str]) -> list[FilePart]:
                 announce(f"left out: {path} isn't text: {NOT_TEXT[extension]}")
                 continue
             name = str(PurePosixPath(*PurePosixPath(shown).parts[1:]))  # without the input's folder
-            part = _make_part(path, name)
+            state = look_at(path)
+            if state.size_bytes is None and isinstance(path, Path):
+                raise SettingsError(
+                    f"{path} is a pipe or a device; name it alone, with a file to write"
+                )
+            version = f"{state.size_bytes} {state.changed}"
+            part = FilePart(name, str(path), state.size_bytes or 0, version)
             other = found.setdefault(name, part)
             if other.source != part.source:
                 raise SettingsError(
@@ -279,14 +284,6 @@ def list_files(inputs: Sequence[str]) -> list[FilePart]:
     if not found:
         raise InputError(f"{' '.join(inputs)} has no file of texts")
     return list(found.values())
-
-
-def _make_part(path: Path | RemoteFile, name: str) -> FilePart:
-    state = look_at(path)
-    if state.size_bytes is None and isinstance(path, Path):
-        raise SettingsError(f"{path} is a pipe or a device; name it alone, with a file to write")
-    version = f"{state.size_bytes} {state.changed}"
-    return FilePart(name, str(path), state.size_bytes or 0, version)
 
 
 def make_files(

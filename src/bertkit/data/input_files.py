@@ -30,6 +30,9 @@ NOT_TEXT = {
 }
 
 
+FileId = tuple[int, int] | str  # device and inode, or a URL
+
+
 class FileState(NamedTuple):
     """What is known of a file without reading it.
 
@@ -39,7 +42,7 @@ class FileState(NamedTuple):
 
     size_bytes: int | None  # None of a pipe or a device
     changed: int | str | None  # time of change in nanoseconds, or version of a remote file
-    file_id: object  # the same under all names of the file
+    file_id: FileId  # the same under all names of the file
     is_folder: bool = False
 
     @property

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal, get_args
@@ -16,14 +17,15 @@ from bertkit.data.input_files import (
     NOT_TEXT,
     STANDARD_INPUT,
     STANDARD_INPUT_NAME,
+    FileId,
     distinguish,
     find_extension,
     find_files,
     look_at,
 )
 from bertkit.data.tables.formats import find_format
-from bertkit.data.tables.settings import FORMAT, TEXT_COLUMN
-from bertkit.data.tables.texts import MEMORY
+from bertkit.data.tables.settings import FORMAT, TEXT_COLUMN, TableSettings
+from bertkit.data.tables.texts import MEMORY, TextTable
 
 CorpusFormat = Literal["auto", "text", "jsonl", "csv", "tsv", "parquet", "mediawiki"]
 
@@ -38,22 +40,15 @@ class ReaderSettings(Settings):
 
 
 @dataclass
-class TextSource:
-    """A file, or another source of text.
+class TextSource(TextTable):
+    """A table of texts that a corpus joins into documents; its format is of `CorpusFormat`.
 
     Attributes:
         is_held_out: whether all of its documents are held out.
         refusal: why it is skipped, as a key of `OUTCOMES` and a cause; None if it is read.
     """
 
-    name: str  # in messages and groups: its folder and name
-    format: str  # of `CorpusFormat`, or memory
-    path: Path | RemoteFile | None = None  # None for standard input and texts in memory
-    # on disk, or characters in memory; None if unknown, as for a pipe
-    size_bytes: int | None = None
-    encoding: str | None = None  # None: UTF-8, or UTF-16 by its byte order mark
-    texts: Sequence[str] = field(default=(), repr=False)  # of a source in memory
-    sha256: str | None = None  # of these texts
+    sha256: str | None = None  # of texts in memory
     is_held_out: bool = False
     refusal: tuple[str, str] | None = field(default=None, init=False, compare=False)
     own_name: str = field(default="", init=False, compare=False)  # without its folder
@@ -64,6 +59,7 @@ class TextSource:
 
 
 CorpusInput = str | TextSource
+SourceId = FileId | Path | RemoteFile | None  # for finding duplicates
 
 
 def memory_source(texts: Sequence[str]) -> TextSource:
@@ -88,14 +84,14 @@ def find_sources(
     if not inputs:
         raise InputError("no input: name files, folders, globs or -")
     sources: list[TextSource] = []
-    found: dict[object, str] = {}
+    found: dict[SourceId, str] = {}
     taken: set[str] = set()
     held_out = [(argument, list(_find(argument, settings))) for argument in held_out_inputs]
     excluded = {identity for _, pairs in held_out for _, identity in pairs}
     named = [(argument, _find(argument, settings)) for argument in inputs]
     for position, (argument, pairs) in enumerate([*named, *held_out]):
         is_held_out = position >= len(named)
-        here: set[object] = set()
+        here: set[SourceId] = set()
         for source, identity in pairs:
             if not is_held_out and identity in excluded:
                 continue
@@ -115,37 +111,27 @@ def find_sources(
     return sources
 
 
-def _find(argument: CorpusInput, settings: ReaderSettings) -> Iterator[tuple[TextSource, object]]:
+def _find(argument: CorpusInput, settings: ReaderSettings) -> Iterator[tuple[TextSource, SourceId]]:
     """Yield the sources that one input names, each with its identity for finding duplicates."""
     if isinstance(argument, TextSource):
         yield argument, argument.sha256
-    elif argument == STANDARD_INPUT:
-        chosen = "text" if settings.format == "auto" else settings.format
-        yield TextSource(STANDARD_INPUT_NAME, chosen, encoding=settings.encoding), argument
-    else:
-        for path, name in find_files(argument):
-            yield _file_source(path, name, settings, is_named=path == Path(argument))
-
-
-def _file_source(
-    path: Path | RemoteFile, name: str, settings: ReaderSettings, *, is_named: bool
-) -> tuple[TextSource, object]:
-    """Return a file as a source.
-
-    A pipe is read only if it was named explicitly; one inside a folder might never end.
-    """
-    chosen: str = settings.format
-    if chosen == "auto":
-        chosen = find_format(path, get_args(CorpusFormat)) or "text"
-    source = TextSource(name, chosen, path, size_bytes=0, encoding=settings.encoding)
-    source.own_name = name.partition("/")[2]
-    try:
-        state = look_at(path)
-    except (MissingFileError, StorageError):  # reading it will report and count the error
-        return source, path
-    source.size_bytes = state.size_bytes
-    if source.size_bytes is None and not isinstance(path, RemoteFile) and not is_named:
-        source.refuse("unreadable-file", "not a regular file")
-    elif settings.format == "auto" and (advice := NOT_TEXT.get(find_extension(path))):
-        source.refuse("not-text", advice)
-    return source, state.file_id
+        return
+    reading = TableSettings(encoding=settings.encoding)
+    chosen: str | None = None if settings.format == "auto" else settings.format
+    if argument == STANDARD_INPUT:
+        yield TextSource(STANDARD_INPUT_NAME, chosen or "text", reading=reading), argument
+        return
+    for path, name in find_files(argument):
+        known = chosen or find_format(path, get_args(CorpusFormat)) or "text"
+        source = TextSource(name, known, path, reading, size_bytes=0)
+        source.own_name = name.partition("/")[2]
+        identity: SourceId = path
+        with suppress(MissingFileError, StorageError):  # reading it will report and count the error
+            state = look_at(path)
+            source.size_bytes, identity = state.size_bytes, state.file_id
+            is_pipe = state.size_bytes is None and isinstance(path, Path)
+            if is_pipe and path != Path(argument):  # one inside a folder might never end
+                source.refuse("unreadable-file", "not a regular file")
+            elif chosen is None and (advice := NOT_TEXT.get(find_extension(path))):
+                source.refuse("not-text", advice)
+        yield source, identity

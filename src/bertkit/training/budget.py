@@ -206,17 +206,6 @@ def begin_plan(
     )
 
 
-def is_plan_due(state: RunState) -> bool:
-    """Whether a run is to be planned again: half-way to its end, and where its last phase begins.
-
-    So the plans come ever closer to the end.
-    """
-    assert state.num_steps is not None, "the run has a plan"
-    half = -(-(state.num_steps - state.planned_step) // 2)
-    is_half_way = state.step - state.planned_step >= half
-    return state.step < state.num_steps and (is_half_way or state.step == state.phase_step)
-
-
 def plan_steps(state: RunState, job: Job[AnyBatch]) -> int:
     """Return the number of steps of a run from the time that is left.
 

@@ -137,7 +137,16 @@ def show_training(
     `metrics` are the metrics from 0 to 1 to display, each with its heading; `watched` selects the
     best checkpoint and may be one of them.
     """
-    columns = _list_columns(metrics, watched)
+    columns = [
+        _Column("loss", "loss", format_number),
+        *(_Column(name, heading, format_percent) for name, heading in metrics.items()),
+    ]
+    if watched is not None and watched not in (column.name for column in columns):
+        columns.append(_Column(watched, watched, partial(format_metric, watched)))
+    columns += [
+        _Column("tokens_per_second", "tokens/s", "{:,.0f}".format),
+        _Column("share_of_peak", "machine use", format_percent),
+    ]
     console = open_console()
     if not console.is_terminal or not Launch.read().is_first:
         yield Display(num_steps, step, columns)
@@ -145,20 +154,6 @@ def show_training(
     panel = _Panel(num_steps, step, columns, console)
     with Live(panel, console=console, refresh_per_second=4, transient=False):
         yield panel
-
-
-def _list_columns(metrics: Mapping[str, str], watched: str | None) -> list[_Column]:
-    columns = [
-        _Column("loss", "loss", format_number),
-        *(_Column(name, heading, format_percent) for name, heading in metrics.items()),
-    ]
-    if watched is not None and watched not in (column.name for column in columns):
-        columns.append(_Column(watched, watched, partial(format_metric, watched)))
-    return [
-        *columns,
-        _Column("tokens_per_second", "tokens/s", "{:,.0f}".format),
-        _Column("share_of_peak", "machine use", format_percent),
-    ]
 
 
 def _cells(values: Mapping[str, float], columns: Sequence[_Column]) -> tuple[str, ...]:

@@ -320,9 +320,8 @@ def train_to_end(job: Job[Any], run: Run, record: RunRecord, state: RunState) ->
         state = fit(job, run, state, record.num_steps)
         job.set_num_steps(state.plan(record.num_steps), state.phase_step)
     if state.num_steps is not None and state.step != record.num_steps:
-        plans, evaluation_plans = run.read_plans(), run.read_evaluation_plans()
-        done = {"num_steps": state.step, "plans": plans, "evaluation_plans": evaluation_plans}
-        run.write_record(record.model_copy(update=done))
+        planned = run.read_record() or record
+        run.write_record(planned.model_copy(update={"num_steps": state.step}))
     return state
 
 

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from bertkit.base import storage
 from bertkit.base.checksummed_json import add_row_checksum, is_intact_row, verify_row
@@ -15,7 +15,10 @@ from bertkit.base.errors import DamagedFileError, pluralize, storage_errors
 from bertkit.base.files import durable_file, with_nulls, write_all
 from bertkit.base.progress import announce
 
-OnEvent = Callable[[int, Mapping[str, float]], object]
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
+
+OnEvent = Callable[[int, Mapping[str, float]], None]
 
 _OBSERVERS: ContextVar[Mapping[str, OnEvent | None]] = ContextVar("observers", default={})  # noqa: B039 - it is only read
 
@@ -77,9 +80,16 @@ class RunLog:
         with storage_errors(path, "written"):
             self._descriptor = storage.open_end(path)
         self._folder = path.parent / "tensorboard"
+        self._tensorboard: SummaryWriter | None = None
         try:
             with storage_errors(self._folder, "written"):
-                self._tensorboard = _open_tensorboard(self._folder, step)
+                if find_spec("tensorboard") is not None:
+                    from torch.utils import tensorboard
+
+                    self._tensorboard = tensorboard.SummaryWriter(
+                        str(self._folder),
+                        purge_step=step + 1,  # later events are hidden
+                    )
         except BaseException:
             self._close()
             raise
@@ -178,12 +188,3 @@ def _parse_line(line: bytes) -> dict[str, Any]:
     if not isinstance(row.get("event"), str) or type(row.get("step")) is not int:
         raise ValueError("it needs an event and a step")
     return row
-
-
-def _open_tensorboard(folder: Path, step: int) -> Any:
-    """Return a TensorBoard writer that hides events after `step`; None if it isn't installed."""
-    if find_spec("tensorboard") is None:
-        return None
-    from torch.utils.tensorboard import SummaryWriter
-
-    return SummaryWriter(str(folder), purge_step=step + 1)

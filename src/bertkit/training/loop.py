@@ -15,7 +15,7 @@ from typing import Generic
 from bertkit.base.errors import NonFiniteError, StoppedError, pluralize
 from bertkit.base.signals import StopRequest, catch_stop_signals
 from bertkit.reports.text import format_metric
-from bertkit.training.budget import is_plan_due, plan_steps
+from bertkit.training.budget import plan_steps
 from bertkit.training.display import Display, show_training
 from bertkit.training.history import SpikeFinder
 from bertkit.training.job import AnyBatch, Job, Watched, open_lookahead
@@ -112,8 +112,11 @@ def fit(job: Job[AnyBatch], run: Run, state: RunState, num_steps: int) -> RunSta
         job = copy.copy(job)
         job.lookahead = lookahead
         spikes = SpikeFinder.from_log(read_log(run.log_path))
-        plans = {} if state.deadline_seconds is None else run.read_plans()
-        evaluation_plans = set(run.read_evaluation_plans())
+        record = run.read_record()
+        plans, evaluation_plans = dict[int, int](), set[int]()
+        if record is not None:
+            plans = {} if state.deadline_seconds is None else dict(record.plans)
+            evaluation_plans = set(record.evaluation_plans)
         return _Loop(
             job, run, num_steps, replica, spikes, log, display, stop, plans, evaluation_plans
         ).go(state)
@@ -307,7 +310,7 @@ class _Loop(Generic[AnyBatch]):
         is_late = state.elapsed_seconds + state.reserved_seconds >= state.deadline_seconds
         if is_late and state.step:
             num_steps = state.step
-        elif is_evaluation or is_plan_due(state):
+        elif is_evaluation or state.is_plan_due:
             num_steps = min(plan_steps(state, self.job), self.job.max_steps or sys.maxsize)
         else:
             return None

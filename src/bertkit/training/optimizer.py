@@ -256,15 +256,11 @@ def load_optimizer_tensors(
         odd = ", ".join(sorted(tensors.keys() ^ expected)[:4])
         raise CheckpointError(f"the optimizer's state isn't that of this model: {odd}")
     for name, parameter in known.items():
+        placed = {part: tensors[f"{name}.{part}"].to(parameter.device) for part in parts[parameter]}
         optimizer.state[parameter] = {
-            part: _place_like(tensors[f"{name}.{part}"], parameter) for part in parts[parameter]
+            part: to_shard(state, parameter) if state.shape == parameter.shape else state
+            for part, state in placed.items()
         }
-
-
-def _place_like(tensor: Tensor, parameter: nn.Parameter) -> Tensor:
-    """Return a state on the parameter's device; divided like it if it has its shape."""
-    placed = tensor.to(parameter.device)
-    return to_shard(placed, parameter) if placed.shape == parameter.shape else placed
 
 
 def list_state(optimizer: torch.optim.Optimizer) -> dict[nn.Parameter, tuple[str, ...]]:

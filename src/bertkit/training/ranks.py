@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 from uuid import uuid4
 
 import torch
@@ -69,7 +69,9 @@ class Ranks:
             )
         return cast("Result", found[0])
 
-    def _reduce(self, numbers: Sequence[float], operation: Any) -> list[float]:
+    def _reduce(
+        self, numbers: Sequence[float], operation: "distributed.ReduceOp.RedOpType"
+    ) -> list[float]:
         values = torch.tensor([float(number) for number in numbers], dtype=torch.float64)
         if self.count > 1:
             distributed.all_reduce(values, operation, group=_open_channel())
@@ -146,9 +148,10 @@ def _agree_on_part(store: Store, rank: int, num_ranks: int) -> Store:
 
 
 @cache
-def _open_channel() -> Any:
+def _open_channel() -> "distributed.ProcessGroup":
     """Return the group in which ranks exchange numbers; all of them open it at the same place."""
-    return distributed.new_group(backend="gloo", timeout=LONGEST_WAIT)
+    group: distributed.ProcessGroup = distributed.new_group(backend="gloo", timeout=LONGEST_WAIT)
+    return group
 
 
 def _leave() -> None:

@@ -127,6 +127,14 @@ class RunState(BaseModel):
         )
 
     @property
+    def is_plan_due(self) -> bool:
+        """Whether to plan again: half-way to the planned end, and where the last phase begins."""
+        assert self.num_steps is not None, "the run has a plan"
+        half = -(-(self.num_steps - self.planned_step) // 2)
+        is_half_way = self.step - self.planned_step >= half
+        return self.step < self.num_steps and (is_half_way or self.step == self.phase_step)
+
+    @property
     def model_step(self) -> int:
         """The step whose checkpoint becomes the model: the best, or the last."""
         return self.step if self.best_step is None else self.best_step
@@ -289,11 +297,6 @@ class Run:
         """Read the plans of the run's record."""
         record = self.read_record()
         return {} if record is None else dict(record.plans)
-
-    def read_evaluation_plans(self) -> list[int]:
-        """Read the steps whose plan was made after their evaluation."""
-        record = self.read_record()
-        return [] if record is None else record.evaluation_plans
 
     def write_plans(self, plans: Mapping[int, int], evaluation_plans: Set[int]) -> None:
         """Write the plans into the run's record; the first rank calls this."""

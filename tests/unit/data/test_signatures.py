@@ -10,7 +10,7 @@ import zstandard
 from tests.unit.data.corpora import pack_parquet, read
 
 from bertkit.base.errors import InputError
-from bertkit.data.signatures import find_content
+from bertkit.data.encodings import find_content
 from bertkit.data.tables.records import open_records
 from bertkit.data.tables.texts import open_texts
 

@@ -17,15 +17,17 @@ from bertkit.base.remote import RemoteFile
 from bertkit.data.compression import BUFFER_BYTES, COMPRESSIONS, classify, unpack
 from bertkit.data.encodings import (
     ADVICE,
+    NUM_BYTES,
     SAMPLE_BYTES,
     DecodingCounts,
+    find_content,
+    find_other_content,
     is_binary,
     is_foreign,
     open_text,
     refuse_encoding,
 )
 from bertkit.data.problems import UNDECODABLE, RowReport
-from bertkit.data.signatures import NUM_BYTES, find_content, find_other_content
 from bertkit.data.tables.settings import LayoutSettings
 from bertkit.tokenization.words import SURROGATE
 
@@ -275,12 +277,6 @@ class RowDecoder:
             raise InputError(f"{self.name} {cause}; name another encoding")
         self.refuse("damaged", f"it {cause}", f"{cause}; name another encoding")
 
-    def refuse_packed(self, suffix: str, content: str) -> None:
-        """Refuse a file with the name of a compressed one that is something else."""
-        cause = f"isn't compressed as {suffix} says, but is {content}"
-        advice = f"give it a name without {suffix}, or create or download it again"
-        self.refuse("damaged", f"it {cause}", f"{cause}; {advice}")
-
     def refuse_foreign(self, start: bytes) -> None:
         """Refuse a file that isn't text, or in another encoding, by its first bytes."""
         if found := find_content(start):
@@ -344,7 +340,9 @@ def open_content(
         if suffix in COMPRESSIONS and isinstance(packed, io.BufferedReader):
             other = find_other_content(packed.peek(NUM_BYTES), suffix)
         if other:
-            decoder.refuse_packed(suffix, other)
+            cause = f"isn't compressed as {suffix} says, but is {other}"
+            advice = f"give it a name without {suffix}, or create or download it again"
+            decoder.refuse("damaged", f"it {cause}", f"{cause}; {advice}")
             packed, suffix = io.BytesIO(), ""
         stream = packed if isinstance(packed, io.BufferedReader) else None
         if stream is None or stream.raw is not decoder.hashed or suffix in COMPRESSIONS:

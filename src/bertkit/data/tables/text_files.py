@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from bertkit.base.addresses import is_remote, to_url
@@ -22,7 +23,14 @@ from bertkit.base.errors import (
 )
 from bertkit.base.progress import announce
 from bertkit.base.remote import RemoteFile, find_info
-from bertkit.data.input_files import INDEX_SUFFIX, STANDARD_INPUT, distinguish, find_files, look_at
+from bertkit.data.input_files import (
+    INDEX_SUFFIX,
+    STANDARD_INPUT,
+    FileId,
+    distinguish,
+    find_files,
+    look_at,
+)
 from bertkit.data.tables.decoder import NotTextError
 from bertkit.data.tables.settings import TableSettings
 from bertkit.data.tables.texts import TextRow, TextTable, open_texts
@@ -183,10 +191,22 @@ def open_text_files(
     if len(names) == 1 and (only == STANDARD_INPUT or _is_file(only)):
         return TextFiles(names, {only: open_texts(only, settings)}, True, skips_blank)
     files = TextFiles(names, {}, False, skips_blank)
-    seen, taken = set[object](), set[str]()
-    for named in names:
-        for path, name in find_files(named):
-            _add_file(files, path, name, settings, seen, taken)
+    seen, taken = set[FileId](), set[str]()
+    for path, name in chain.from_iterable(map(find_files, names)):
+        try:
+            table = open_texts(path, settings)
+            if table.size_bytes is None:
+                raise NotTextError(f"{path} is a pipe or a device; name it alone")
+        except (NotTextError, MissingFileError) as error:  # missing: a link to nothing
+            if str(path) in names:
+                raise
+            files.leave_out(name, error)
+            continue
+        file_id = look_at(path).file_id
+        if file_id not in seen:  # else it is there under another name
+            seen.add(file_id)
+            table.name = distinguish(name, taken)
+            files.tables[table.name] = table
     if not files.tables:
         raise InputError(f"{files.name} has no file of texts: {'; '.join(files.left_out.values())}")
     return files
@@ -204,28 +224,3 @@ def _is_file(name: str) -> bool:
         return info is not None and info["type"] == "file"
     with storage_errors(Path(name), "read"):
         return Path(name).exists() and not Path(name).is_dir()
-
-
-def _add_file(
-    files: TextFiles,
-    path: Path | RemoteFile,
-    name: str,
-    settings: TableSettings | None,
-    seen: set[object],
-    taken: set[str],
-) -> None:
-    """Add a file, unless it is there under another name, or has no text."""
-    try:
-        table = open_texts(path, settings)
-        if table.size_bytes is None:
-            raise NotTextError(f"{path} is a pipe or a device; name it alone")
-    except (NotTextError, MissingFileError) as error:  # missing: a link to nothing
-        if str(path) in files.inputs:
-            raise
-        files.leave_out(name, error)
-        return
-    file_id = look_at(path).file_id
-    if file_id not in seen:
-        seen.add(file_id)
-        table.name = distinguish(name, taken)
-        files.tables[table.name] = table

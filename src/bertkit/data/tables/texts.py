@@ -29,7 +29,6 @@ from bertkit.data.tables.decoder import (
     open_content,
 )
 from bertkit.data.tables.formats import find_format, open_rows
-from bertkit.data.tables.record import Record, Rows
 from bertkit.data.tables.settings import CorpusSettings, LayoutSettings, TableFormat, TableSettings
 
 MEMORY = "memory"  # the format of texts that are in no file
@@ -87,9 +86,18 @@ class TextTable:
             rows = open_rows(self.path, self.format, decoder, stack)
             position = 0
             for record in rows.records:
-                before, position = position, self._find_position(decoder, rows)
+                before, number = position, decoder.report.num_rows
+                if rows.num_rows is not None:  # of Parquet: rows are taken to be equally large
+                    position = (self.size_bytes or 0) * number // rows.num_rows
+                else:
+                    position = decoder.position() if decoder.position else decoder.report.num_bytes
+                own_id = record.values.get(ID_FIELD)
+                if own_id is None and self.id_column is not None:
+                    where = f"{self.name}, row {number:,}"
+                    raise InputError(f"{where} has no id in {self.id_column}; give it one")
                 text = record.values[rows.columns[0]] or ""  # a null of Parquet is an empty text
-                yield TextRow(str(text), position - before, self._find_id(record, decoder))
+                shown_id = None if own_id is None else str(own_id)
+                yield TextRow(str(text), position - before, shown_id)
         decoder.check_decodable(is_whole=True)
         for note in set(decoder.report.notes).difference(self._announced):
             announce(f"{self.name}: {note}")
@@ -120,22 +128,6 @@ class TextTable:
             id_column=self.id_column,
         )
         return self._decoder
-
-    def _find_id(self, record: Record, decoder: RowDecoder) -> str | None:
-        """Return the id of a row, if rows have ids."""
-        if self.id_column is None:
-            return None
-        found = record.values.get(ID_FIELD)
-        if found is None:
-            row = decoder.report.num_rows
-            raise InputError(f"{self.name}, row {row:,} has no id in {self.id_column}; give it one")
-        return str(found)
-
-    def _find_position(self, decoder: RowDecoder, rows: Rows) -> int:
-        """Return the number of bytes read of the file."""
-        if rows.num_rows is not None:  # of Parquet: rows are taken to be equally large
-            return (self.size_bytes or 0) * decoder.report.num_rows // rows.num_rows
-        return decoder.position() if decoder.position else decoder.report.num_bytes
 
     def identity(self) -> dict[str, str | int | None] | None:
         """Return how the file is read, and its state; None if it can't be read again.

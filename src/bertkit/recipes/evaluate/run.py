@@ -28,7 +28,7 @@ from bertkit.tasks.saved import list_scorer_files
 from bertkit.tasks.sections import CHANCE, build_sections, state_metric
 from bertkit.tasks.settings import with_columns
 from bertkit.tasks.table import TASKS
-from bertkit.tasks.task import AnyTask
+from bertkit.tasks.task import AnyTask, TaskPrediction
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class EvaluateResult:
     model: str  # as the user named it, or the task of a loaded one
     task: AnyTask
     labeled: TaskSet
-    predictions: list[Any]
+    predictions: list[TaskPrediction]
     evaluation: Evaluation
 
     @property
@@ -75,22 +75,15 @@ def evaluate(
     predictor = load()
     task = predictor.task
     labeled = TaskSet.read(type(task), table, with_columns(task.settings, columns), task.labels)
-    counted, predictions = predict_all(predictor, labeled.examples)
+    counted, predictions = PredictionCounts(), list[TaskPrediction]()
+    decode = task.for_evaluation(len(labeled.examples)).decode
+    with show_progress("Evaluating", len(labeled.examples)) as progress:
+        for window in predictor.stream_windows(labeled.examples, counted):
+            predictions += map(decode, *window.encoded, window.computed)
+            progress.advance(len(window.encoded))
     labeled.count(task, counted)
     evaluation = task.score(labeled.examples, predictions).evaluate()
     return EvaluateResult(name or task.name, task, labeled, predictions, evaluation)
-
-
-def predict_all(predictor: AnyPredictor, examples: list[Any]) -> tuple[PredictionCounts, list[Any]]:
-    """Predict all examples; return statistics of the examples, and predictions in their order."""
-    counts = PredictionCounts()
-    decode = predictor.task.for_evaluation(len(examples)).decode
-    predictions: list[Any] = []
-    with show_progress("Evaluating", len(examples)) as progress:
-        for window in predictor.stream_windows(examples, counts):
-            predictions += map(decode, *window.encoded, window.computed)
-            progress.advance(len(window.encoded))
-    return counts, predictions
 
 
 ANSWERS_FILE = "answers.jsonl"

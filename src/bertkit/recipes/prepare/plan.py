@@ -5,8 +5,9 @@ is a pure function of the shards.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -153,28 +154,24 @@ def make_plan(
     sources: Sequence[TextSource], settings: PrepareSettings, tokenizer_fingerprint: str
 ) -> PreparationPlan:
     """Build the plan."""
-    return PreparationPlan(
-        settings=settings,
-        tokenizer_fingerprint=tokenizer_fingerprint,
-        sources=[
+    planned = []
+    for source in sources:
+        changed: int | str | None = None
+        with suppress(MissingFileError, StorageError):  # reading it reports and counts the error
+            changed = None if source.path is None else look_at(source.path).changed
+        planned.append(
             PlannedSource(
                 name=source.name,
-                **_find_version(source),
+                size_bytes=source.size_bytes,
+                changed_ns=changed if isinstance(changed, int) else None,
+                version=changed if isinstance(changed, str) else None,
                 sha256=source.sha256,
                 is_held_out=source.is_held_out,
             )
-            for source in sources
-        ],
+        )
+    return PreparationPlan(
+        settings=settings, tokenizer_fingerprint=tokenizer_fingerprint, sources=planned
     )
-
-
-def _find_version(source: TextSource) -> dict[str, Any]:
-    """Return the time of change of a file, or the version of an object in a bucket."""
-    try:
-        stamp = {} if source.path is None else look_at(source.path).stamp
-    except (MissingFileError, StorageError):  # reading it reports and counts the error later
-        stamp = {}
-    return {"changed_ns": None, **stamp, "size_bytes": source.size_bytes}
 
 
 def group_sources(sources: Sequence[TextSource]) -> list[list[TextSource]]:
@@ -203,12 +200,6 @@ def check_folder(output: Path) -> None:
             raise ResumeError(f"{output} holds other files; choose another --output")
 
 
-def is_same_plan(output: Path, plan: PreparationPlan) -> bool:
-    """Whether `output` is new or holds work of this plan."""
-    path = output / PLAN
-    return not path.exists() or not list_changes(PreparationPlan.load(path), plan)
-
-
 def remove_shards(output: Path) -> None:
     """Remove what `prepare` wrote; the plan, by which it knows its folder, goes last."""
     for name in (MANIFEST, TOKEN_COUNTS, UNITS_FOLDER, SHARDS_FOLDER, TOKENIZER_FOLDER, PLAN):
@@ -217,11 +208,7 @@ def remove_shards(output: Path) -> None:
 
 def is_finished(output: Path, plan: PreparationPlan) -> bool:
     """Whether `output` holds undamaged shards of this plan; raises if it has another plan."""
-    path = output / PLAN
-    if not path.exists():
-        return False
-    differences = list_changes(PreparationPlan.load(path), plan)
-    if differences:
+    if differences := list_changes(output, plan):
         advice = "use the same again, choose another --output, or replace them with --overwrite"
         if reads_standard_input(plan.sources):
             advice = RESTART_ADVICE
@@ -229,7 +216,7 @@ def is_finished(output: Path, plan: PreparationPlan) -> bool:
             f"{output} was started with different inputs or settings ({'; '.join(differences)});"
             f" {advice}"
         )
-    if not (output / MANIFEST).exists():
+    if not (output / PLAN).exists() or not (output / MANIFEST).exists():
         return False
     try:
         ShardSet.open(output).load_tokenizer()
@@ -244,8 +231,11 @@ def reads_standard_input(sources: Sequence[PlannedSource | TextSource]) -> bool:
     return any(source.name == STANDARD_INPUT_NAME for source in sources)
 
 
-def list_changes(before: PreparationPlan, now: PreparationPlan) -> list[str]:
-    """List the differences between two plans, for messages."""
+def list_changes(output: Path, now: PreparationPlan) -> list[str]:
+    """List the differences from the plan of `output`, for messages; none if it is new."""
+    if not (output / PLAN).exists():
+        return []
+    before = PreparationPlan.load(output / PLAN)
     changes = list_flag_differences(before.settings.model_dump(), now.settings.model_dump())
     if before.tokenizer_fingerprint != now.tokenizer_fingerprint:
         changes.append("a different tokenizer")

@@ -51,7 +51,7 @@ from bertkit.recipes.prepare.plan import (
     group_sources,
     hold_out_end,
     is_finished,
-    is_same_plan,
+    list_changes,
     make_plan,
     reads_standard_input,
     remove_shards,
@@ -169,7 +169,7 @@ def prepare(
         inputs, tokenizer_path, output, settings, held_out_inputs=held_out_inputs
     )
     with stop_at_once(work.describe_stop), work.open(waits=waits):
-        if overwrite and not is_same_plan(output, work.plan):
+        if overwrite and list_changes(output, work.plan):
             remove_shards(output)
         was_done = is_finished(output, work.plan)
         prepared_bytes = 0 if was_done else write_shards(work, workers)

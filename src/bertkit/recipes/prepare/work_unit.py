@@ -198,7 +198,12 @@ def tokenize_documents(
     documents: Sequence[Document], settings: PrepareSettings, tokenizer: Tokenizer
 ) -> Iterator[tuple[Document, NDArray[np.uint32], NDArray[np.int64]]]:
     """Yield each document with its token ids and the lengths of its non-empty sentences."""
-    sentences = [split_document(document, settings) for document in documents]
+    sentences = [
+        list(document.lines)
+        if settings.sentences == "lines"
+        else [one for line in document.lines for one in split_sentences(line, settings.language)]
+        for document in documents
+    ]
     pieces = tokenizer.piece_arrays(list(chain.from_iterable(sentences)))
     ends = np.append(0, pieces.ends)
     first = 0
@@ -207,15 +212,6 @@ def tokenize_documents(
         lengths = np.diff(own_ends)
         yield document, pieces.ids[own_ends[0] : own_ends[-1]], lengths[lengths > 0]
         first += len(own)
-
-
-def split_document(document: Document, settings: PrepareSettings) -> list[str]:
-    """Return the sentences of a document."""
-    if settings.sentences == "lines":
-        return list(document.lines)
-    return [
-        sentence for line in document.lines for sentence in split_sentences(line, settings.language)
-    ]
 
 
 def choose_split(key: str, settings: PrepareSettings) -> Split:

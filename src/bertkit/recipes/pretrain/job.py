@@ -106,8 +106,14 @@ def open_source(name: str, settings: PretrainSettings, tokenizer: Tokenizer) -> 
     objective = find_objective(opened) if settings.continues_objective else settings.objective
     direction = OBJECTIVES[objective].model_kind.direction
     opened = opened.change(**settings.dropout_rates, **direction)
-    check_tokenizer(opened, tokenizer, settings)
-    return opened
+    if opened.tokenizer.fingerprint == tokenizer.fingerprint:
+        return opened
+    named = settings.model if opened.is_from_hub else opened.folder
+    revision = f" --revision {settings.revision}" if settings.revision else ""
+    raise InputError(
+        f"the shards were prepared with another tokenizer than that of {settings.model};"
+        f" prepare them with its own: bertkit prepare … --tokenizer {named}{revision}"
+    )
 
 
 def find_objective(opened: OpenModel) -> ObjectiveName:
@@ -123,18 +129,6 @@ def find_objective(opened: OpenModel) -> ObjectiveName:
         for added in wings.OBJECTIVES.values():
             wings.load_object(added.objective)  # the one that isn't installed is named
     return found[0]
-
-
-def check_tokenizer(opened: OpenModel, tokenizer: Tokenizer, settings: PretrainSettings) -> None:
-    """Raise `InputError` if the shards were made with another tokenizer than the model's."""
-    if opened.tokenizer.fingerprint == tokenizer.fingerprint:
-        return
-    named = settings.model if opened.is_from_hub else opened.folder
-    revision = f" --revision {settings.revision}" if settings.revision else ""
-    raise InputError(
-        f"the shards were prepared with another tokenizer than that of {settings.model};"
-        f" prepare them with its own: bertkit prepare … --tokenizer {named}{revision}"
-    )
 
 
 def load_source(

@@ -14,7 +14,6 @@ from bertkit.base.transfers import uploads_output
 from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.data.shards import ShardSet
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.heads import WordScoringBert
 from bertkit.models.open_model import OpenModel
 from bertkit.recipes.pretrain.job import (
     PretrainingJob,
@@ -152,10 +151,13 @@ class Pretraining(Recipe[PretrainingJob, PretrainResult]):
 
     def open(self, checkpoint: Path | None, machine: Machine) -> PretrainingJob:
         """Build the model with the weights of the checkpoint, or the initial ones."""
-        if checkpoint is None:
-            model = self.begin_model()
-        else:
+        if checkpoint is not None:
             model = OBJECTIVES[self.settings.objective].model_kind.from_pretrained(checkpoint)
+        elif self.source is None:
+            model = build_new_model(self.config, self.settings)
+        else:
+            torch.manual_seed(self.settings.seed)
+            model = load_source(self.source, self.settings, self.shards.token_counts)
         length = find_trained_length(self.settings, self.model_max_length, self.config)
         job = PretrainingJob(
             self.settings, model, machine, self.shards, self.tokenizer, trained_length=length
@@ -163,13 +165,6 @@ class Pretraining(Recipe[PretrainingJob, PretrainResult]):
         if checkpoint is None:
             job.check_pairs()
         return job
-
-    def begin_model(self) -> WordScoringBert:
-        """Build the model with the weights of the source, or random ones from the seed."""
-        if self.source is None:
-            return build_new_model(self.config, self.settings)
-        torch.manual_seed(self.settings.seed)
-        return load_source(self.source, self.settings, self.shards.token_counts)
 
     def decide_steps(self, job: PretrainingJob, before: RunRecord | None, wanted: RunRecord) -> int:
         """Return the number of steps: a resumed run has as many as before, or more."""

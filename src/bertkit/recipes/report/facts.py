@@ -105,7 +105,17 @@ def read_facts(path: Path, data: Path | None = None) -> RunFacts:
         )
     facts = RunFacts(path, run, record, history)
     if facts.task is None:
-        check_pretraining(facts)
+        if (kind := record.model.get("model_type", BERT)) != BERT:
+            raise InputError(
+                f"{path} trained a model of the type {kind!r:.80}; reports are of runs of"
+                " `bertkit pretrain`, `finetune` and `demo`"
+            )
+        known = get_args(ObjectiveName)
+        if facts.objective not in known:
+            raise InputError(
+                f"{path} was started by another version, with the objective"
+                f" {facts.objective!r:.40}, and this one knows {', '.join(known)}; use that version"
+            )
         return replace(facts, shards=find_shards(facts, data))
     if data is not None:
         raise InputError(
@@ -134,21 +144,6 @@ def find_run(path: Path) -> Run:
         f"{path} isn't a run: there is no {RECORD_FILE}, neither in it nor in {path / RUN_FOLDER};"
         " name the --output of `bertkit pretrain`, `finetune` or `demo`"
     )
-
-
-def check_pretraining(facts: RunFacts) -> None:
-    """Raise InputError if the run isn't of a BERT, or of an objective that this version knows."""
-    if (kind := facts.record.model.get("model_type", BERT)) != BERT:
-        raise InputError(
-            f"{facts.path} trained a model of the type {kind!r:.80}; reports are of runs of"
-            " `bertkit pretrain`, `finetune` and `demo`"
-        )
-    known = get_args(ObjectiveName)
-    if facts.objective not in known:
-        raise InputError(
-            f"{facts.path} was started by another version, with the objective"
-            f" {facts.objective!r:.40}, and this one knows {', '.join(known)}; use that version"
-        )
 
 
 def find_shards(facts: RunFacts, data: Path | None) -> ShardSet | None:

@@ -87,6 +87,12 @@ def build_page(facts: RunFacts, examples: Sequence[Section]) -> Report:
         )
         if saved.num_steps:
             across = epochs(saved.num_epoch_steps)
+    data: list[Section] = []
+    if saved is not None:
+        data += tabulate_data(saved)
+    elif facts.shards is not None:
+        rows = list(describe_corpus(facts.shards).items())
+        data.append(Table(["Count", "Value"], rows, title="Training data"))
     sections: list[Section] = [
         *result,
         *examples,
@@ -102,7 +108,7 @@ def build_page(facts: RunFacts, examples: Sequence[Section]) -> Report:
         ),
         *([tabulate_incidents(history)] if history.incidents else []),
         tabulate_choices(facts.settings, facts.defaults),
-        *show_data(facts),
+        *data,
         tabulate_speed(history),
         *fold(facts),
     ]
@@ -139,7 +145,10 @@ def state_run(facts: RunFacts) -> str:
         return state_metric(result.metric, where, *measured)
     after = f"{history.num_steps:,} of {facts.record.num_steps:,} steps"
     if facts.task is None:
-        after = f"{describe_number(history.train.last('tokens') or 0.0)} tokens"
+        number = history.train.last("tokens") or 0.0
+        large = ((1e9, "billion"), (1e6, "million"))
+        scaled = (f"{number / one:,.1f} {word}" for one, word in large if number >= one)
+        after = f"{next(scaled, f'{number:,.0f}')} tokens"
     after = after if facts.is_finished else f"{after}, not finished"
     found = last_metrics(facts)
     name, words = find_report(facts.objective).finding
@@ -176,17 +185,14 @@ def guess(facts: RunFacts) -> str:
     return f"always the most frequent token: {format_percent(share)}"
 
 
-def describe_number(number: float) -> str:
-    """Format a number in words where it is large: 3.5 million."""
-    for limit, word in ((1e9, "billion"), (1e6, "million")):
-        if number >= limit:
-            return f"{number / limit:,.1f} {word}"
-    return f"{number:,.0f}"
-
-
 def summarize(facts: RunFacts) -> str:
     """Summarize the run in a few sentences."""
     history, phrase = facts.history, find_report(facts.objective).phrase
+    state = "It isn’t finished: it is still running or was interrupted."
+    if history.has_ended_early:
+        state = "It stopped early, because the metric had stopped improving."
+    elif facts.is_finished:
+        state = "It is finished."
     if facts.task in TEXT_TASKS:
         start = facts.settings.get("model")
         initial = "from random weights" if start is None else f"starting from {start}"
@@ -200,7 +206,7 @@ def summarize(facts: RunFacts) -> str:
     tokens, seconds = history.train.last("tokens") or 0, history.train.last("elapsed_seconds") or 0
     text = (
         f"{made}: {history.num_steps:,} of {facts.record.num_steps:,} steps, {tokens:,.0f} tokens,"
-        f" {seconds / 60:.1f} minutes. {describe_state(facts)}"
+        f" {seconds / 60:.1f} minutes. {state}"
     )
     found = last_metrics(facts)
     last = ", ".join(
@@ -217,15 +223,6 @@ def show_metric(facts: RunFacts, name: str, value: float) -> str:
     if number is None or facts.task is not None or count == name:
         return format_metric(name, value)
     return describe_share({name: value, count: number}, name)
-
-
-def describe_state(facts: RunFacts) -> str:
-    """Say whether the run is finished."""
-    if facts.history.has_ended_early:
-        return "It stopped early, because the metric had stopped improving."
-    if facts.is_finished:
-        return "It is finished."
-    return "It isn’t finished: it is still running or was interrupted."
 
 
 def last_metrics(facts: RunFacts) -> dict[str, float]:
@@ -254,16 +251,6 @@ def choose_all_curves(facts: RunFacts) -> tuple[Curve, ...]:
         # With a single objective, its loss equals the total loss.
         return (LOSS, accuracy, *([loss] if others else []), *others)
     return choose_curves(*name_metrics(facts)[1:])
-
-
-def show_data(facts: RunFacts) -> list[Section]:
-    """Build the sections on the training data, if it is known."""
-    if facts.result is not None:
-        return [*tabulate_data(facts.result)]
-    if facts.shards is not None:
-        rows = list(describe_corpus(facts.shards).items())
-        return [Table(["Count", "Value"], rows, title="Training data")]
-    return []
 
 
 def list_sizes(facts: RunFacts) -> dict[str, str | float]:

@@ -32,7 +32,13 @@ from bertkit.training.sections import LOSS, MINUTES, PACE, SPEED, compare_curves
 
 def build_comparison(runs: Sequence[RunFacts]) -> Report:
     """Build the page."""
-    check_kinds(runs)
+    kinds = {facts.kind: facts.path for facts in runs}
+    if len(kinds) > 1:
+        (first, one), (second, another), *_ = kinds.items()
+        raise InputError(
+            f"{one} is of `bertkit {first}` and {another} of `bertkit {second}`; compare runs of"
+            " one kind"
+        )
     courses = [(str(facts.path), facts.history) for facts in runs]
     curves = {curve.name: curve for facts in runs for curve in choose_all_curves(facts)}
     sections: list[Section] = [
@@ -80,17 +86,6 @@ def state_best(runs: Sequence[RunFacts]) -> str:
     if best[1] == second[1]:
         return f"{best[0]} and {second[0]} end alike: {shown}"
     return f"{best[0]} ends best: {shown} ({second[0]}: {second[1]})"
-
-
-def check_kinds(runs: Sequence[RunFacts]) -> None:
-    """Raise InputError if the runs aren't of the same kind."""
-    kinds = {facts.kind: facts.path for facts in runs}
-    if len(kinds) > 1:
-        (first, one), (second, another), *_ = kinds.items()
-        raise InputError(
-            f"{one} is of `bertkit {first}` and {another} of `bertkit {second}`; compare runs of"
-            " one kind"
-        )
 
 
 def tabulate_results(runs: Sequence[RunFacts]) -> Table:
@@ -204,21 +199,19 @@ def report(
     check = partial(check_output, overwrite=settings.overwrite)
     with open_output(output, "writing a report into", check=check) as place:
         runs = tuple(read_facts(path, settings.data) for path in paths)
-        page = build_single(runs[0], settings) if len(runs) == 1 else build_comparison(runs)
+        facts = runs[0]
+        if facts.task is not None and settings.text:
+            raise SettingsError(
+                f"text is for pre-training runs, and {facts.path} is of `bertkit {facts.kind}`;"
+                " leave it out"
+            )
+        if len(runs) > 1:
+            page = build_comparison(runs)
+        else:
+            has_examples = facts.task is None and settings.examples
+            page = build_page(facts, show_examples(facts, settings) if has_examples else [])
         write_report(place, page)
     return ReportResult(place, runs)
-
-
-def build_single(facts: RunFacts, settings: ReportSettings) -> Report:
-    """Build the page of one run."""
-    if facts.task is None:
-        return build_page(facts, show_examples(facts, settings) if settings.examples else [])
-    if settings.text:
-        raise SettingsError(
-            f"text is for pre-training runs, and {facts.path} is of `bertkit {facts.kind}`; leave"
-            " it out"
-        )
-    return build_page(facts, [])
 
 
 def check_output(output: Path, *, overwrite: bool) -> None:

@@ -210,7 +210,12 @@ def _read_impossible(record: Record) -> bool | None:
 
 def _list_answers(record: Record, column: str) -> list[tuple[str, int | None]]:
     """Read the answers of a cell with their stated starts."""
-    cell = _pair_lists(take_value(record, column))
+    cell = take_value(record, column)
+    if isinstance(cell, dict):  # of two lists, as in the Hub's `rajpurkar/squad`
+        texts, starts = cell.get("text"), _find_start(cell)
+        if isinstance(texts, list) and isinstance(starts, list) and len(texts) == len(starts):
+            pairs = zip(texts, starts, strict=True)
+            cell = [{"text": text, "answer_start": start} for text, start in pairs]
     if cell is None or isinstance(cell, str):
         return [(cell, _read_start(record))] if cell and cell.strip() else []
     if isinstance(cell, list) and all(map(_is_answer, cell)):
@@ -219,18 +224,6 @@ def _list_answers(record: Record, column: str) -> list[tuple[str, int | None]]:
         f"{record.place} has {cell!r:.40} in {column} where a text, a list of objects of text"
         " and answer_start, or an object of both lists should be"
     )
-
-
-def _pair_lists(cell: object) -> object:
-    """Convert an object of two lists, as in the Hub's `rajpurkar/squad`, to a list of objects."""
-    if not isinstance(cell, dict):
-        return cell
-    texts, starts = cell.get("text"), _find_start(cell)
-    if not (isinstance(texts, list) and isinstance(starts, list) and len(texts) == len(starts)):
-        return cell
-    return [
-        {"text": text, "answer_start": start} for text, start in zip(texts, starts, strict=True)
-    ]
 
 
 def _find_start(values: Mapping[str, Any]) -> Any:

@@ -259,9 +259,13 @@ class AnswerScoring(ConfidentScoring[AnswerExample, Answer]):
         return (1.0 - self.scores.f1) * self.confidences
 
     def show_example(self, number: int) -> str:
-        """Return a question and its context around the answer."""
+        """Return a question and its context around the true answer, or else the predicted one."""
         example, answer = self.examples[number], self.predictions[number]
-        return f"{example.question} \N{EM DASH} {_excerpt(example, answer)}"
+        start, stop = example.span or (answer.start or 0, answer.stop or 0)
+        first, last = max(0, start - SHOWN_CHARS), min(len(example.context), stop + SHOWN_CHARS)
+        before, after = "…" * (first > 0), "…" * (last < len(example.context))
+        excerpt = f"{before}{example.context[first:last]}{after}"
+        return f"{example.question} \N{EM DASH} {excerpt}"
 
     def contrast(self, number: int) -> tuple[str, str]:
         """Return the true answers and the predicted one."""
@@ -291,12 +295,3 @@ def list_answerable(examples: Sequence[AnswerExample]) -> npt.NDArray[np.bool_]:
 
 def _gold_texts(examples: Sequence[AnswerExample]) -> list[list[str]]:
     return [[answer.text for answer in example.answers or ()] for example in examples]
-
-
-def _excerpt(example: AnswerExample, answer: Answer) -> str:
-    """Return the context around the true answer, or around the predicted one if there is none."""
-    start, stop = example.span or (answer.start or 0, answer.stop or 0)
-    first, last = max(0, start - SHOWN_CHARS), min(len(example.context), stop + SHOWN_CHARS)
-    before = "…" if first else ""
-    after = "…" if last < len(example.context) else ""
-    return f"{before}{example.context[first:last]}{after}"

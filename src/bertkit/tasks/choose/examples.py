@@ -96,7 +96,11 @@ class ChooseExample(TaskExample):
 
     @classmethod
     def settle(
-        cls, examples: list[Self], report: RowReport, settings: Any, known: Sequence[str] = ()
+        cls,
+        examples: list[Self],
+        report: RowReport,
+        settings: ChooseSettings,
+        known: Sequence[str] = (),
     ) -> list[Self]:
         """Read all answers as positions, or all as texts of choices."""
         del settings, known

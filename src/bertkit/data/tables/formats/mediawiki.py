@@ -139,12 +139,8 @@ def _keep(node: Any) -> str:
         return ""
     if isinstance(node, Wikilink):
         return "" if DROPPED_LINKS.match(str(node.title)) else str(node)
-    if isinstance(node, Tag):
-        return _keep_tag(node)
-    return str(node)
-
-
-def _keep_tag(node: Any) -> str:
+    if not isinstance(node, Tag):
+        return str(node)
     name = str(node.tag).strip().lower()
     if name in LINE_TAGS and node.wiki_markup:
         return str(node.wiki_markup)
@@ -192,7 +188,7 @@ class _PageCollector:
         pages, self._pages = self._pages, []
         return pages
 
-    def _refuse_doctype(self, name: str, *_: object) -> None:
+    def _refuse_doctype(self, name: str, *_: str | int | None) -> None:
         raise expat.ExpatError(f"a document type ({name}) isn't part of a dump")
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:

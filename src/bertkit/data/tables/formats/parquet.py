@@ -175,7 +175,10 @@ def _read_texts(
     import pyarrow as pa
 
     path = [column] if column in file.schema_arrow.names else column.split(".")
-    schema = _find_schema(file.schema_arrow, path)
+    schema = file.schema_arrow
+    for name in path[:-1]:  # each is a struct with the next
+        kind = schema.field(name).type if name in schema.names else None
+        schema = pa.schema(list(kind) if kind is not None and pa.types.is_struct(kind) else [])
     if find_fault(schema, path[-1]):
         kind = schema.field(path[-1]).type if path[-1] in schema.names else "no such field"
         raise InputError(f"{decoder.name}: the column {column} holds {kind} where text should be")
@@ -190,16 +193,6 @@ def _read_texts(
         if decoder.id_column is not None:
             arrays.append(batch.column(decoder.id_column))
         yield pa.record_batch(arrays, [column, ID_FIELD][: len(arrays)])
-
-
-def _find_schema(schema: "pa.Schema", path: list[str]) -> "pa.Schema":
-    """Return the schema of the struct that has the last name of a path; empty if none has."""
-    import pyarrow as pa
-
-    for name in path[:-1]:
-        kind = schema.field(name).type if name in schema.names else None
-        schema = pa.schema(list(kind) if kind is not None and pa.types.is_struct(kind) else [])
-    return schema
 
 
 def _check_lists(file: "pq.ParquetFile", decoder: RowDecoder) -> int:

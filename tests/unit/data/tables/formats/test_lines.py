@@ -8,9 +8,8 @@ from tests.unit.data.corpora import read, write, write_parquet
 
 from bertkit.base.errors import InputError
 from bertkit.data import documents as corpus_rows
-from bertkit.data.documents import open_corpus, read_text_lines
+from bertkit.data.documents import SourceDecoder, open_corpus, read_text_lines
 from bertkit.data.problems import ReadReport
-from bertkit.data.source_decoder import SourceDecoder
 from bertkit.data.sources import ReaderSettings
 from bertkit.data.tables.decoder import open_content
 from bertkit.data.tables.formats import lines

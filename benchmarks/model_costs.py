@@ -9,7 +9,7 @@ from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForMaskedLM
 from bertkit.recipes.pretrain.settings import RECIPES
 
-MASK_RATE: float = RECIPES["modern"]["mask_rate"]
+MASK_RATE = float(RECIPES["modern"]["mask_rate"])
 # What nobody measured: operations per second of a GPU in training, tokens that it has at a time,
 # one hop of a message between two CPUs, and opening a file on a shared file system.
 ASSUMED = {"operations": 2e14, "tokens": 16_384, "hop_seconds": 3e-5, "open_seconds": 1e-3}

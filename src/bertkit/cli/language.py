@@ -28,10 +28,7 @@ from bertkit.inference.settings import EngineSettings, FillOptions
 from bertkit.reports.text import format_metric, format_number, format_percent, shorten
 
 if TYPE_CHECKING:
-    from bertkit.inference.fill_mask import FilledText
     from bertkit.inference.minimal_pairs import PairAccuracy, PairsResult
-    from bertkit.inference.text_scorer import TextScore
-    from bertkit.recipes.pretrain.held_out import HeldOutResult
 
 
 def fill_mask(
@@ -69,20 +66,15 @@ def fill_mask(
     counts, is_watched = TextCounts(), sys.stdout.isatty()
     found = stream_results(fill, table, named, "Filling", is_hidden=is_watched, counts=counts)
     for result in found:
-        print_result(result, describe_blanks, json=json)
+        lines = [result.text]
+        for number, candidates in enumerate(result.blanks, start=1):
+            lines += [f"  blank {number}"] * (len(result.blanks) > 1)
+            lines += [
+                f"  {format_percent(one.probability):>7} {printable(one.token)}"
+                for one in candidates
+            ]
+        print_result(lines, "\n".join, json=json, facts=result)
     announce_unknown(counts.unknown_tokens, counts.text_tokens)
-
-
-def describe_blanks(result: "FilledText") -> str:
-    """Describe the words of each [MASK]."""
-    lines = [result.text]
-    for number, candidates in enumerate(result.blanks, start=1):
-        if len(result.blanks) > 1:
-            lines.append(f"  blank {number}")
-        lines += [
-            f"  {format_percent(one.probability):>7} {printable(one.token)}" for one in candidates
-        ]
-    return "\n".join(lines)
 
 
 SHOWN_CHARS = 60  # of a text
@@ -146,7 +138,9 @@ def score(
     num_tokens = num_unknown = 0
     for result in stream_results(scorer, table, named, "Scoring"):
         facts = {**asdict(result), "perplexity": result.perplexity}
-        print_result(result, describe_score, json=json, facts=facts)
+        line = format_score(result.log_probability, result.perplexity)
+        shown = shorten(printable(result.text), SHOWN_CHARS)
+        print_result(f"{line} {shown}", str, json=json, facts=facts)
         logs.append(result.log_probability)
         num_tokens += result.num_tokens
         num_unknown += result.num_unknown
@@ -166,12 +160,6 @@ def score(
         }
         print_result(f"{line} all {counts}", str, json=json, facts=whole)
     announce_unknown(num_unknown, num_tokens)
-
-
-def describe_score(result: "TextScore") -> str:
-    """Describe a score as a line of a table."""
-    shown = shorten(printable(result.text), SHOWN_CHARS)
-    return f"{format_score(result.log_probability, result.perplexity)} {shown}"
 
 
 def format_score(log_probability: float, perplexity: float) -> str:
@@ -214,12 +202,7 @@ def score_held_out(model: str, data: Path, loading: EngineSettings, *, json: boo
 
     if (loading.engine, loading.precision) != ("auto", "auto"):
         raise SettingsError("--data is evaluated as in training: no engine, no precision")
-    found = evaluate_held_out(model, data, loading.device, revision=loading.revision)
-    print_result(found, describe_held_out, json=json)
-
-
-def describe_held_out(result: "HeldOutResult") -> str:
-    """Describe the metrics of held-out text."""
+    result = evaluate_held_out(model, data, loading.device, revision=loading.revision)
     counted = {
         "document": result.num_documents,
         "sequence": result.num_sequences,
@@ -229,8 +212,9 @@ def describe_held_out(result: "HeldOutResult") -> str:
     (bits,) = (
         value for name, value in result.metrics.items() if name.endswith("_bits_per_character")
     )
-    return (
-        f"{counts}, up to {result.max_length} tokens at a time\n"
-        f"{describe_metrics(result.metrics)}\n"
-        f"{format_number(bits)} bits per character"
+    lines = (
+        f"{counts}, up to {result.max_length} tokens at a time",
+        describe_metrics(result.metrics),
+        f"{format_number(bits)} bits per character",
     )
+    print_result(lines, "\n".join, json=json, facts=result)

@@ -21,7 +21,7 @@ SHORT, MOST = 100, 60  # characters of a row that is shown whole, and of a text 
 Arguments = Sequence[tuple[str, str]]  # flags and their values; a word has the flag ""
 
 
-def describe_next(*words: object) -> str:
+def describe_next(*words: str | int | Path) -> str:
     """Describe the next command to try, quoted for a shell."""
     quoted = [
         word
@@ -34,7 +34,7 @@ def describe_next(*words: object) -> str:
     return f"Try: bertkit {' '.join(quoted)}"
 
 
-def suggest(*words: object, json: bool) -> None:
+def suggest(*words: str | int | Path, json: bool) -> None:
     """Announce the next command to try, unless a program reads the result (`json`)."""
     if not json:
         announce(make_legible(describe_next(*words)))

@@ -1,8 +1,7 @@
 """Commands that compare vectors: similarity, search, nearest."""
 
 import re
-from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -16,10 +15,6 @@ from bertkit.inference.embeddings.settings import SimilaritySettings, WordVector
 from bertkit.reports.text import format_number, shorten
 from bertkit.retrieval.settings import ResultSettings, SearchSettings
 from bertkit.tasks.settings import TOP_K
-
-if TYPE_CHECKING:
-    from bertkit.inference.embeddings.word_vectors import Neighbors
-    from bertkit.retrieval.search_index import Hit
 
 TopK = Annotated[int, Parameter(help=TOP_K)]
 MAX_TEXTS, SHOWN_CHARS = 1000, 160
@@ -122,18 +117,12 @@ def search(
 
     index = SearchIndex.open(model, corpus, settings, index_folder=results.index_folder)
     for query, hits in zip(texts, index.search(texts, results.top_k), strict=True):
-        facts = {"query": query, "hits": list(hits)}
-        print_result(hits, partial(describe_hits, query), json=json, facts=facts)
-
-
-def describe_hits(query: str, hits: "list[Hit]") -> str:
-    """List the hits of a query."""
-    lines = [printable(query)]
-    for hit in hits:
-        shown = shorten(printable(" ".join(hit.text.split())), SHOWN_CHARS)
-        name = f"row {hit.row}" if hit.id is None else printable(hit.id)
-        lines.append(f"  {format_number(hit.score):>7}  {name:<12} {shown}")
-    return "\n".join(lines)
+        lines = [printable(query)]
+        for hit in hits:
+            shown = shorten(printable(" ".join(hit.text.split())), SHOWN_CHARS)
+            name = f"row {hit.row}" if hit.id is None else printable(hit.id)
+            lines.append(f"  {format_number(hit.score):>7}  {name:<12} {shown}")
+        print_result(lines, "\n".join, json=json, facts={"query": query, "hits": list(hits)})
 
 
 def nearest(
@@ -184,7 +173,19 @@ def nearest(
     sums = [read_sum(word) for word in replace_surrogates(words)]
     vectors = WordVectors.load(model, settings)
     for found in [vectors.nearest(plus, minus, top_k=top_k) for plus, minus in sums]:
-        print_result(found, describe_neighbors, json=json)
+        named = [("+", word) for word in found.plus] + [("-", word) for word in found.minus]
+        terms = " ".join(f"{sign} {printable(word.word)}" for sign, word in named)
+        lines = [terms.removeprefix("+ ")]
+        lines += [
+            f"  {printable(word.word)} is the mean of {printable(' '.join(word.pieces))}"
+            for _, word in named
+            if len(word.pieces) > 1
+        ]
+        lines += [
+            f"  {format_number(neighbor.similarity):>6} {printable(neighbor.token)}"
+            for neighbor in found.neighbors
+        ]
+        print_result(lines, "\n".join, json=json, facts=found)
 
 
 def read_sum(expression: str) -> tuple[list[str], list[str]]:
@@ -209,19 +210,3 @@ def read_sum(expression: str) -> tuple[list[str], list[str]]:
     if not sums["+"]:
         raise InputError(f"{expression!r} has no word to add")
     return sums["+"], sums["-"]
-
-
-def describe_neighbors(found: "Neighbors") -> str:
-    """List the neighbors of a word or a sum of words."""
-    named = [("+", word) for word in found.plus] + [("-", word) for word in found.minus]
-    lines = [" ".join(f"{sign} {printable(word.word)}" for sign, word in named).removeprefix("+ ")]
-    lines += [
-        f"  {printable(word.word)} is the mean of {printable(' '.join(word.pieces))}"
-        for _, word in named
-        if len(word.pieces) > 1
-    ]
-    lines += [
-        f"  {format_number(neighbor.similarity):>6} {printable(neighbor.token)}"
-        for neighbor in found.neighbors
-    ]
-    return "\n".join(lines)

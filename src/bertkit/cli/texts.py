@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from cyclopts import Parameter
 
@@ -50,7 +50,7 @@ class MisspelledOptionError(SettingsError):
     """A word among texts looks like an option; the message is the word."""
 
 
-def refuse_options(_: Any, word: str | None) -> None:
+def refuse_options(_: type, word: str | None) -> None:
     """Refuse a misspelled flag where a text is expected; an omitted text is None."""
     if word is not None and OPTION.fullmatch(word):
         raise MisspelledOptionError(word)
@@ -166,7 +166,7 @@ def _show(letter: str) -> str:
 
 
 def choose_model(
-    model: str | None, part: "Part", inputs: Sequence[str] = (), file: object = None
+    model: str | None, part: "Part", inputs: Sequence[str] = (), file: str | Path | None = None
 ) -> str:
     """Return the model that --model names, or else the bundled one.
 
@@ -227,7 +227,7 @@ def open_result(
 
 
 def list_problems(
-    counts: Any,
+    counts: "InputCounts",
     descriptions: Mapping[str, str] = PROBLEMS,
     *,
     max_length: int | None = None,
@@ -244,7 +244,7 @@ def list_problems(
     return problems + describe_unknown(counts.unknown_tokens, counts.text_tokens)
 
 
-def describe_metrics(metrics: Mapping[str, Any]) -> str:
+def describe_metrics(metrics: Mapping[str, float]) -> str:
     """Describe loss, accuracies and perplexity, those that exist."""
     parts = [f"loss {format_number(metrics['loss'])}"]
     for name, words in METRIC_WORDS.items():

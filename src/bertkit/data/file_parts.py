@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from bertkit.base.checksummed_json import ChecksummedModel
 from bertkit.base.errors import (
@@ -106,7 +106,7 @@ class MadeFile(ChecksummedModel):
 
     description: ClassVar[str] = "a record of an output of many"
 
-    made_with: dict[str, Any]
+    made_with: dict[str, JsonValue]
     source: str
     version: str
     is_done: bool = False
@@ -126,7 +126,7 @@ class FilesJob:
     run: OneFile
     output: Path
     suffix: str  # of outputs, with its dot
-    made_with: dict[str, Any]  # the command and its settings, by name
+    made_with: dict[str, JsonValue]  # the command and its settings, by name
     overwrite: bool = False
     num_gpus: int = 0
 
@@ -292,9 +292,9 @@ def make_files(
     output: Path,
     files: FilesSettings,
     suffixes: Sequence[str],
-    made_with: dict[str, Any],
+    made_with: Mapping[str, JsonValue],
     *settings: Settings,
-    **more: Any,
+    **more: JsonValue,
 ) -> FilesResult:
     """Run a command of a model over files, those whose output is missing.
 

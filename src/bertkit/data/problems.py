@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from pydantic import ConfigDict, Field, TypeAdapter
+from pydantic import ConfigDict, Field, JsonValue, TypeAdapter
 
 from bertkit.base.errors import InputError, pluralize
 from bertkit.base.progress import announce
@@ -165,9 +165,9 @@ class ReadReport(Problems):
         if encoding is None:
             self.decoding.check("the input", is_whole=is_whole)
 
-    def to_json(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, JsonValue]:
         """Return the report as JSON data."""
-        found: dict[str, object] = TypeAdapter(ReadReport).dump_python(self, mode="json")
+        found: dict[str, JsonValue] = TypeAdapter(ReadReport).dump_python(self, mode="json")
         return found
 
     def summary_lines(self) -> list[str]:
@@ -223,13 +223,6 @@ class RowReport(Problems):
     def add_unlabeled(self, message: str) -> None:
         """Count a row that is left out because it has no label."""
         self.add(UNLABELED, message)
-
-    def add_rows(self, other: "RowReport") -> None:
-        """Add the counts of other rows of the file."""
-        self.merge(other)
-        self.notes += other.notes
-        self.num_rows += other.num_rows
-        self.num_bytes += other.num_bytes
 
     def summary_lines(self) -> list[str]:
         """Return the problems as lines for users; empty if there are none."""

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    JsonValue,
     NonNegativeInt,
     PositiveInt,
     field_validator,
@@ -99,7 +100,7 @@ class ShardsManifest(ChecksummedModel):
     raw_bytes: NonNegativeInt
     train: SplitCounts
     held_out: SplitCounts
-    settings: dict[str, Any]
+    settings: dict[str, JsonValue]
     report: ReadReport
     characters: NonNegativeInt = 0
     long_word_characters: NonNegativeInt = 0  # in words that are [UNK] because they are too long

@@ -34,6 +34,11 @@ class InputCounts:
         return 0
 
     @property
+    def text_tokens(self) -> int:
+        """Tokens of the texts, without special ones."""
+        return 0
+
+    @property
     def unknown_tokens(self) -> int:
         """Tokens that are [UNK]."""
         return 0

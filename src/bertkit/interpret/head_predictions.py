@@ -23,7 +23,7 @@ from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.models.bert.heads import PairScoringBert, WordScoringBert
 from bertkit.reports.interactive import JsonObject
 from bertkit.tasks.answer.examples import AnswerExample
-from bertkit.tasks.answer.windows import Windows, find_tokens
+from bertkit.tasks.answer.scoring import Windows, find_tokens
 from bertkit.tasks.batch import Encoded
 from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.task import AnyTask

@@ -3,7 +3,6 @@
 import sys
 from collections import Counter
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import torch
@@ -150,27 +149,23 @@ def recast(
     name: str, tensor: LazyTensor, dtype: torch.dtype | None, progress: ProgressBar
 ) -> LazyTensor:
     """Return a lazy tensor that is checked and converted to a dtype when it is read."""
-    read = partial(_read_recast, name, tensor, dtype, progress)
+
+    def read() -> Tensor:
+        values = tensor.read()
+        if not is_finite(values):
+            raise CheckpointError(f"{name} has NaN or infinity; nothing was written")
+        progress.advance(tensor.nbytes)
+        if dtype is None or dtype == values.dtype:
+            return values
+        recast = values.to(dtype)
+        if not is_finite(recast):
+            raise CheckpointError(
+                f"{name} has values up to {values.abs().max():.4g}, and {dtype} holds at most"
+                f" {torch.finfo(dtype).max:.4g}; take float32 or bfloat16. Nothing was written"
+            )
+        return recast
+
     return replace(tensor, dtype=dtype or tensor.dtype, read=read)
-
-
-def _read_recast(
-    name: str, tensor: LazyTensor, dtype: torch.dtype | None, progress: ProgressBar
-) -> Tensor:
-    """Read a tensor, check that it is finite, and convert it to a dtype."""
-    values = tensor.read()
-    if not is_finite(values):
-        raise CheckpointError(f"{name} has NaN or infinity; nothing was written")
-    progress.advance(tensor.nbytes)
-    if dtype is None or dtype == values.dtype:
-        return values
-    recast = values.to(dtype)
-    if not is_finite(recast):
-        raise CheckpointError(
-            f"{name} has values up to {values.abs().max():.4g}, and {dtype} holds at most"
-            f" {torch.finfo(dtype).max:.4g}; take float32 or bfloat16. Nothing was written"
-        )
-    return recast
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,6 @@ from bertkit.base.files import durable_folder, write_json
 from bertkit.base.output import open_output
 from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.checkpoints.sentence_modules import Pooling
-from bertkit.checkpoints.sentence_transformers import SentenceModel
 from bertkit.inference.onnx.export import write_onnx
 from bertkit.inference.onnx.models import find_kind
 from bertkit.jobs.convert import WrittenFolder, check_output, write_companions
@@ -51,7 +50,16 @@ def _export(opened: OpenModel, output: Path, settings: ExportSettings) -> Export
         architecture = BertModel.__name__
     kind = find_kind(architecture, opened.config, opened.folder)
     model = ARCHITECTURES[architecture].kind.from_pretrained(opened)
-    modules, notes = choose_modules(opened.sentences)
+    modules, notes = opened.sentences, tuple[str, ...]()
+    if modules is not None:
+        pooling = modules.modules[0]
+        if not isinstance(pooling, Pooling) or not pooling.include_prompt:
+            modules = None
+            note = (
+                "there is no sentence_embedding: this model excludes prompt tokens from its"
+                " pooling, and an exported model can't distinguish them"
+            )
+            notes = (note,)
     with durable_folder(output) as folder:
         files, outputs = write_onnx(folder, model, kind, modules, settings.precision)
         content = describe_config(model.config.to_dict(), architecture, torch.float32)
@@ -68,17 +76,3 @@ def _export(opened: OpenModel, output: Path, settings: ExportSettings) -> Export
         notes=notes + remarks,
         files=files | companions,
     )
-
-
-def choose_modules(sentences: SentenceModel | None) -> tuple[SentenceModel | None, tuple[str, ...]]:
-    """Return the modules to export for sentence embeddings, and a note if they can't be."""
-    if sentences is None:
-        return None, ()
-    pooling = sentences.modules[0]
-    if isinstance(pooling, Pooling) and pooling.include_prompt:
-        return sentences, ()
-    note = (
-        "there is no sentence_embedding: this model excludes prompt tokens from its pooling, and an"
-        " exported model can't distinguish them"
-    )
-    return None, (note,)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
+from pydantic import JsonValue
+
 from bertkit.base.errors import BertkitError, pluralize
 from bertkit.base.files import read_json
 from bertkit.base.wings import ANATOMIES, load_object
@@ -96,7 +98,7 @@ class Anatomy:
             yield "reads", direction
 
 
-def find_anatomy(config: Mapping[str, Any]) -> type[Anatomy]:
+def find_anatomy(config: Mapping[str, JsonValue]) -> type[Anatomy]:
     """Return the class of models that a config names."""
     address = ANATOMIES.get(str(config.get("model_type")))
     return load_object(address) if address else Anatomy
@@ -183,6 +185,11 @@ def describe(path: str | Path, *, revision: str | None = None) -> ModelDescripti
         )
         problems.found += problems.attempt(lambda: list_unequal_copies(tensors, names), [])
 
+    def count_parameters() -> dict[str, int]:
+        if tensors:
+            return anatomy.count_tensors()
+        return {} if config is None else anatomy.count_expected(config, architecture)
+
     def read_tokenizer() -> dict[str, Any] | None:
         if not opened.has_tokenizer:
             return None
@@ -200,7 +207,7 @@ def describe(path: str | Path, *, revision: str | None = None) -> ModelDescripti
         if isinstance(config, BertConfig) and "classifier" in anatomy.heads
         else (),
         num_attention_heads=None if config is None else anatomy.count_attention_heads(config),
-        parameters=problems.attempt(lambda: _count_parameters(anatomy, config, architecture), {}),
+        parameters=problems.attempt(count_parameters, {}),
         dtypes=dict(Counter(str(t.dtype).removeprefix("torch.") for t in tensors.values())),
         tokenizer=problems.attempt(read_tokenizer, None),
         sentences=problems.attempt(lambda: _describe_sentences(opened), None),
@@ -242,22 +249,13 @@ def _find_architecture(anatomy: Anatomy, problems: _Problems) -> str:
     return found
 
 
-def _count_parameters(
-    anatomy: Anatomy, config: ModelConfig | None, architecture: str
-) -> dict[str, int]:
-    """Count the parameters of the tensors or, without any, those that the config requires."""
-    if anatomy.checkpoint.tensors:
-        return anatomy.count_tensors()
-    return {} if config is None else anatomy.count_expected(config, architecture)
-
-
 def _describe_sentences(opened: OpenModel) -> dict[str, Any] | None:
     """Return the modules and settings of a sentence-transformers model; None for others."""
     model = opened.sentences
     if model is None:
         return None
     return {
-        "modules": [_describe_module(module) for module in model.modules],
+        "modules": list(map(_describe_module, model.modules)),
         "max_seq_length": model.max_seq_length,
         "lowercase": model.lowercase,
         "prompts": model.prompts,

@@ -9,6 +9,8 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pydantic import JsonValue
+
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.files import durable_file
 from bertkit.base.output import open_output
@@ -21,7 +23,7 @@ from bertkit.data.tables.decoder import has_column, look_up, show_names
 from bertkit.data.tables.records import open_records
 from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import RecordSettings
-from bertkit.data.writers import ROW_WRITERS, check_output
+from bertkit.data.writers import ROW_WRITERS, Row, check_output
 from bertkit.inference.loading import stamp_model
 from bertkit.inference.predictor import AnyPredictor, PredictionCounts, Predictor
 from bertkit.inference.settings import EngineSettings
@@ -29,7 +31,7 @@ from bertkit.jobs.settings import PredictSettings
 from bertkit.models.open_model import OpenModel
 from bertkit.tasks.settings import choose_columns, with_columns
 from bertkit.tasks.table import TASKS
-from bertkit.tasks.task import AnyTask
+from bertkit.tasks.task import AnyTask, TaskExample, TaskPrediction
 
 
 class ExampleFile:
@@ -44,7 +46,7 @@ class ExampleFile:
             with_columns(task.settings, columns), self._table, needs_answer=False
         )
         self.report = self._table.report
-        self.rows: deque[Mapping[str, Any]] = deque()  # whose predictions are still to come
+        self.rows: deque[Mapping[str, object]] = deque()  # whose predictions are still to come
         self.columns = names = self._table.columns or ()
         for name in [*(settings.keep_columns or ()), *filter(None, [settings.id_column])]:
             if names and not has_column(names, name):
@@ -52,7 +54,7 @@ class ExampleFile:
                     f"{self._table.name} has no column {name}; it has {show_names(names)}"
                 )
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[TaskExample]:
         """Yield examples, in the order of the rows."""
         for record in self._table.records():
             self._check()
@@ -72,9 +74,9 @@ class AnsweredRow(NamedTuple):
     """An example with its prediction."""
 
     number: int  # of the row, from 1
-    values: Mapping[str, Any]  # of the row by column; empty if there is no file
-    example: Any
-    prediction: Any
+    values: Mapping[str, object]  # of the row by column; empty if there is no file
+    example: TaskExample
+    prediction: TaskPrediction
 
 
 @dataclass
@@ -82,7 +84,7 @@ class Answers:
     """A stream of answers to examples, which can be read once."""
 
     predictor: AnyPredictor
-    examples: Iterable[Any]
+    examples: Iterable[TaskExample]
     file: ExampleFile | None = None
     # which columns of the file to keep
     settings: PredictSettings = field(default_factory=PredictSettings)
@@ -123,7 +125,7 @@ class Answers:
         name = "the input" if self.report is None else self.report.name
         check_unknown(name, self.counts.unknown_tokens, self.counts.text_tokens)
 
-    def describe_json(self, row: AnsweredRow) -> dict[str, Any]:
+    def describe_json(self, row: AnsweredRow) -> Row:
         """Return an answer as JSON data, after the id of its row."""
         name = self.settings.id_column
         return {
@@ -131,7 +133,7 @@ class Answers:
             **row.prediction.to_json(),
         }
 
-    def describe_row(self, row: AnsweredRow) -> dict[str, Any]:
+    def describe_row(self, row: AnsweredRow) -> Row:
         """Return the kept columns of a row, then the columns of its answer.
 
         If a column of both has the same name, those of the answer begin with `predicted_`; with
@@ -198,7 +200,7 @@ class PredictedFile:
     loading: EngineSettings
     answers: Settings
     settings: PredictSettings
-    columns: dict[str, Any]  # their class is made for the task, so that it can't be pickled
+    columns: dict[str, JsonValue]  # their class is made for the task, so that it can't be pickled
 
     @cached_property
     def opened(self) -> OpenModel:

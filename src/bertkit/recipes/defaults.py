@@ -1,7 +1,8 @@
 """The default settings of a run, so that pages can show which ones were chosen."""
 
 from collections.abc import Mapping
-from typing import Any
+
+from pydantic import JsonValue
 
 from bertkit.base.settings import Settings, validate
 from bertkit.base.wings import TEXT_TASKS, load_object
@@ -10,7 +11,7 @@ from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.tasks.table import TASKS
 
 
-def list_defaults(stored: Mapping[str, Any], source: str) -> dict[str, Any]:
+def list_defaults(stored: Mapping[str, JsonValue], source: str) -> dict[str, JsonValue]:
     """Return the default settings for the kind and model of stored ones; `source` names these."""
     if stored.get("task") is None:
         task = TEXT_TASKS.get(str(stored.get("kind")))

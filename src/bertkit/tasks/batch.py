@@ -41,13 +41,13 @@ class Encoded:
     """
 
     sequences: tuple[TokenSequence, ...]
-    labels: npt.NDArray[Any] | None = None
+    labels: npt.NDArray[np.number] | None = None
     is_cut: bool = False
     alignment: Any = None
     num_flags: int | None = None
 
     @property
-    def label_rows(self) -> npt.NDArray[Any]:
+    def label_rows(self) -> npt.NDArray[np.number]:
         """Targets of the loss; for multi-label tasks one multi-hot row."""
         assert self.labels is not None, "only examples with an answer have rows"
         if self.num_flags is None:

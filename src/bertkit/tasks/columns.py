@@ -82,7 +82,12 @@ def take_labels(record: Record, column: str, separator: str) -> tuple[str, ...]:
     They are in their order, and may be repeated.
     """
     value = _take_given(record, column)
-    values = _split_labels(value, separator) if isinstance(value, str) else value
+    values = [value] if isinstance(value, ClassName) else value
+    if isinstance(values, str) and (values := read_list(cell := values)) is None:
+        parts = cell.split(separator)
+        is_bare = parts[0].lstrip().startswith("[") and "]" not in parts[0] and "]" in parts[-1]
+        # What seems to be a list, and can't be read as one, isn't taken for labels.
+        values = None if is_bare or LIST_BEGINS.match(cell) else parts
     labels = [read_label(each) for each in values] if isinstance(values, list) else [None]
     if None in labels:
         raise BrokenRowError(
@@ -90,18 +95,6 @@ def take_labels(record: Record, column: str, separator: str) -> tuple[str, ...]:
             f" labels with {separator!r} between them, should be"
         )
     return tuple(check_label(label, record, column, "label") for label in labels if label)
-
-
-def _split_labels(cell: str, separator: str) -> list[object] | None:
-    """Return the labels in a text; None if it seems to be a list, and can't be read as one."""
-    if isinstance(cell, ClassName):
-        return [cell]
-    found = read_list(cell)
-    if found is not None:
-        return found
-    parts = cell.split(separator)
-    is_bare = parts[0].lstrip().startswith("[") and "]" not in parts[0] and "]" in parts[-1]
-    return None if is_bare or LIST_BEGINS.match(cell) else [*parts]
 
 
 def read_list(cell: str) -> list[object] | None:

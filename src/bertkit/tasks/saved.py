@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, JsonValue, field_validator
 
 from bertkit.base.checksummed_json import ChecksummedModel
 from bertkit.base.checksums import FileRecord
@@ -14,7 +14,7 @@ from bertkit.base.settings import validate
 from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.models.bert.config import BertConfig
 from bertkit.tasks.table import TASKS
-from bertkit.tasks.task import TEMPERATURE, AnyTask
+from bertkit.tasks.task import TEMPERATURE, AnyTask, TaskExample, TaskPrediction
 from bertkit.tokenization.folder import read_max_length
 
 # Tasks of model folders without a task.json, as other tools write them.
@@ -53,8 +53,8 @@ def save_task(folder: Path, task: AnyTask) -> dict[str, FileRecord]:
 
 
 def list_scorer_files(
-    task: AnyTask, examples: Sequence[Any], predictions: Sequence[Any]
-) -> dict[str, Any]:
+    task: AnyTask, examples: Sequence[TaskExample], predictions: Sequence[TaskPrediction]
+) -> dict[str, dict[str, JsonValue]]:
     """Return the files for official scorers by name; none of which no prediction says anything."""
     rows = list(zip(examples, predictions, strict=True))
     files = {

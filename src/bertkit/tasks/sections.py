@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice
-from typing import Any
 
 from bertkit.base.errors import pluralize
 from bertkit.reports.figures.confusion_matrix import ConfusionMatrix
@@ -68,7 +67,7 @@ def state_metric(
     metric: str,
     where: str,
     metrics: Mapping[str, float | None],
-    intervals: Mapping[str, Any],
+    intervals: Mapping[str, tuple[float, float]],
     baseline: Mapping[str, float | None],
 ) -> str:
     """State one of the metrics in a line, with its interval and chance."""

@@ -115,7 +115,7 @@ def choose_precision(
 
 def mixed_precision(
     device: torch.device, precision: Literal["fp32", "bf16"]
-) -> AbstractContextManager[object]:
+) -> AbstractContextManager[None]:
     """Return a context that runs matrix products in the precision; weights stay float32."""
     if precision == "fp32":
         return nullcontext()

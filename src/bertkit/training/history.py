@@ -7,10 +7,14 @@ ones.
 import math
 from array import array
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any, Self
+from typing import Self
+
+from pydantic import JsonValue
+
+from bertkit.training.log import LogRow
 
 WINDOW = 100  # recent losses to compare with
 FEWEST = 30
@@ -37,7 +41,7 @@ class SpikeFinder:
         self._quiet_until = 0
 
     @classmethod
-    def from_log(cls, rows: Iterable[dict[str, Any]]) -> Self:
+    def from_log(cls, rows: Iterable[LogRow]) -> Self:
         """Restore the state at the end of a log."""
         finder = cls()
         for row in rows:
@@ -69,7 +73,6 @@ MAX_INCIDENTS = 200
 FEWEST_AVERAGED = 5
 LARGEST = 1e150  # larger numbers can't be plotted
 
-Row = Mapping[str, Any]
 Point = tuple[float, float]
 
 
@@ -85,7 +88,7 @@ class Columns:
         """Names of the columns."""
         return list(self._values)
 
-    def add(self, row: Row) -> None:
+    def add(self, row: LogRow) -> None:
         """Add a row's numbers; other values are ignored."""
         for name, value in row.items():
             number = _read_number(value)
@@ -125,12 +128,12 @@ class TrainingHistory:
     num_steps: int = 0
     train: Columns = field(default_factory=Columns)
     held_out: Columns = field(default_factory=Columns)
-    incidents: list[Row] = field(default_factory=list)
+    incidents: list[LogRow] = field(default_factory=list)
     num_incidents: Counter[str] = field(default_factory=Counter)
     has_ended_early: bool = False
 
     @classmethod
-    def from_rows(cls, rows: Iterable[Row]) -> Self:
+    def from_rows(cls, rows: Iterable[LogRow]) -> Self:
         """Build the history from a log's rows, such as `read_log` yields."""
         history, elapsed_seconds = cls(), 0.0
         for row in rows:
@@ -167,7 +170,7 @@ def average(points: Sequence[Point], num_points: int = 100) -> list[Point]:
     return [(group[-1][0], sum(y for _, y in group) / len(group)) for group in groups]
 
 
-def _read_number(value: Any) -> float | None:
+def _read_number(value: JsonValue) -> float | None:
     """Return a number that can be plotted, NaN for null (not finite), None for anything else."""
     if value is None:
         return math.nan

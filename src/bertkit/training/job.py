@@ -51,6 +51,7 @@ class Scores:
 
 
 AnyBatch = TypeVar("AnyBatch", bound=Batch)
+Result = TypeVar("Result")
 Score = Callable[[Any, AnyBatch], Scores]
 SaveFiles = Callable[[Path], dict[str, FileRecord]]
 
@@ -92,14 +93,14 @@ class Lookahead:
         """Drop what was made ahead, because another example is to follow."""
         self._next = None
 
-    def call(self, function: Callable[..., Any], step: int, *others: int) -> Any:
+    def call(self, function: Callable[..., Result], step: int, *others: int) -> Result:
         """Return what the function returns; if this step was expected, begin with the next one."""
         wanted, expected = (step, *others), self._next
         if expected is not None and expected[0] != wanted:  # such as an earlier step, for a message
             return self._thread.submit(function, *wanted).result()
         made = self._thread.submit(function, *wanted) if expected is None else expected[1]
         self._next = None
-        result = made.result()
+        result: Result = made.result()
         following = (step + 1, *others)
         self._next = following, self._thread.submit(function, *following)
         return result
@@ -162,7 +163,7 @@ class Machine:
         prepare_memory(device)
         return cls(device, precision, find_peak(device, precision))
 
-    def mixed_precision(self) -> AbstractContextManager[object]:
+    def mixed_precision(self) -> AbstractContextManager[None]:
         """Compute in the precision within the block."""
         return mixed_precision(self.device, self.precision)
 
@@ -276,8 +277,7 @@ class Job(ABC, Generic[AnyBatch]):
         """
         if self.lookahead is None:
             return self.cut(step, rank, num_ranks)
-        shares: list[MicroBatch[AnyBatch]] = self.lookahead.call(self.cut, step, rank, num_ranks)
-        return shares
+        return self.lookahead.call(self.cut, step, rank, num_ranks)
 
     def cut(self, step: int, rank: int, num_ranks: int) -> list["MicroBatch[AnyBatch]"]:
         """Make the micro-batches that `share_at` returns."""

@@ -76,7 +76,7 @@ def open_run(
     output: Path | None = None,
     *,
     inputs: Iterable[str | Path] = (),
-    check: Callable[[Path], object] = lambda _: None,
+    check: Callable[[Path], None] = lambda _: None,
     describe_stop: Callable[[], str] | None = None,
 ) -> Iterator[None]:
     """Lock a run for this process and the ranks that train with it.
@@ -310,7 +310,7 @@ def replace_run(run: Run, output: Path) -> None:
     ranks.wait()
 
 
-def train_to_end(job: Job[Any], run: Run, record: RunRecord, state: RunState) -> RunState:
+def train_to_end(job: AnyJob, run: Run, record: RunRecord, state: RunState) -> RunState:
     """Train the remaining steps; record those of a run whose deadline changed their number."""
     logger.info("training on %s in %s", job.machine.device, job.machine.precision)
     job.set_num_steps(state.plan(record.num_steps), state.phase_step)

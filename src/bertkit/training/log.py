@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 from bertkit.base import storage
 from bertkit.base.checksummed_json import add_row_checksum, is_intact_row, verify_row
@@ -18,7 +18,7 @@ from bertkit.base.progress import announce
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
-OnEvent = Callable[[int, Mapping[str, float]], None]
+OnEvent = Callable[[int, Mapping[str, float]], object]
 
 _OBSERVERS: ContextVar[Mapping[str, OnEvent | None]] = ContextVar("observers", default={})  # noqa: B039 - it is only read
 
@@ -48,6 +48,7 @@ def tell_observer(
 
 CLOCK_FIELDS = ("tokens_per_second", "share_of_peak", "elapsed_seconds")
 NOT_METRICS = frozenset({"event", "step", "tokens"})
+LogRow: TypeAlias = dict[str, Any]  # its event, its step, and what else the event has
 
 
 class SilentLog:
@@ -131,7 +132,7 @@ class RunLog:
             storage.close(self._descriptor)
 
 
-def read_log(path: Path, num_rows: int | None = None) -> Iterator[dict[str, Any]]:
+def read_log(path: Path, num_rows: int | None = None) -> Iterator[LogRow]:
     """Yield the rows of a run's log, in order; nothing if there is no log.
 
     The first `num_rows` must be intact, and what a crash left after them isn't read. If None, every
@@ -153,7 +154,7 @@ def read_evaluation(path: Path, step: int | None = None) -> dict[str, float]:
     return {name: value for name, value in found.items() if name not in NOT_METRICS}
 
 
-def _read_lines(path: Path, num_rows: int | None) -> Iterator[tuple[bytes, dict[str, Any]]]:
+def _read_lines(path: Path, num_rows: int | None) -> Iterator[tuple[bytes, LogRow]]:
     """Yield each raw line with its parsed row; see `read_log`."""
     number = 0
     with storage_errors(path, "read"):
@@ -162,7 +163,11 @@ def _read_lines(path: Path, num_rows: int | None) -> Iterator[tuple[bytes, dict[
         with path.open("rb") as stream:
             for number, line in enumerate(islice(stream, num_rows), 1):
                 try:
-                    row = _parse_line(line)
+                    if not line.endswith(b"\n"):
+                        raise ValueError("it was altered or cut short")
+                    row = verify_row(line[:-1])
+                    if not isinstance(row.get("event"), str) or type(row.get("step")) is not int:
+                        raise ValueError("it needs an event and a step")
                 except ValueError as error:
                     # A complete row that only lacks its newline was altered.
                     is_cut_short = not line.endswith(b"\n") and not is_intact_row(line[:-1])
@@ -178,13 +183,3 @@ def _read_lines(path: Path, num_rows: int | None) -> Iterator[tuple[bytes, dict[
             f"{path} has {pluralize(number, 'row')} and was saved with {num_rows:,}; restore"
             " it, or move it away to continue without it"
         )
-
-
-def _parse_line(line: bytes) -> dict[str, Any]:
-    """Parse and verify one line of the log."""
-    if not line.endswith(b"\n"):
-        raise ValueError("it was altered or cut short")
-    row = verify_row(line[:-1])
-    if not isinstance(row.get("event"), str) or type(row.get("step")) is not int:
-        raise ValueError("it needs an event and a step")
-    return row

@@ -80,7 +80,7 @@ class Muon(torch.optim.AdamW):
     """
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         """Update all parameters that have a gradient; the matrices' gradients are consumed."""
         assert closure is None, "the loop computes gradients itself"
         for group in self.param_groups:

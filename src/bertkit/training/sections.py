@@ -4,7 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
+
+from pydantic import JsonValue
 
 from bertkit.reports.figures.line_chart import LineChart, Series
 from bertkit.reports.report import Paragraph, Section, Table
@@ -167,14 +168,14 @@ def tabulate_incidents(history: TrainingHistory) -> Section:
     )
 
 
-def tabulate_settings(values: Mapping[str, Any], title: str = "Settings") -> Table:
+def tabulate_settings(values: Mapping[str, JsonValue], title: str = "Settings") -> Table:
     """Tabulate all settings."""
     return Table(
         ["Setting", "Value"], [[_show(name), _show(value)] for name, value in values.items()], title
     )
 
 
-def tabulate_choices(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> Section:
+def tabulate_choices(values: Mapping[str, JsonValue], defaults: Mapping[str, JsonValue]) -> Section:
     """Tabulate the settings that differ from their defaults."""
     title = "Settings that differ from the defaults"
     rows: list[list[Cell]] = [
@@ -197,13 +198,13 @@ def tabulate_environment(versions: Mapping[str, str]) -> Table:
     )
 
 
-def _show(value: Any) -> str:
+def _show(value: JsonValue) -> str:
     """Format a value from a record or a log, which may be of any type."""
     if value is None:
         return "none"
     return shorten(str(value), VALUE_COLUMNS)
 
 
-def _show_loss(value: Any) -> str:
+def _show_loss(value: JsonValue) -> str:
     """Format a loss from a log, which may be of any type."""
     return format_number(value) if isinstance(value, float) else _show(value)

@@ -1,10 +1,10 @@
 """Settings shared by training runs: optimizer, evaluation, checkpoints, device and budget."""
 
 import math
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Literal, Self, TypeAlias
 
 from cyclopts import Parameter
-from pydantic import Field, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from bertkit.base.settings import Settings, in_panel
 
@@ -54,7 +54,7 @@ class BudgetSettings(Settings):
         " number of steps is planned by measuring a few, and again while the run trains.",
     )
 
-    def dump_with_fixed_budget(self) -> dict[str, Any]:
+    def dump_with_fixed_budget(self) -> dict[str, JsonValue]:
         """Return all settings for a run's record, with the budget as a setting that can't change.
 
         For runs whose schedule or data order follows from their length.

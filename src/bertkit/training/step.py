@@ -12,7 +12,7 @@ Source: Intel's oneMKL developer guide, "Obtaining Numerically Reproducible Resu
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -177,10 +177,13 @@ def evaluate_batches(
     return {"loss": sum(metrics[f"{name}_loss"] for name in totals), **metrics}
 
 
-def _add(sums: dict[str, Any], more: Mapping[str, Any]) -> None:
+Amount = TypeVar("Amount", int, float, Tensor)
+
+
+def _add(sums: dict[str, Amount], more: Mapping[str, Amount]) -> None:
     """Add numbers to the sums of the same names, in place."""
     for name, number in more.items():
-        sums[name] = sums.get(name, 0) + number
+        sums[name] = sums[name] + number if name in sums else number
 
 
 def _mean_metrics(

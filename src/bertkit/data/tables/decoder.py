@@ -9,7 +9,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
+
+from pydantic import JsonValue
 
 from bertkit.base.errors import BertkitError, DamagedFileError, InputError, storage_errors
 from bertkit.base.files import MAX_JSON_VALUES, parse_json
@@ -145,7 +147,9 @@ class RowDecoder:
         counts.num_non_ascii += not text.isascii()
         return text
 
-    def parse(self, content: bytes, place: str = "", max_values: int = MAX_JSON_VALUES) -> Any:
+    def parse(
+        self, content: bytes, place: str = "", max_values: int = MAX_JSON_VALUES
+    ) -> JsonValue:
         """Parse JSON; invalid Unicode in strings is replaced by U+FFFD and counted.
 
         NaN and Infinity are None, as in a data frame.
@@ -159,7 +163,7 @@ class RowDecoder:
         except RecursionError:
             raise DamagedFileError(f"{place} is nested too deeply") from None
 
-    def _replace_surrogates_in(self, value: Any) -> Any:
+    def _replace_surrogates_in(self, value: JsonValue) -> JsonValue:
         if isinstance(value, str):
             return self.replace_surrogates(value)
         if isinstance(value, list):

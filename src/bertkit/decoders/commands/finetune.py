@@ -106,6 +106,7 @@ def train_pairs(
     result = train_seq2seq(files, output, settings)
     print_result(result, describe_pairs, json=json, facts=list_facts(result, "signatures"))
     given = [] if json else choose_source(train, settings, result.pairs)
+    named: list[str | Path]
     named = [output, *given] if settings.kind == "translate" else [*given, "--model", output]
     suggest(settings.kind, *named, json=not given)
 

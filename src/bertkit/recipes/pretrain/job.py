@@ -31,7 +31,7 @@ from bertkit.tasks.metrics.texts import find_bits_per_character, find_perplexity
 from bertkit.tasks.objectives.bert import BertObjective
 from bertkit.tasks.objectives.masked_pairs import IS_RANDOM
 from bertkit.tasks.objectives.masking import MaskingSettings
-from bertkit.tasks.objectives.objective import Objective, WordBatch
+from bertkit.tasks.objectives.objective import AnyObjective, WordBatch
 from bertkit.tasks.objectives.settings import ObjectiveName
 from bertkit.tasks.objectives.table import OBJECTIVES
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -46,8 +46,8 @@ EVALUATION_MASKS = MaskingSettings()
 
 def evaluate_words(
     model: WordScoringBert,
-    batches: Sequence[Any],
-    objective: type[Objective[Any]],
+    batches: Sequence[WordBatch],
+    objective: type[AnyObjective],
     tokenizer: Tokenizer,
     device: torch.device,
     advance: Callable[[int], None] | None = None,
@@ -68,7 +68,7 @@ def evaluate_words(
 
 def build_objective(
     parts: Sequence[Shard], tokenizer: Tokenizer, settings: PretrainSettings
-) -> Objective[Any]:
+) -> AnyObjective:
     """Build the objective over some of the shards."""
     return OBJECTIVES[settings.objective].build(parts, tokenizer, settings, settings.seed)
 

@@ -19,7 +19,7 @@ from bertkit.training.settings import BudgetSettings, Count, LoopSettings, Posit
 Recipe = Literal["modern", "paper"]
 # Settings of a new model that are chosen together. "paper" is Devlin et al. 2018; the measurements
 # behind "modern" are in docs/results.md.
-RECIPES: dict[str, dict[str, Any]] = {
+RECIPES: dict[str, dict[str, str | float]] = {
     "modern": {
         "objective": "mlm",
         "initialization": "neighbors",
@@ -38,7 +38,7 @@ RECIPES: dict[str, dict[str, Any]] = {
     },
 }
 # What was tuned for one model, by recipe; see docs/results.md.
-TUNED: dict[tuple[str, str], dict[str, Any]] = {
+TUNED: dict[tuple[str, str], dict[str, str | float]] = {
     ("modern", "tiny"): {"learning_rate": 3e-3, "batch_size": 16},
     ("modern", "mini"): {"batch_size": 8},
     ("paper", "tiny"): {"learning_rate": 1e-3, "batch_size": 16},

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
+
+from pydantic import JsonValue
 
 from bertkit.base.errors import BertkitError, InputError, MissingFileError, storage_errors
 from bertkit.base.progress import announce
@@ -70,7 +72,7 @@ class RunFacts:
         return str(self.settings.get("model") or self.settings.get("size") or "a BERT")
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, JsonValue]:
         """The settings, with models named without their parent folders."""
         return _without_folders(self.record.settings)
 
@@ -86,7 +88,7 @@ class RunFacts:
         return next(reversed(list_checkpoints(self.run.folder)), None)
 
     @property
-    def defaults(self) -> dict[str, Any]:
+    def defaults(self) -> dict[str, JsonValue]:
         """The default settings of this version, with models named without parent folders."""
         source = str(self.run.folder / RECORD_FILE)
         return _without_folders(list_defaults(self.record.settings, source))
@@ -164,7 +166,7 @@ def find_shards(facts: RunFacts, data: Path | None) -> ShardSet | None:
     return shards if shards.fingerprint == facts.record.data_fingerprint else None
 
 
-def _without_folders(values: Mapping[str, Any]) -> dict[str, Any]:
+def _without_folders(values: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """Strip parent folders from model paths, because pages may be shared with others."""
     return {
         name: describe_model(value) if name in NAMES_OF_MODELS and isinstance(value, str) else value

@@ -9,6 +9,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from pydantic import JsonValue
+
 from bertkit.base.errors import InputError, SettingsError, pluralize
 from bertkit.base.files import check_new_file
 from bertkit.base.output import open_output
@@ -115,8 +117,8 @@ def tabulate_results(runs: Sequence[RunFacts]) -> Table:
 def tabulate_differences(
     title: str,
     runs: Sequence[RunFacts],
-    list_values: Callable[[RunFacts], Mapping[str, Any]],
-    list_shown: Callable[[RunFacts], Mapping[str, Any]] | None = None,
+    list_values: Callable[[RunFacts], Mapping[str, JsonValue]],
+    list_shown: Callable[[RunFacts], Mapping[str, JsonValue]] | None = None,
 ) -> Section:
     """Tabulate the values that differ between runs, as `list_shown` displays them."""
     values = [list_values(facts) for facts in runs]
@@ -148,7 +150,7 @@ def describe_data(runs: Sequence[RunFacts]) -> str:
 
 
 def _number_different(
-    values: Sequence[Mapping[str, Any]], cells: list[str], name: str
+    values: Sequence[Mapping[str, JsonValue]], cells: list[str], name: str
 ) -> list[str]:
     """Number cells whose different values look alike because folders aren't shown."""
     kinds = list(dict.fromkeys(repr(each.get(name)) for each in values))
@@ -160,7 +162,7 @@ def _number_different(
     ]
 
 
-def _show(values: Mapping[str, Any], name: str) -> str:
+def _show(values: Mapping[str, JsonValue], name: str) -> str:
     if name not in values:
         return "absent"
     value = values[name]

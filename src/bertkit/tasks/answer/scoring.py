@@ -8,12 +8,12 @@ from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import JsonValue
 
 from bertkit.reports.notebook import Row, Tabular
 from bertkit.reports.text import format_percent
 from bertkit.tasks.answer import AnswerSettings
 from bertkit.tasks.answer.examples import AnswerExample
-from bertkit.tasks.answer.windows import Windows
 from bertkit.tasks.batch import Logits
 from bertkit.tasks.evaluation import ConfidentScoring, Flags, Numbers, Statistic
 from bertkit.tasks.metrics.classification import weighted_mean
@@ -27,6 +27,8 @@ from bertkit.tasks.metrics.texts import (
 from bertkit.tasks.task import TaskPrediction
 
 N_BEST_KEYS = ("text", "probability", "start_logit", "end_logit")  # of google-research/bert
+Places = npt.NDArray[np.int32]
+LENGTH_BONUS = 0.01  # score per token of a window, so that the longer window wins ties
 MARK = "Mn"  # Unicode category of combining accents, which follow their letter
 
 
@@ -54,7 +56,7 @@ class Answer(TaskPrediction):
     n_best: tuple[AnswerCandidate, ...]  # the best first
 
     @property
-    def n_best_scores(self) -> list[dict[str, object]]:
+    def n_best_scores(self) -> list[dict[str, JsonValue]]:
         """The candidates as google-research/bert writes them, the best first."""
         return [{name: getattr(one, name) for name in N_BEST_KEYS} for one in self.n_best]
 
@@ -90,6 +92,36 @@ class Answer(TaskPrediction):
     def decide(self, threshold: float) -> Self:
         """Choose again among the same candidates, with another threshold."""
         return self.choose(self.n_best, self.null_odds, threshold)
+
+
+@dataclass(frozen=True)
+class Windows:
+    """The positions of windows in a context."""
+
+    parts: tuple[range, ...]  # the range of context tokens in each window
+    owners: Places  # `[tokens]`, the window in which each token has most context
+    offsets: Places  # `[tokens, 2]`, start and end of each token in the context, in characters
+    num_before: int  # tokens before each window's part: [CLS], question and [SEP]
+
+
+def find_owners(parts: tuple[range, ...], num_tokens: int) -> Places:
+    """Find the part in which each token has most context; ties go to the first."""
+    owners = np.zeros(num_tokens, dtype=np.int32)
+    most = np.full(num_tokens, -1.0)
+    for number, part in enumerate(parts):
+        places = np.arange(len(part))
+        context = np.minimum(places, places[::-1]) + LENGTH_BONUS * len(part)
+        is_more = context > most[part.start : part.stop]
+        owners[part.start : part.stop][is_more] = number
+        most[part.start : part.stop][is_more] = context[is_more]
+    return owners
+
+
+def find_tokens(offsets: Places, span: tuple[int, int]) -> tuple[int, int] | None:
+    """Find the first and last token of a character span; None if no token overlaps it."""
+    first = int(np.searchsorted(offsets[:, 1], span[0], side="right"))
+    last = int(np.searchsorted(offsets[:, 0], span[1], side="left")) - 1
+    return (first, last) if first <= last else None
 
 
 class Spans(NamedTuple):

@@ -16,8 +16,15 @@ from bertkit.nn.packing import PackedBatch
 from bertkit.tasks.answer import NUM_SPECIAL, STRIDE, AnswerSettings, scoring
 from bertkit.tasks.answer import examples as records
 from bertkit.tasks.answer.examples import AnswerExample
-from bertkit.tasks.answer.scoring import Answer, AnswerScoring, find_answer
-from bertkit.tasks.answer.windows import Numbers, Windows, find_owners, find_tokens
+from bertkit.tasks.answer.scoring import (
+    Answer,
+    AnswerScoring,
+    Places,
+    Windows,
+    find_answer,
+    find_owners,
+    find_tokens,
+)
 from bertkit.tasks.batch import Encoded, Logits, TaskBatch, TokenSequence
 from bertkit.tasks.task import Task
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -83,7 +90,7 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
     def encode(self, examples: Sequence[AnswerExample], tokenizer: Tokenizer) -> list[Encoded]:
         """Encode as `[CLS] question [SEP] part of the context [SEP]`, one window per part."""
         questions = tokenizer.piece_ids([example.question for example in examples])
-        contexts: dict[str, tuple[list[int], Numbers]] = {}  # questions share contexts
+        contexts: dict[str, tuple[list[int], Places]] = {}  # questions share contexts
         found = []
         for example, question in zip(examples, questions, strict=True):
             if example.context not in contexts:
@@ -98,7 +105,7 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
         example: AnswerExample,
         question: list[int],
         context: list[int],
-        offsets: Numbers,
+        offsets: Places,
         tokenizer: Tokenizer,
     ) -> Encoded:
         """Encode one question in windows."""

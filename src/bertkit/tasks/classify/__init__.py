@@ -5,7 +5,7 @@ Source: Devlin et al. 2018, section 4.1: C, then a linear layer.
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import (
     Field,
@@ -75,10 +75,11 @@ class ClassifySettings(TextSettings):
     @field_validator("threshold", mode="wrap")
     @classmethod
     def _threshold_is_best_or_a_share(
-        cls, value: object, read: ValidatorFunctionWrapHandler
-    ) -> Any:
+        cls, value: str | float, read: ValidatorFunctionWrapHandler
+    ) -> str | float:
         with suppress(ValidationError):
-            if (found := read(value)) == "best" or 0.0 < found < 1.0:
+            found: str | float = read(value)
+            if isinstance(found, str) or 0.0 < found < 1.0:
                 return found
         raise ValueError(f"expected best, or a number between 0 and 1, got {value!r:.40}")
 

@@ -71,7 +71,7 @@ class Classification(TaskPrediction):
 
     def to_json(self) -> Row:
         """Return the labels and all probabilities."""
-        found: dict[str, object] = {"label": self.label, "probability": self.probability}
+        found: Row = {"label": self.label, "probability": self.probability}
         if self.form.separator is not None:
             found = {"labels": list(self.labels)}
         return {**found, "probabilities": self.probabilities}

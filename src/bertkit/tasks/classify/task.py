@@ -121,7 +121,9 @@ class Classify(Task[ClassifyExample, Classification]):
             for example, reading in zip(examples, readings, strict=True)
         ]
 
-    def _number(self, example: ClassifyExample, ids: dict[str, int]) -> npt.NDArray[Any] | None:
+    def _number(
+        self, example: ClassifyExample, ids: dict[str, int]
+    ) -> npt.NDArray[np.number] | None:
         """Return the label id as the loss's target, or the ids of several labels."""
         if example.labels is None:
             return None

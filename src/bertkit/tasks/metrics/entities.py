@@ -75,7 +75,13 @@ def find_entities(tags: Iterable[str]) -> list[Entity]:
     entities: list[Entity] = []
     start, current, before = 0, "", OUTSIDE
     for place, tag in enumerate((*tags, OUTSIDE)):
-        letter, type_ = _read_tag(tag, place)
+        found = _part_tag(tag)
+        if found is None:
+            raise InputError(
+                f"tag {tag!r} of word {place} isn't one of entities: expected O, or B, I, E, S"
+                " (also L, M, U) and a type, such as B-PER"
+            )
+        letter, type_ = found
         is_first = letter != "O" and (letter in "BS" or before in "OES" or type_ != current)
         if before != "O" and (is_first or letter == "O"):
             entities.append(Entity(current, start, place))
@@ -128,16 +134,6 @@ def count_entities(
             for entity in found:
                 by_type[number, columns[entity.type]] += 1
     return EntityCounts(types, Counts(*by_type), Counts(*by_sentence))
-
-
-def _read_tag(tag: str, place: int) -> tuple[str, str]:
-    found = _part_tag(tag)
-    if found is None:
-        raise InputError(
-            f"tag {tag!r} of word {place} isn't one of entities: expected O, or B, I, E, S (also L,"
-            " M, U) and a type, such as B-PER"
-        )
-    return found
 
 
 @lru_cache(maxsize=1024)

@@ -7,7 +7,7 @@ of the batch and the weights.
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -125,3 +125,6 @@ class Objective(ABC, Generic[Batch]):
     @abstractmethod
     def loss(model: Any, batch: Batch) -> Scores:
         """Compute all losses of a batch, in float32 whatever the model's precision."""
+
+
+AnyObjective: TypeAlias = Objective[Any]

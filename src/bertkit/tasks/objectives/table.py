@@ -1,13 +1,11 @@
 """The pre-training objectives, by their `--objective` names."""
 
-from typing import Any
-
 from bertkit.base.wings import load_object
 from bertkit.tasks.objectives.bert import BertObjective, MaskedObjective
-from bertkit.tasks.objectives.objective import Objective
+from bertkit.tasks.objectives.objective import AnyObjective
 from bertkit.tasks.objectives.settings import ADDED, ObjectiveName
 
-OBJECTIVES: dict[ObjectiveName, type[Objective[Any]]] = {
+OBJECTIVES: dict[ObjectiveName, type[AnyObjective]] = {
     "bert": BertObjective,
     "mlm": MaskedObjective,
     **{name: load_object(added.objective) for name, added in ADDED.items()},

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bertkit.tasks.answer.windows import find_tokens
+from bertkit.tasks.answer.scoring import find_tokens
 
 OFFSETS = np.array([[0, 3], [4, 6], [6, 9], [9, 10]], dtype=np.int32)
 

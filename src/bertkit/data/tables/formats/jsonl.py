@@ -6,7 +6,9 @@ Objects may have different keys. Those of the first thousands of rows are the co
 import json
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Any, BinaryIO
+from typing import BinaryIO
+
+from pydantic import JsonValue
 
 from bertkit.base.errors import DamagedFileError, InputError
 from bertkit.data.tables.decoder import DEFAULT_FIELD, RowDecoder, look_up, show_names
@@ -30,7 +32,7 @@ def read_rows(stream: BinaryIO, decoder: RowDecoder) -> Rows:
     return Rows(list_columns(record.values for record in first), chain(first, records))
 
 
-def _parse_texts(stream: BinaryIO, decoder: RowDecoder) -> Iterator[Any]:
+def _parse_texts(stream: BinaryIO, decoder: RowDecoder) -> Iterator[JsonValue]:
     """Yield the value of each line, None of a blank one."""
     # Other fields don't matter, so the strict parser isn't needed, which takes longer.
     parse = json.JSONDecoder(parse_constant=lambda _: None).decode
@@ -41,7 +43,7 @@ def _parse_texts(stream: BinaryIO, decoder: RowDecoder) -> Iterator[Any]:
             raise InputError(f"{decoder.place} isn't JSON ({error}); correct the line") from None
 
 
-def name_texts(values: Iterable[Any], decoder: RowDecoder) -> Iterator[Record]:
+def name_texts(values: Iterable[JsonValue], decoder: RowDecoder) -> Iterator[Record]:
     """Yield a record for each text, or object with one; None is an empty text.
 
     The first object determines which field has the text; a later one may not contradict it.
@@ -52,16 +54,18 @@ def name_texts(values: Iterable[Any], decoder: RowDecoder) -> Iterator[Record]:
         if isinstance(value, dict):
             column = column or decoder.choose_column(list(value))
             id_of = decoder.name_id(value)
-            value = _take_field(value, column, decoder)
-        if value is not None and not isinstance(value, str):
-            kind = KINDS.get(type(value), "a number")
+            found = _take_field(value, column, decoder)
+        else:
+            found = value
+        if found is not None and not isinstance(found, str):
+            kind = KINDS.get(type(found), "a number")
             raise InputError(f"{decoder.place} has {kind} where a text should be; quote it")
-        text = decoder.replace_surrogates(value or "")
+        text = decoder.replace_surrogates(found or "")
         decoder.finish_row()
         yield Record({DEFAULT_FIELD: text, **id_of}, decoder.place)
 
 
-def _take_field(values: dict[str, Any], column: str, decoder: RowDecoder) -> Any:
+def _take_field(values: dict[str, JsonValue], column: str, decoder: RowDecoder) -> object:
     """Return the value of a field.
 
     It is an `InputError` if there is none, or if the field is the only one of the first row, and
@@ -91,7 +95,7 @@ def read_objects(stream: BinaryIO, decoder: RowDecoder) -> Iterator[Record]:
             yield from take_object(values, decoder)
 
 
-def take_object(values: Any, decoder: RowDecoder) -> Iterator[Record]:
+def take_object(values: JsonValue, decoder: RowDecoder) -> Iterator[Record]:
     """Yield a record of an object; another value is a broken row."""
     if isinstance(values, dict):
         decoder.finish_row()

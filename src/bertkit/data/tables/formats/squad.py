@@ -10,7 +10,7 @@ import io
 from collections.abc import Iterator
 from typing import Any, BinaryIO, TypeVar
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue
 
 from bertkit.base.errors import DamagedFileError, InputError
 from bertkit.base.files import parse_json
@@ -69,12 +69,12 @@ def _read_file(stream: BinaryIO, decoder: RowDecoder) -> Iterator[Record]:
     file = parse_file(read_whole(stream, decoder), decoder)
     if file is None:
         return
-    if not is_squad(file):
+    if (articles := find_articles(file)) is None:
         raise InputError(
             f"{decoder.name} isn't in SQuAD's format, an object whose data is a list of articles"
             " with paragraphs; --format json reads a list of objects"
         )
-    yield from count_undecodable(read_articles(file["data"], decoder), decoder)
+    yield from count_undecodable(read_articles(articles, decoder), decoder)
 
 
 def read_whole(stream: BinaryIO, decoder: RowDecoder) -> bytes:
@@ -89,7 +89,7 @@ def read_whole(stream: BinaryIO, decoder: RowDecoder) -> bytes:
     return content
 
 
-def parse_file(content: bytes, decoder: RowDecoder) -> Any:
+def parse_file(content: bytes, decoder: RowDecoder) -> JsonValue:
     """Parse a file that is one JSON value; None if it is blank."""
     if not content.strip():
         return None
@@ -100,12 +100,13 @@ def parse_file(content: bytes, decoder: RowDecoder) -> Any:
         raise InputError(f"{error}; {advice}") from None
 
 
-def is_squad(file: Any) -> bool:
-    """Whether a JSON value is an object whose data is a list of articles with paragraphs."""
+def find_articles(file: JsonValue) -> list[JsonValue] | None:
+    """Return the data of an object if it is a list of articles with paragraphs; else None."""
     articles = file.get("data") if isinstance(file, dict) else None
     if not isinstance(articles, list):
-        return False
-    return not articles or any(isinstance(one, dict) and "paragraphs" in one for one in articles)
+        return None
+    has_one = any(isinstance(one, dict) and "paragraphs" in one for one in articles)
+    return articles if has_one or not articles else None
 
 
 def count_undecodable(records: Iterator[Record], decoder: RowDecoder) -> Iterator[Record]:
@@ -117,7 +118,7 @@ def count_undecodable(records: Iterator[Record], decoder: RowDecoder) -> Iterato
         yield record
 
 
-def read_articles(articles: list[Any], decoder: RowDecoder) -> Iterator[Record]:
+def read_articles(articles: list[JsonValue], decoder: RowDecoder) -> Iterator[Record]:
     """Yield the questions of articles."""
     for index, content in enumerate(articles):
         decoder.where = f"data[{index}]"
@@ -131,7 +132,7 @@ def read_articles(articles: list[Any], decoder: RowDecoder) -> Iterator[Record]:
             yield from _read_paragraph(paragraph, article.title, decoder)
 
 
-def _read_paragraph(content: Any, title: Any, decoder: RowDecoder) -> Iterator[Record]:
+def _read_paragraph(content: JsonValue, title: JsonValue, decoder: RowDecoder) -> Iterator[Record]:
     """Yield a record for each question of a paragraph; if it is broken, all of them are."""
     where = decoder.where
     try:
@@ -157,7 +158,7 @@ def _read_paragraph(content: Any, title: Any, decoder: RowDecoder) -> Iterator[R
         yield Record(dict(zip(COLUMNS, cells, strict=True)), decoder.place)
 
 
-def _check(kind: type[Part], content: Any, place: str) -> Part:
+def _check(kind: type[Part], content: JsonValue, place: str) -> Part:
     """Validate a part of a file against its schema."""
     if not isinstance(content, dict):
         raise BrokenRowError(f"{place} must be an object")
@@ -171,9 +172,8 @@ def read_json_rows(stream: BinaryIO, decoder: RowDecoder) -> Rows:
         decoder.report.num_bytes -= len(content)  # lines are counted as they are read
         return jsonl.read_rows(io.BufferedReader(io.BytesIO(content)), decoder)
     file = parse_file(content, decoder)
-    if is_squad(file) and not decoder.texts_only:
-        records = count_undecodable(read_articles(file["data"], decoder), decoder)
-        return Rows(COLUMNS, records)
+    if (articles := find_articles(file)) is not None and not decoder.texts_only:
+        return Rows(COLUMNS, count_undecodable(read_articles(articles, decoder), decoder))
     rows = find_rows(file, decoder)
     if decoder.texts_only:
         return Rows((DEFAULT_FIELD,), jsonl.name_texts(rows, decoder))
@@ -199,7 +199,7 @@ def has_objects_in_lines(content: bytes) -> bool:
         return False
 
 
-def find_rows(file: Any, decoder: RowDecoder) -> list[Any]:
+def find_rows(file: JsonValue, decoder: RowDecoder) -> list[JsonValue]:
     """Return the list of rows: the file itself, or the only list of objects in an object."""
     if file is None:
         return []

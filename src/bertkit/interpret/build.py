@@ -4,12 +4,14 @@ from collections.abc import Iterable, Sequence
 from importlib import resources
 from itertools import accumulate
 
+import torch
+
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.interpret.ablation import HeadName, check_heads
+from bertkit.interpret.capture import AttentionHeads
 from bertkit.interpret.findings import state_view
 from bertkit.interpret.observation import EncodedText
 from bertkit.interpret.opening import Start, choose_start, state_finding
-from bertkit.interpret.quantization import pack_residuals, pack_vectors, pack_weights
 from bertkit.interpret.views.table import choose_views
 from bertkit.interpret.views.view import View, ViewInputs
 from bertkit.reports.interactive import ENTRY, InteractivePage, JsonObject, page_modules, read_files
@@ -18,6 +20,9 @@ from bertkit.reports.interactive import ENTRY, InteractivePage, JsonObject, page
 MAX_WEIGHTS = 1 << 29
 # Beyond this, query, key, value and the last digits of weights would dominate the page's size.
 MAX_TOKENS_WITH_VECTORS = 128
+# Tensors are quantized to bytes, which scripts of a page read back.
+INT8_STEPS = 127
+INT16_STEPS = 32767
 
 
 def build_page(
@@ -203,3 +208,45 @@ def _start(inputs: ViewInputs, start: Start) -> JsonObject:
     heads = list(range(1, config.num_attention_heads + 1)) if start.head is None else [head]
     selection = {"head": head, "token": start.token, "side": "from", "pairs": "all"}
     return {"layer": layer, "heads": heads, **selection}
+
+
+def pack_weights(layers: Sequence[AttentionHeads]) -> dict[str, bytes]:
+    """Quantize the attention weights of each layer, keyed by the name that scripts use."""
+    # A weight w is the byte b = round(255 √w), and read back as (b / 255)². The square root
+    # preserves weak attention: the smallest value above 0 is 1/65,025.
+    return {
+        f"weights-{number}": (
+            layer.weights.float().sqrt().mul(255).round().to("cpu", torch.uint8).numpy().tobytes()
+        )
+        for number, layer in enumerate(layers, 1)
+    }
+
+
+def pack_residuals(layers: Sequence[AttentionHeads]) -> dict[str, bytes]:
+    """Quantize what `pack_weights` rounds off, so that a page can show weights to 0.01 %."""
+    # The residual r, an int8, makes the byte b more precise: w = ((b + r / 254) / 255)². Both
+    # compress better, by 4 to 13 %, than one array of 16 bits.
+    packed = {}
+    for number, layer in enumerate(layers, 1):
+        roots = layer.weights.float().sqrt().mul(255)
+        steps = (roots - roots.round()).mul(2 * INT8_STEPS).round()
+        packed[f"residuals-{number}"] = steps.to("cpu", torch.int8).numpy().tobytes()
+    return packed
+
+
+def pack_vectors(
+    layers: Sequence[AttentionHeads],
+) -> tuple[dict[str, bytes], list[list[list[float]]]]:
+    """Quantize query, key and value of each layer to int16, with the scale of each head."""
+    arrays, scales = {}, []
+    for number, layer in enumerate(layers, 1):
+        content, scales_of_layer = b"", []
+        for part in (layer.query, layer.key, layer.value):
+            values = part.float().cpu()
+            sizes = values.abs().amax(dim=(1, 2)) / INT16_STEPS  # of a step, for each head
+            sizes[sizes == 0] = 1.0
+            content += (values / sizes[:, None, None]).round().to(torch.int16).numpy().tobytes()
+            scales_of_layer.append(sizes.tolist())
+        arrays[f"vectors-{number}"] = content
+        scales.append(scales_of_layer)
+    return arrays, scales

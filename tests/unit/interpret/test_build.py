@@ -16,11 +16,10 @@ from tests.scripts import find_node
 from tests.unit.inference.small import save_small
 
 from bertkit.base.errors import SettingsError
-from bertkit.interpret.build import build_page
+from bertkit.interpret.build import build_page, pack_residuals, pack_vectors, pack_weights
 from bertkit.interpret.capture import AttentionHeads
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.opening import Start
-from bertkit.interpret.quantization import pack_residuals, pack_vectors, pack_weights
 from bertkit.interpret.views.view import ViewInputs
 
 SHAPES = [(1, 1, 1), (1, 2, 1), (2, 1, 3), (3, 5, 2), (12, 16, 32), (16, 33, 64), (2, 512, 8)]

@@ -14,8 +14,8 @@ from bertkit.decoders.generation.settings import Seq2SeqSettingsFile, write_seq2
 from bertkit.decoders.inspected_model import InspectedEncoderDecoder
 from bertkit.interpret import build
 from bertkit.interpret.attention_view import AttentionView
+from bertkit.interpret.build import pack_weights
 from bertkit.interpret.inspected_model import InspectedModel, load_inspected_model
-from bertkit.interpret.quantization import pack_weights
 from bertkit.interpret.settings import ViewSettings
 from bertkit.nn.masks import BIDIRECTIONAL, CAUSAL
 

@@ -17,10 +17,6 @@ class SentenceSpan(NamedTuple):
     start: int
     stop: int  # after its last character
 
-    def read(self, text: str) -> str:
-        """Return the sentence on one line."""
-        return " ".join(text[self.start : self.stop].split())
-
 
 @dataclass(frozen=True)
 class Candidates:
@@ -50,7 +46,7 @@ class Candidates:
             num_sentences=len(spans),
             numbers=tuple(index + 1 for index in chosen),
             spans=tuple(spans[index] for index in chosen),
-            sentences=tuple(spans[index].read(text) for index in chosen),
+            sentences=tuple(" ".join(texts[index].split()) for index in chosen),
         )
 
     def __len__(self) -> int:

@@ -30,16 +30,17 @@ class GeneratedTexts:
 
     def read(self, progress: ProgressBar | None = None) -> Iterator[GeneratedText]:
         """Yield the generated texts; `progress` advances by the bytes of each row of a file."""
+
+        def read_texts() -> Iterator[str]:
+            for row in self.texts.rows():
+                yield row.text
+                if progress is not None:
+                    progress.advance(row.num_bytes)
+
         started = time.monotonic()
-        yield from self.generator.stream(self._read_rows(progress), counts=self.counts)
+        yield from self.generator.stream(read_texts(), counts=self.counts)
         self.elapsed_seconds = time.monotonic() - started
         check_unknown("the input", self.counts.unknown_tokens, self.counts.text_tokens)
-
-    def _read_rows(self, progress: ProgressBar | None) -> Iterator[str]:
-        for row in self.texts.rows():
-            yield row.text
-            if progress is not None:
-                progress.advance(row.num_bytes)
 
 
 @dataclass(frozen=True)

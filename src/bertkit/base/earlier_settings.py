@@ -48,8 +48,9 @@ def update_settings(saved: Mapping[str, Any]) -> dict[str, Any]:
         settings = {name: value for name, value in settings.items() if name not in SIZES}
     if "start_from" in settings:  # beside it, `model` was the size of a new one
         settings["size"] = settings.pop("model")
-    if settings.pop("best_by", None) == "loss":
-        settings["metric"] = "loss"
+    if (best_by := settings.pop("best_by", None)) is not None:
+        metric = settings.get("metric", "auto")  # most tasks had no such setting
+        settings["metric"] = "loss" if best_by == "loss" else metric
     if settings.pop("find_threshold", False):
         settings["threshold"] = "best"
     if (is_strict := settings.pop("strict", None)) is not None:

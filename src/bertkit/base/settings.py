@@ -23,6 +23,20 @@ MAX_SHOWN_CHARS = 200  # of a value: a model may have thousands of labels
 
 FLAG_NAMES = {"key_file": "keys"}  # the others are those of the settings
 
+# Fields that are annotated with the next line, by name, so that messages don't show them as flags.
+WITHOUT_FLAG = frozenset(
+    {
+        "classifier_dropout",
+        "initialization",
+        "mask_token_share",
+        "max_question_length",
+        "n_best",
+        "pairs",
+        "random_token_share",
+        "short_rate",
+        "split_seed",
+    }
+)
 NO_FLAG = Parameter(parse=False)  # of a field that is set in Python only, as studies do
 
 _SHORT = reprlib.Repr()
@@ -210,7 +224,9 @@ def _describe_type(detail: ErrorDetails) -> str | None:
 
 
 def name_flag(name: str) -> str:
-    """Return the flag of a setting, such as `--top-k`."""
+    """Return the flag of a setting, such as `--top-k`, or the name of one that has none."""
+    if name in WITHOUT_FLAG:
+        return name
     return "--" + FLAG_NAMES.get(name, name).replace("_", "-")
 
 

@@ -35,6 +35,7 @@ NO_TEXT = "there is no text: give one as an argument, --file, or - for standard 
 ONE_SOURCE = "give texts or --file, not both; - alone is standard input"
 UNDECODABLE = "{:,} with bytes that aren't UTF-8, read as \ufffd"
 JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}\N{SOFT HYPHEN}"
+OLD_ID = re.compile(r"bert-(base|large)-[a-z-]+")  # of the Hub's first years, without an owner
 OPTION = re.compile(r"--[a-z][a-z0-9_-]*(=.*)?", re.DOTALL | re.IGNORECASE)
 PROBLEMS = {
     "empty": "empty",
@@ -172,8 +173,8 @@ def choose_model(
 
     Args:
         part: of the bundled model.
-        inputs: arguments that are texts or files. Without --model, a first one that is a model's
-            folder, or an id such as owner/name in front of others, is refused.
+        inputs: arguments that are texts or files. Without --model, one that is a model's folder,
+            or an id such as owner/name in front of others, is refused.
         file: where further texts are, if anywhere.
     """
     from bertkit.checkpoints.bundled import find_bundled
@@ -183,11 +184,13 @@ def choose_model(
     if model is not None:
         check_model(model)
         return model
-    first = next(iter(inputs), "") or "-"  # an empty text isn't the current folder
-    if is_model_folder(first):
-        raise SettingsError(f"{first} is a model; name it with --model {first}")
+    for given in filter(None, inputs):  # an empty text isn't the current folder
+        if is_model_folder(given):
+            raise SettingsError(f"{given} is a model; name it with --model {given}")
+    first = next(iter(inputs), "")
     has_others = len(inputs) > 1 or file is not None
-    if has_others and "/" in first and is_hub_id(first) and not exists(first):
+    is_id = is_hub_id(first) if "/" in first else OLD_ID.fullmatch(first) is not None
+    if has_others and is_id and not exists(first):
         raise SettingsError(
             f"{first} looks like the id of a model; name it with --model {first}, or, if it is"
             " no model, name the one to use with --model"

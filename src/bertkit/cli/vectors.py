@@ -173,10 +173,10 @@ def features(
     if output is None:
         check_standard_output()
     is_many = is_folder(output)
+    model = choose_model(model, "vectors", inputs)
     if not inputs or (len(inputs) > 1 and not is_many):
         wanted = "a file or folder" if is_many else "one file"
         raise SettingsError(f"give {wanted} of texts, or - for standard input")
-    model = choose_model(model, "vectors", inputs)
     from bertkit.retrieval.features import FeatureStream, extract, extract_files, print_features
 
     if output is not None and is_many:

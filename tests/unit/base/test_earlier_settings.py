@@ -37,6 +37,8 @@ from bertkit.base.earlier_settings import update_settings
         ({"hidden_size": 8}, {"hidden_size": 8}),  # of another kind of run
         ({"best_by": "loss", "metric": "auto"}, {"metric": "loss"}),
         ({"best_by": "metric", "metric": "f1"}, {"metric": "f1"}),
+        ({"best_by": "metric"}, {"metric": "auto"}),
+        ({"best_by": "loss"}, {"metric": "loss"}),
         ({"find_threshold": True, "threshold": 0.5}, {"threshold": "best"}),
         ({"find_threshold": False, "threshold": 0.3}, {"threshold": 0.3}),
         ({"features": "linear", "feature_layers": "last_four"}, {"features": "last_four"}),

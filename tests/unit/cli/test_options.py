@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 
+from bertkit.base.settings import NO_FLAG, WITHOUT_FLAG, Settings, name_flag
 from bertkit.cli.main import PACKAGES, build_app, list_commands
 
 # What an option means, where its help is worded for a command. Of all others it is one text.
@@ -45,3 +46,13 @@ def test_an_option_has_one_help_text_or_a_meaning_that_is_worded_for_commands():
 
 def test_every_option_has_a_help_text():
     assert [name for name, texts in list_texts().items() if "" in texts] == []
+
+
+def test_settings_without_a_flag_are_known_by_name():
+    waiting, found = [Settings], set()
+    while waiting:
+        kind = waiting.pop()
+        waiting += kind.__subclasses__()
+        found |= {name for name, field in kind.model_fields.items() if NO_FLAG in field.metadata}
+    assert found == WITHOUT_FLAG
+    assert (name_flag("n_best"), name_flag("top_k")) == ("n_best", "--top-k")

@@ -174,9 +174,14 @@ def run_folder(tmp_path):
 
 
 def test_a_model_is_named_by_its_flag(bundled, run_folder, capsys):
-    with pytest.raises(SettingsError, match=f"{run_folder} is a model; name it with --model"):
-        choose_model(None, "words", (run_folder, "a text"))
-    for inputs, file in ((("owner/name", "a text"), None), (("owner/name",), "texts.txt")):
+    for inputs in ((run_folder, "a text"), ("texts.txt", run_folder)):
+        with pytest.raises(SettingsError, match=f"{run_folder} is a model; name it with --model"):
+            choose_model(None, "words", inputs)
+    for inputs, file in (
+        (("owner/name", "a text"), None),
+        (("owner/name",), "texts.txt"),
+        (("bert-base-uncased", "a"), None),
+    ):
         with pytest.raises(SettingsError, match="looks like the id of a model; name it with --mod"):
             choose_model(None, "words", inputs, file)
     assert choose_model("owner/other", "words", ("either/or", "a")) == "owner/other"

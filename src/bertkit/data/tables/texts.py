@@ -4,13 +4,14 @@ An empty line or cell is an empty text, so that results stay aligned with the fi
 be read as a text is an error that names the row; no row is skipped.
 """
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, get_args
 
-from bertkit.base.errors import InputError
+from bertkit.base.errors import InputError, storage_errors
 from bertkit.base.progress import announce
 from bertkit.base.remote import RemoteFile, locate
 from bertkit.data.input_files import (
@@ -31,6 +32,7 @@ from bertkit.data.tables.decoder import (
 from bertkit.data.tables.formats import find_format, open_rows
 from bertkit.data.tables.settings import CorpusSettings, LayoutSettings, TableFormat, TableSettings
 
+HEAD_BYTES = 1 << 16
 MEMORY = "memory"  # the format of texts that are in no file
 
 
@@ -130,13 +132,14 @@ class TextTable:
         return self._decoder
 
     def identity(self) -> dict[str, str | int | None] | None:
-        """Return how the file is read, and its state; None if it can't be read again.
+        """Return how the file is read, its state and the SHA-256 of its first 64 KiB.
 
-        It changes with the size of the file and its time of change or version, which are taken for
-        its content, since to compare them costs nothing.
+        State and first bytes are taken for its content. None if it can't be read again.
         """
         if self.path is None or self.size_bytes is None:
             return None
+        with storage_errors(self.path, "read"), self.path.open("rb") as stream:
+            head = hashlib.sha256(stream.read(HEAD_BYTES)).hexdigest()
         return {
             "name": self.path.name,
             "format": self.format,
@@ -145,6 +148,7 @@ class TextTable:
             "encoding": self.reading.encoding,
             **({} if self.id_column is None else {"id_column": self.id_column}),
             **look_at(self.path).stamp,
+            "head_sha256": head,
         }
 
 

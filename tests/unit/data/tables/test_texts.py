@@ -238,3 +238,6 @@ def test_the_same_input_is_known_again_and_another_one_is_not(tmp_path):
     os.utime(path, ns=(changed_ns, changed_ns))
     assert open_texts(path).identity() == identity
     assert open_texts(path, TableSettings(format="csv")).identity() != identity
+    path.write_bytes(b"one\nTWO\n")
+    os.utime(path, ns=(changed_ns, changed_ns))
+    assert open_texts(path).identity() != identity

@@ -41,7 +41,6 @@ from bertkit.tasks.tag.decoding import Tagging
 from bertkit.tasks.tag.examples import TagExample
 from bertkit.tasks.tag.task import Tag
 from bertkit.tasks.task import AnyTask, Task, TaskExample, TaskPrediction
-from bertkit.tokenization.tokenizer import Tokenizer
 
 
 @dataclass
@@ -56,25 +55,6 @@ class PredictionCounts(InputCounts):
     unknown_only: int = 0  # with no word in the vocabulary
     truncated: int = 0  # of which a part was cut off
     windowed: int = 0  # split into several windows
-
-
-def count_encoded(
-    task: AnyTask, encoded: Sequence[Encoded], tokenizer: Tokenizer
-) -> PredictionCounts:
-    """Count encoded examples of a task."""
-    special = (tokenizer.cls_id, tokenizer.sep_id)
-    text_tokens = [one.num_tokens - sum(map(one.count, special)) for one in encoded]
-    unknown = [one.count(tokenizer.unk_id) for one in encoded]
-    return PredictionCounts(
-        inputs=len(encoded),
-        tokens=sum(one.num_tokens for one in encoded),
-        text_tokens=sum(text_tokens),
-        unknown_tokens=sum(unknown),
-        empty=text_tokens.count(0),
-        unknown_only=sum(map(is_unknown, unknown, text_tokens)),
-        truncated=sum(one.is_cut for one in encoded),
-        windowed=sum(task.scored != "choice" and len(one.sequences) > 1 for one in encoded),
-    )
 
 
 Input = TypeVar("Input")
@@ -209,7 +189,21 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
 
     def count(self, encoded: EncodedExamples[Example], computed: object = None) -> PredictionCounts:
         """Count the examples of a window."""
-        return count_encoded(self.task, encoded.encoded, self.loaded.tokenizer)
+        rows, tokenizer = encoded.encoded, self.loaded.tokenizer
+        special = (tokenizer.cls_id, tokenizer.sep_id)
+        text_tokens = [one.num_tokens - sum(map(one.count, special)) for one in rows]
+        unknown = [one.count(tokenizer.unk_id) for one in rows]
+        may_divide = self.task.scored != "choice"  # where the sequences aren't the choices
+        return PredictionCounts(
+            inputs=len(rows),
+            tokens=sum(one.num_tokens for one in rows),
+            text_tokens=sum(text_tokens),
+            unknown_tokens=sum(unknown),
+            empty=text_tokens.count(0),
+            unknown_only=sum(map(is_unknown, unknown, text_tokens)),
+            truncated=sum(one.is_cut for one in rows),
+            windowed=sum(may_divide and len(one.sequences) > 1 for one in rows),
+        )
 
     @torch.inference_mode()
     def _compute(self, batch: PackedBatch) -> Float[Tensor, "rows ..."]:

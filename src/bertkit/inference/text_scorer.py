@@ -61,22 +61,16 @@ def ask_masked(pieces: Sequence[int], tokenizer: Tokenizer, limit: int) -> Itera
     begins = [max(0, stop - room) for stop in stops]
     parts = [pieces[begin:stop] for begin, stop in zip(begins, stops, strict=True)]
     sequences = [[tokenizer.cls_id, *part, tokenizer.sep_id] for part in parts]
-    for index, word_end in enumerate(find_word_ends(pieces, tokenizer)):
+    ends = list(range(1, len(pieces) + 1))  # of each piece's word
+    for index in reversed(range(1, len(pieces))):
+        if tokenizer.is_continuation[pieces[index]]:
+            ends[index - 1] = ends[index]
+    for index, word_end in enumerate(ends):
         number = min(max(0, index - room // 4) // step, len(parts) - 1)
         place = 1 + index - begins[number]
         masked = range(place, 1 + min(word_end - begins[number], room))
         labels = pieces[index : index + 1]
         yield Query(sequences[number], masked, range(place, place + 1), labels)
-
-
-def find_word_ends(pieces: Sequence[int], tokenizer: Tokenizer) -> list[int]:
-    """Return for each piece the index after the last piece of its word."""
-    ends, end = [], len(pieces)
-    for index in reversed(range(len(pieces))):
-        ends.append(end)
-        if not tokenizer.is_continuation[pieces[index]]:
-            end = index
-    return ends[::-1]
 
 
 TOKENS_AT_A_TIME = 128  # limits the largest tensor: the vocabulary scores of each token

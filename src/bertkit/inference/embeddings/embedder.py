@@ -89,10 +89,21 @@ class Embedder(TextTransformer):
         loaded = LoadedModel.load(BertModel, opened, loading.device)
         model, config = loaded.model, loaded.model.config
         head = SentenceHead.build(sentences, loading, config.hidden_size, find_device(model))
+        usual = sentences.max_seq_length if sentences else None
+        max_length = loaded.choose_length(loading.max_length, usual)
+        if (room := max_length - NUM_SPECIAL) < 1:
+            raise SettingsError(f"max_length is {max_length}, which leaves no room for a word")
         return cls(
             opened=opened.without_weights(),
             engine=start_engine(model, loading, head.layers),
-            text_encoder=build_text_encoder(loaded, sentences, loading, head),
+            text_encoder=TextEncoder(
+                tokenizer=loaded.tokenizer,
+                max_length=max_length,
+                stride=loading.cutter(room).stride,
+                prompt=find_prompt(sentences, loading),
+                lowercase=sentences.lowercase if sentences else False,
+                skips_prompt=not head.includes_prompt,
+            ),
             head=head,
             settings=loading,
             similarity=(sentences.similarity if sentences else None) or "cosine",
@@ -185,10 +196,18 @@ class Embedder(TextTransformer):
         """Return the statistics of a window's texts."""
         return encoded.counts
 
+    @torch.inference_mode()
     def compute_window(self, encoded: EncodedTexts) -> Vectors | list[Vectors]:
-        """Compute the vectors of a window of texts, or those of each text's tokens."""
-        compute = self.compute_tokens if self.options.by_token else self.compute_vectors
-        return compute(encoded)
+        """Compute the vectors of a window of texts, or the last hidden states of their tokens."""
+        if not self.options.by_token:
+            return self.compute_vectors(encoded)
+
+        def compute(batch: Sequence[list[int]]) -> list[Vectors]:
+            packed = PackedBatch.from_single(batch)
+            return np.split(as_array(self.engine(packed)[-1]), packed.first_tokens[1:].tolist())
+
+        lengths = [len(ids) for ids in encoded.ids]
+        return compute_in_batches(encoded.ids, lengths, self.engine.tokens_per_batch, compute)
 
     @torch.inference_mode()
     def compute_vectors(self, encoded: EncodedTexts) -> Vectors:
@@ -218,17 +237,6 @@ class Embedder(TextTransformer):
         rows: Vectors = vectors.float().cpu().numpy()
         return rows
 
-    @torch.inference_mode()
-    def compute_tokens(self, encoded: EncodedTexts) -> list[Vectors]:
-        """Compute the last hidden states of the tokens of a window of texts."""
-
-        def compute(batch: Sequence[list[int]]) -> list[Vectors]:
-            packed = PackedBatch.from_single(batch)
-            return np.split(as_array(self.engine(packed)[-1]), packed.first_tokens[1:].tolist())
-
-        lengths = [len(ids) for ids in encoded.ids]
-        return compute_in_batches(encoded.ids, lengths, self.engine.tokens_per_batch, compute)
-
 
 def average_parts(
     vectors: Float[Tensor, "sequences features"], sequences: EncodedTexts
@@ -245,28 +253,6 @@ def average_parts(
     means = sums / torch.segment_reduce(weights, "sum", lengths=num_parts)[:, None]
     first_parts = vectors[num_parts.cumsum(0) - num_parts]
     return torch.where(num_parts[:, None] == 1, first_parts, means)
-
-
-def build_text_encoder(
-    loaded: LoadedModel[BertModel],
-    sentences: SentenceModel | None,
-    settings: EmbedderSettings,
-    head: SentenceHead,
-) -> TextEncoder:
-    """Build the text encoder from the folder's defaults and the settings that override them."""
-    usual = sentences.max_seq_length if sentences else None
-    max_length = loaded.choose_length(settings.max_length, usual)
-    room = max_length - NUM_SPECIAL
-    if room < 1:
-        raise SettingsError(f"max_length is {max_length}, which leaves no room for a word")
-    return TextEncoder(
-        tokenizer=loaded.tokenizer,
-        max_length=max_length,
-        stride=settings.cutter(room).stride,
-        prompt=find_prompt(sentences, settings),
-        lowercase=sentences.lowercase if sentences else False,
-        skips_prompt=not head.includes_prompt,
-    )
 
 
 def find_prompt(sentences: SentenceModel | None, settings: EmbedderSettings) -> str:

@@ -173,10 +173,12 @@ class SentenceHead:
 
         The settings override the modules.
         """
-        poolings, includes_prompt = find_poolings(model, settings)
+        modules = model.modules if model else ()
+        usual = next((one for one in modules if isinstance(one, sentence_modules.Pooling)), None)
+        poolings = settings.pooling or (usual.modes if usual else DEFAULT_POOLING)
         dimension = hidden_size * sum(POOLINGS[name].num_parts for name in poolings)
         steps: list[tuple[str, Callable[[Tensor], Tensor]]] = []
-        for module in model.modules if model else ():
+        for module in modules:
             match module:
                 case sentence_modules.Dense() if settings.pooling is None:
                     name = f"dense {module.out_features} {module.activation}"
@@ -184,9 +186,10 @@ class SentenceHead:
                     dimension = module.out_features
                 case sentence_modules.Normalize() if settings.normalize is not False:
                     steps.append(("normalize", normalize))
+        includes_prompt = usual is None or usual.include_prompt
         head = cls(poolings, tuple(steps), dimension, includes_prompt)
-        usual = (model.truncate_dimension if model else None) or dimension
-        head = head.cut(settings.dimensions or min(usual, dimension))
+        most = (model.truncate_dimension if model else None) or dimension
+        head = head.cut(settings.dimensions or min(most, dimension))
         return head.scaled(is_scaled=True) if settings.normalize else head
 
     def cut(self, size: int) -> Self:
@@ -241,13 +244,3 @@ class SentenceHead:
         for _, step in self.steps:
             vectors = step(vectors)
         return vectors
-
-
-def find_poolings(
-    model: SentenceModel | None, settings: EmbedderSettings
-) -> tuple[tuple[str, ...], bool]:
-    """Find the pooling methods, and whether the tokens of a prompt are pooled."""
-    for module in model.modules if model else ():
-        if isinstance(module, sentence_modules.Pooling):
-            return settings.pooling or module.modes, module.include_prompt
-    return settings.pooling or DEFAULT_POOLING, True

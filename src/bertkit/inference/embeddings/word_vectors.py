@@ -109,18 +109,20 @@ class WordVectors(Loadable):
         settings = settings or WordVectorSettings()
         self._tokenizer, self._engine = loaded.tokenizer, None
         self._max_pieces = loaded.max_length - 2  # beside [CLS] and [SEP]
-        self._entries = list_entries(loaded.tokenizer, whole_words=not settings.all_entries)
-        num_layers = 0
+        self._entries = list(range(self._tokenizer.vocab_size))
+        if not settings.all_entries:  # whole words: no pieces, special or unused entries
+            left_out = self._tokenizer.special_ids | self._tokenizer.unused_ids
+            is_piece = self._tokenizer.is_continuation.tolist()
+            self._entries = [id_ for id_ in self._entries if not (is_piece[id_] or id_ in left_out)]
         if isinstance(loaded, WordTable):
             self._table = loaded.vectors
-        else:
-            self._table = loaded.model.encoder.embeddings.word.weight.detach()
-            num_layers = loaded.model.config.num_hidden_layers
-        self.layer = resolve_layers([settings.layer], num_layers)[0]
-        if isinstance(loaded, WordTable):
+            self.layer = resolve_layers([settings.layer], 0)[0]
             has_vector = self._table.any(dim=1).tolist()
             self._entries = [token_id for token_id in self._entries if has_vector[token_id]]
-        elif self.layer:
+            return
+        self._table = loaded.model.encoder.embeddings.word.weight.detach()
+        self.layer = resolve_layers([settings.layer], loaded.model.config.num_hidden_layers)[0]
+        if self.layer:
             self._engine = start_engine(loaded.model, settings, [self.layer])
 
     @classmethod
@@ -247,12 +249,3 @@ class WordVectors(Loadable):
         batch = PackedBatch.from_single([[cls_id, *ids, sep_id] for ids in words])
         states: Tensor = engine(batch)[0]
         return states
-
-
-def list_entries(tokenizer: Tokenizer, *, whole_words: bool) -> list[int]:
-    """List all ids, or only those of whole words, not pieces, special or unused entries."""
-    if not whole_words:
-        return list(range(tokenizer.vocab_size))
-    left_out = tokenizer.special_ids | tokenizer.unused_ids
-    pieces = tokenizer.is_continuation.tolist()
-    return [id_ for id_, is_piece in enumerate(pieces) if not is_piece and id_ not in left_out]

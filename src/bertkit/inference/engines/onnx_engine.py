@@ -88,29 +88,20 @@ class OnnxSession:
             "position_ids": batch.position_ids[tokens].numpy(),
             "shape": np.array([len(lengths), max(lengths), states[0].shape[1]]),
         }
-        if "rows" in self._inputs:
-            inputs |= lay_out(lengths)
+        if "rows" in self._inputs:  # indexes that pad tokens for attention, and unpad its result
+            sizes = np.array(lengths, dtype=np.int32)
+            is_token = np.arange(sizes.max()) < sizes[:, None]
+            rows = np.zeros(is_token.shape, dtype=np.int64)
+            rows[is_token] = np.arange(sizes.sum())
+            inputs |= {"is_uniform": np.array(is_token.all()), "rows": rows}
+            inputs |= {"places": np.flatnonzero(is_token), "lengths": sizes}
         for name in self._inputs:
             binding.bind_cpu_input(name, inputs[name])
         for name, state in zip(self._outputs, states, strict=True):
-            rows = state[tokens]
-            shape = tuple(rows.shape)
-            binding.bind_output(name, "cpu", 0, np.float32, shape, rows.data_ptr())
+            part = state[tokens]
+            shape = tuple(part.shape)
+            binding.bind_output(name, "cpu", 0, np.float32, shape, part.data_ptr())
         self._session.run_with_iobinding(binding)
-
-
-def lay_out(lengths: Sequence[int]) -> dict[str, np.ndarray]:
-    """Return the indexes that pad tokens for attention, and that unpad its result."""
-    sizes = np.array(lengths, dtype=np.int32)
-    is_token = np.arange(sizes.max()) < sizes[:, None]
-    rows = np.zeros(is_token.shape, dtype=np.int64)
-    rows[is_token] = np.arange(sizes.sum())
-    return {
-        "is_uniform": np.array(is_token.all()),
-        "rows": rows,
-        "places": np.flatnonzero(is_token),
-        "lengths": sizes,
-    }
 
 
 TOKENS_PER_THREAD = 2048  # of a batch: enough parts that no thread idles long at the end

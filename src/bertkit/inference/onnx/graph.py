@@ -24,7 +24,6 @@ from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertEncoder
 from bertkit.nn.attention import SelfAttention
 from bertkit.nn.block import EncoderBlock
-from bertkit.nn.embeddings import Embeddings
 
 MICROSOFT = "com.microsoft"  # ONNX Runtime's own operators, all of version 1
 ELEMENT_TYPES = {
@@ -119,13 +118,20 @@ class OnnxGraph:
 
         All outputs are float32.
         """
-        helper = self._onnx.helper
+        helper, proto = self._onnx.helper, self._onnx.TensorProto
+        weights = []
+        for name, weight in self.weights.items():
+            kind = getattr(proto, ELEMENT_TYPES[weight.dtype])
+            place = proto.EXTERNAL
+            declared = proto(name=name, data_type=kind, dims=weight.shape, data_location=place)
+            declared.external_data.add(key="location", value="weights")
+            weights.append(declared)
         graph = helper.make_graph(
             self._nodes,
             "bert",
             [self._describe(name, dtype, shape) for name, (dtype, shape) in inputs.items()],
             [self._describe(name, torch.float32, shape) for name, shape in outputs.items()],
-            [*self._constants.values(), *map(self._declare, self.weights)],
+            [*self._constants.values(), *weights],
         )
         opsets = [helper.make_opsetid(*pair) for pair in self._opsets.items()]
         return helper.make_model(
@@ -146,16 +152,6 @@ class OnnxGraph:
     def _describe(self, name: str, dtype: torch.dtype, shape: Shape) -> Any:
         element_type = getattr(self._onnx.TensorProto, ELEMENT_TYPES[dtype])
         return self._onnx.helper.make_tensor_value_info(name, element_type, list(shape))
-
-    def _declare(self, name: str) -> Any:
-        tensor = self._onnx.TensorProto(
-            name=name,
-            data_type=getattr(self._onnx.TensorProto, ELEMENT_TYPES[self.weights[name].dtype]),
-            dims=self.weights[name].shape,
-            data_location=self._onnx.TensorProto.EXTERNAL,
-        )
-        tensor.external_data.add(key="location", value="weights")
-        return tensor
 
 
 def import_extra(package: str) -> Any:
@@ -193,11 +189,6 @@ def write_gelu_tanh(graph: OnnxGraph, values: str) -> str:
     return graph.node("Mul", graph.node("Mul", values, graph.constant(0.5)), share)
 
 
-def write_mish(graph: OnnxGraph, values: str) -> str:
-    """Add Mish: x · tanh(softplus(x))."""
-    return graph.node("Mul", values, graph.node("Tanh", graph.node("Softplus", values)))
-
-
 def write_silu(graph: OnnxGraph, values: str) -> str:
     """Add SiLU: x · sigmoid(x)."""
     return graph.node("Mul", values, graph.node("Sigmoid", values))
@@ -209,7 +200,9 @@ ACTIVATION_NODES: dict[str, Activation] = {
     "gelu_new": write_gelu_tanh,
     "gelu_python": write_gelu,
     "gelu_pytorch_tanh": write_gelu_tanh,
-    "mish": write_mish,
+    "mish": lambda graph, values: graph.node(  # x · tanh(softplus(x))
+        "Mul", values, graph.node("Tanh", graph.node("Softplus", values))
+    ),
     "relu": operator("Relu"),
     "silu": write_silu,
     "swish": write_silu,
@@ -234,7 +227,14 @@ class EncoderWriter(ABC):
 
         Layer 0 is the output of the embeddings, n that of block n; `output` names the last one.
         """
-        states = [self._write_embeddings(encoder.embeddings, *ids)]
+        graph, name, embeddings = self.graph, "encoder.embeddings", encoder.embeddings
+        words = graph.weight(f"{name}.word.weight", embeddings.word.weight)
+        segments = graph.weight(f"{name}.token_type.weight", embeddings.token_type.weight)
+        positions = graph.weight(f"{name}.position.weight", embeddings.position.weight)
+        position = self.write_positions(positions, ids[0])
+        word, segment = graph.node("Gather", words, ids[0]), graph.node("Gather", segments, ids[1])
+        summed = graph.node("Add", graph.node("Add", word, segment), position)
+        states = [graph.norm(f"{name}.norm", embeddings.norm, summed)]
         for number in range(num_layers):
             layer, named = encoder.layers[number], output if number == num_layers - 1 else ""
             assert isinstance(layer, EncoderBlock)
@@ -255,17 +255,6 @@ class EncoderWriter(ABC):
     @abstractmethod
     def write_product(self, name: str, values: str, weight: Tensor, bias: Tensor) -> str:
         """Write the product of values with a float32 matrix, plus a bias."""
-
-    def _write_embeddings(self, embeddings: Embeddings, input_ids: str, token_type_ids: str) -> str:
-        name, graph = "encoder.embeddings", self.graph
-        words = graph.weight(f"{name}.word.weight", embeddings.word.weight)
-        segments = graph.weight(f"{name}.token_type.weight", embeddings.token_type.weight)
-        positions = graph.weight(f"{name}.position.weight", embeddings.position.weight)
-        position = self.write_positions(positions, input_ids)
-        word = graph.node("Gather", words, input_ids)
-        segment = graph.node("Gather", segments, token_type_ids)
-        summed = graph.node("Add", word, segment)
-        return graph.norm(f"{name}.norm", embeddings.norm, graph.node("Add", summed, position))
 
     def _write_block(self, name: str, layer: EncoderBlock, tokens: str, output: str) -> str:
         graph, attention, feed_forward = self.graph, layer.attention, layer.feed_forward

@@ -101,7 +101,11 @@ def write_sentence(graph: OnnxGraph, model: SentenceModel, tokens: str) -> str:
             case Pooling():
                 vectors = write_pooling(graph, module.modes, tokens)
             case Dense():
-                vectors = _write_dense(graph, f"{SENTENCE}{number}", module, vectors)
+                name, bias = f"{SENTENCE}{number}", module.bias
+                inputs = [vectors, graph.weight(f"{name}.weight", module.weight.read())]
+                inputs += [] if bias is None else [graph.weight(f"{name}.bias", bias.read())]
+                product = graph.node("Gemm", *inputs, transB=1)
+                vectors = DENSE_NODES[module.activation](graph, product)
             case Normalize():
                 norm = graph.node("ReduceL2", vectors, axes=[1], keepdims=1)
                 norm = graph.node("Max", norm, graph.constant(LEAST_LENGTH))
@@ -118,13 +122,6 @@ def write_pooling(graph: OnnxGraph, modes: Sequence[str], tokens: str) -> str:
     mask = graph.node("Unsqueeze", mask, graph.constant([2]))
     vectors = [POOLING_NODES[mode](graph, tokens, mask) for mode in modes]
     return vectors[0] if len(vectors) == 1 else graph.node("Concat", *vectors, axis=1)
-
-
-def _write_dense(graph: OnnxGraph, name: str, dense: Dense, vectors: str) -> str:
-    inputs = [vectors, graph.weight(f"{name}.weight", dense.weight.read())]
-    if dense.bias is not None:
-        inputs.append(graph.weight(f"{name}.bias", dense.bias.read()))
-    return DENSE_NODES[dense.activation](graph, graph.node("Gemm", *inputs, transB=1))
 
 
 def _write_max(graph: OnnxGraph, tokens: str, mask: str) -> str:

@@ -8,7 +8,7 @@ from tests.unit.inference.small import WORDS, save_small
 
 from bertkit.base.errors import InputError, NonFiniteError, SettingsError
 from bertkit.inference.embeddings.settings import WordVectorSettings
-from bertkit.inference.embeddings.word_vectors import WordTable, WordVectors, list_entries
+from bertkit.inference.embeddings.word_vectors import WordTable, WordVectors
 from bertkit.inference.engines import engine
 from bertkit.inference.loading import LoadedModel
 from bertkit.models.bert.config import BertConfig
@@ -160,10 +160,13 @@ def test_a_vector_of_zeros_is_near_nothing(loaded):
 def test_whole_words_are_no_pieces_no_special_and_no_unused_entries():
     vocabulary = [*SPECIAL_TOKENS, "[unused0]", "[unused99]", "[x]", "cat", "##s", "##", "#", "."]
     tokenizer = Tokenizer(vocabulary)
-    assert [vocabulary[entry] for entry in list_entries(tokenizer, whole_words=True)] == [
-        *["[x]", "cat", "##", "#", "."]
-    ]
-    assert list_entries(tokenizer, whole_words=False) == list(range(len(vocabulary)))
+    table = WordTable(torch.eye(len(vocabulary)), tokenizer)
+    whole, found = (
+        [one.token for one in WordVectors(table, settings).nearest(".", top_k=100).neighbors]
+        for settings in (None, WordVectorSettings(all_entries=True))
+    )
+    assert whole == ["[x]", "cat", "##", "#"]
+    assert found == vocabulary[:-1]
 
 
 def test_rows_beyond_the_vocabulary_are_no_entries(tmp_path):

@@ -259,7 +259,7 @@ def test_a_break_while_uploading_leaves_no_file_that_marks_completion(
     last = capsys.readouterr().err.splitlines()[-1]
     assert last.startswith(f"bertkit: {bucket.url}/shards/")
     assert last.endswith(
-        "can't be written: broken by a test; once that is mended, the same command resumes"
+        "can't be written: broken by a test; correct that, and run the command again"
     )
     assert "shards/manifest.json" not in bucket.names()
     assert prepare(workshop, f"{bucket.url}/shards", *words) == 0

@@ -57,7 +57,7 @@ def remote_errors(url: str, participle: str) -> Iterator[None]:
     except Exception as error:  # noqa: BLE001 - each file system has exceptions of its own
         cause = hide_secrets(str(error)) or type(error).__name__
         raise RemoteError(
-            f"{url} can't be {participle}: {cause}; once that is mended, the same command resumes"
+            f"{url} can't be {participle}: {cause}; correct that, and run the command again"
         ) from None
 
 

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
 
 HELP_ALL = "--help-all"
-MAX_SHOWN = 25  # options of a command
 # Options that `--help` leaves out, of all commands; they are in the reference, and TOML sets them.
 RARE = frozenset(
     {
@@ -97,9 +96,11 @@ class ShortHelp(DefaultFormatter):
 
 
 def _find_rank(entry: HelpEntry) -> int:
-    """Return the place of an option; others follow in the order of their definition."""
-    found = [FIRST.index(name) for name in entry.all_options if name in FIRST]
-    return found[0] if found else len(FIRST) * (not entry.required)
+    """Return the place of an option: required ones and those of FIRST come before others."""
+    ranks = [FIRST.index(name) for name in entry.all_options if name in FIRST]
+    if ranks:
+        return ranks[0]
+    return 0 if entry.required else len(FIRST)
 
 
 def take_help_flag(words: Sequence[str]) -> tuple[list[str], bool]:
@@ -133,5 +134,6 @@ def list_options(command: App) -> set[str]:
     options = set()
     for argument in command.assemble_argument_collection():
         flags = [name for name in argument.names if name.startswith("--")]
-        options |= {flag.removeprefix("--") for flag in flags[:1] if argument.show}
+        if argument.show and flags:
+            options.add(flags[0].removeprefix("--"))
     return options

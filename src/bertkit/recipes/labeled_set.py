@@ -115,8 +115,9 @@ class LabeledData(ABC, Generic[AnySet]):
 
         Without held-out ones, a share of the training examples is held out.
         """
-        for line in [line for each in self.sets for line in each.problems]:
-            announce(make_legible(line))
+        for each in self.sets:
+            for line in each.problems:
+                announce(make_legible(line))
         train, settings = self.sets[0], self._split
         if len(self.sets) == 1:
             seed = settings.seed if settings.split_seed is None else settings.split_seed

@@ -220,18 +220,16 @@ def cut_by_scores(
     num_labels: int,
     *,
     scored: Scored,
-    most: int | None = None,
 ) -> list[range]:
     """Split examples into ranges whose logits fit in memory; one range unless labels are very many.
 
-    A range has at most `most` logits, by default 8,388,608, or a single example. `num_labels` is 0
-    if labels have no names; then all examples are one range.
+    A range has at most `MAX_SCORES` logits, or a single example. `num_labels` is 0 if labels have
+    no names; the logits of such a task are few, and all examples are one range.
     """
-    most = MAX_SCORES if most is None else most
     parts, start, size = [], 0, 0
     for number, one in enumerate(encoded):
         added = num_labels * (one.num_tokens if scored == "token" else len(one.sequences))
-        if number > start and size + added > most:
+        if number > start and size + added > MAX_SCORES:
             parts.append(range(start, number))
             start, size = number, 0
         size += added

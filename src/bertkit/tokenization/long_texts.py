@@ -34,8 +34,8 @@ class TextCutter:
     def cut_words(self, lengths: Sequence[int]) -> tuple[range, ...]:
         """Return the words of each window, given the tokens of each word, none above `size`.
 
-        No word is divided: a window starts at a word, `stride` tokens or a little more behind the
-        one before.
+        No word is divided: a window starts at a word, and shares at most `size - stride` tokens
+        with the one before.
         """
         starts = [*accumulate(lengths, initial=0)]
         ends = starts[1:]
@@ -53,12 +53,12 @@ class LongTextSettings(Settings):
     long_texts: Literal["truncate", "windows"] = Field(
         default="truncate",
         description="What is read of texts longer than max_length: truncate, their beginning;"
-        " windows, all of them, in windows that overlap.",
+        " windows, all of them, in windows that overlap, a classifier at most 32.",
     )
     stride: Annotated[int, Field(ge=1)] | None = Field(
         default=None,
-        description="Tokens between the starts of two windows, at most a window; by default half a"
-        " window.",
+        description="Tokens between the starts of two windows; more than a window count as a"
+        " window. By default half a window.",
     )
 
     @model_validator(mode="after")

@@ -1,8 +1,9 @@
 import pytest
 
-from bertkit.cli.help import MAX_SHOWN, OFTEN, RARE, list_options
+from bertkit.cli.help import OFTEN, RARE, list_options
 from bertkit.cli.main import build_app, list_commands, main
 
+MAX_SHOWN = 25
 COMMANDS = list_commands(build_app())
 OPTIONS = {name: list_options(command) for name, command in COMMANDS.items()}
 

@@ -6,6 +6,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
+from bertkit.tasks import batch as batches
 from bertkit.tasks.batch import Encoded, EncodedTable, TokenSequence, cut_by_scores
 
 
@@ -99,8 +100,9 @@ def encode(*lengths: int) -> list[Encoded]:
         (2, "token", [range(2), range(2, 3), range(3, 4)]),
     ],
 )
-def test_very_many_labels_are_scored_in_parts(num_labels, scored, parts):
-    assert cut_by_scores(encode(2, 3, 9, 1), num_labels, scored=scored, most=12) == parts
+def test_very_many_labels_are_scored_in_parts(num_labels, scored, parts, monkeypatch):
+    monkeypatch.setattr(batches, "MAX_SCORES", 12)
+    assert cut_by_scores(encode(2, 3, 9, 1), num_labels, scored=scored) == parts
 
 
 def test_no_example_is_one_part():

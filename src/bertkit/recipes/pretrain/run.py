@@ -77,7 +77,7 @@ class DryRun:
     seconds: float  # of the whole run, with its evaluations
     pace: StepPace  # of the steps with examples of max_length
     long_pace: StepPace | None  # of those of long_length
-    share_of_peak: float | None  # None where the step is faster
+    share_of_peak: float | None  # None if the step is faster than the machine's measured peak
     device: str
     precision: str
 
@@ -172,7 +172,7 @@ class Pretraining(Recipe[PretrainingJob, PretrainResult]):
         if before is not None and before.has_same_budget(wanted):
             return before.num_steps
         planned = 0 if before is None else before.planned_steps
-        keeps_minutes = before is not None and self._keeps_minutes(before)
+        keeps_minutes = before is not None and self._check_minutes(before)
         if settings.steps is None and settings.tokens is None:
             announce("measuring a few steps to convert the minutes to steps")
         phases, shares = zip(*job.phases, strict=True)
@@ -185,8 +185,8 @@ class Pretraining(Recipe[PretrainingJob, PretrainResult]):
             )
         return num_steps
 
-    def _keeps_minutes(self, before: RunRecord) -> bool:
-        """Whether both budgets are in minutes; raise `ResumeError` if the new one has fewer.
+    def _check_minutes(self, before: RunRecord) -> bool:
+        """Return whether both budgets are in minutes; `ResumeError` if the new one has fewer.
 
         The steps that fit in them may be fewer in a larger one, if the machine is busy.
         """

@@ -166,6 +166,11 @@ class Pipeline(Loadable, Generic[Input, Result]):
     window_inputs: ClassVar[int | None] = None  # those of `cut_windows`
     window_chars: ClassVar[int | None] = None
 
+    @property
+    def most_tokens(self) -> int | None:
+        """The most tokens that are read of an input; None for as many as the model takes."""
+        return None
+
     def accept(self, named: NamedInput) -> Any:
         """Return what is encoded of an input; InputError if it is of the wrong type."""
         check_texts([named.value])

@@ -127,6 +127,11 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
         options = TASKS[task.name].answers()
         return cls(task, loaded, engine, options, read_metrics(opened.folder))
 
+    @property
+    def most_tokens(self) -> int:
+        """The most tokens that the task reads of an input."""
+        return self.task.settings.most_tokens
+
     def _repr_html_(self) -> str:
         """Show task, labels and metrics in a notebook."""
         labels = f": {name_labels(self.task.labels)}" if self.task.labels else ""

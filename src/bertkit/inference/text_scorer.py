@@ -5,6 +5,7 @@ whole text but the token that it predicts, so there is one query per token.
 """
 
 import math
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -131,6 +132,7 @@ class TextScorer(EncoderPipeline[str, TextScore]):
     """
 
     window_chars = WINDOW_CHARS
+    most_tokens = sys.maxsize  # the whole text
 
     @classmethod
     def build(cls, opened: OpenModel, loading: EngineSettings) -> Self:

@@ -1,6 +1,7 @@
 """A route and a request: what handlers are given, what they return, and how it becomes JSON."""
 
 import asyncio
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +19,6 @@ from bertkit.serving.logs import REQUESTS
 from bertkit.serving.searcher import Searcher
 from bertkit.serving.service import ReadyModel, Service
 from bertkit.serving.sharing.fair_queue import (
-    MOST_TOKENS,
     ModelInput,
     ModelRequest,
     Results,
@@ -27,7 +27,6 @@ from bertkit.serving.sharing.fair_queue import (
 )
 
 JSON, EVENTS = "application/json", "text/event-stream"
-WINDOWED = {"answer", "choose", "score", "summarize", "tag"}  # read the whole of a long input
 MAX_FOUND, MAX_CANDIDATES = 10_000, 100_000  # of all queries, and of all [MASK]s, of a request
 MAX_ROWS = 16  # sequences that are written at a time for a text
 
@@ -83,13 +82,16 @@ class RequestContext:
             truncate: whether inputs may be cut off; by default as the server's settings say.
         """
         loaded = self.find(task)
-        most = MOST_TOKENS + 1 if task in WINDOWED else loaded.max_length
         compute = loaded.choose(task, options)
         check_size(compute, inputs)
         chosen = compute.options
         written = chosen.written_tokens if isinstance(chosen, WritingOptions) else 0
         return await self.run(
-            compute, inputs, truncate=truncate, most_tokens=most, written_tokens=written
+            compute,
+            inputs,
+            truncate=truncate,
+            most_tokens=compute.most_tokens or loaded.max_length,
+            written_tokens=written,
         )
 
     async def run(
@@ -98,7 +100,7 @@ class RequestContext:
         inputs: Sequence[ModelInput],
         *,
         truncate: bool | None = None,
-        most_tokens: int = MOST_TOKENS + 1,
+        most_tokens: int = sys.maxsize,
         written_tokens: int = 0,
     ) -> Results:
         """Return what a pipeline, or a function of one input, gives in the model's thread."""

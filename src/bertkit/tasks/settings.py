@@ -10,6 +10,7 @@ from bertkit.base.settings import NO_FLAG, Settings
 from bertkit.data.tables.settings import TextColumn
 from bertkit.tokenization.long_texts import LongTextSettings
 
+MAX_WINDOWS = 32  # of a text; the rest isn't read
 LEAST_WINDOW = 8  # tokens: [CLS], two [SEP], and at least two of each text
 
 Count = Annotated[int, Field(ge=1)]
@@ -71,6 +72,11 @@ class TaskSettings(Settings):
             raise ValueError(f"metric {self.metric} isn't one of {', '.join(self.metrics)}")
         return self
 
+    @property
+    def most_tokens(self) -> int:
+        """The most tokens that are read of an example."""
+        return self.max_length
+
     def choose_metric(self, labels: Sequence[str] = ()) -> str:
         """Return the metric that selects the best epoch of a task with labels; higher is better."""
         del labels
@@ -101,6 +107,11 @@ class TextSettings(LongTextSettings, TaskSettings):
                 f"max_length ({self.max_length}) must be at least {LEAST_WINDOW} for windows"
             )
         return self
+
+    @property
+    def most_tokens(self) -> int:
+        """The most tokens that are read of a text or pair, in windows if it is long."""
+        return self.max_length * (MAX_WINDOWS if self.long_texts == "windows" else 1)
 
 
 SettingsKind = TypeVar("SettingsKind", bound=TaskSettings)

@@ -13,7 +13,7 @@ from bertkit.data.tables.record import Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.tasks.batch import Encoded, TaskBatch, TokenSequence
 from bertkit.tasks.columns import find_column, take_text
-from bertkit.tasks.settings import TextSettings
+from bertkit.tasks.settings import MAX_WINDOWS, TextSettings
 from bertkit.tasks.task import TaskExample
 from bertkit.tokenization.encoding import cut_longest_first
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -141,8 +141,6 @@ def read_texts(value: Any, place: str, settings: TextSettings) -> Texts:
         return Texts(*value)
     raise InputError(f"{place}: expected a text or a tuple of two, got {value!r:.80}")
 
-
-MAX_WINDOWS = 32  # of a text; the rest isn't read
 
 Ids = list[int]
 

@@ -5,6 +5,8 @@ import asyncio
 import numpy as np
 import pytest
 from tests.closeness import assert_close, close
+from tests.unit.inference.small_task import LABELS, TAGS, save_answerer, save_model
+from tests.unit.serving.running import running
 from tests.unit.serving.task_checks import check_task
 from tests.waiting import TIMEOUT_SECONDS
 
@@ -20,6 +22,10 @@ from bertkit.serving.endpoint import RequestContext
 from bertkit.serving.errors import ServingError
 from bertkit.serving.server import name_corpora
 from bertkit.serving.sharing.fair_queue import MOST_TOKENS
+from bertkit.tasks.classify import ClassifySettings
+from bertkit.tasks.classify.task import Classify
+from bertkit.tasks.tag import TagSettings
+from bertkit.tasks.tag.task import Tag
 
 TEXTS = ["A cat sat.", "The dog saw a hat.", "It was a long day in the old town, and it rained."]
 
@@ -305,6 +311,29 @@ def test_a_request_that_is_refused_before_it_waits_ends_quietly(client, caplog):
     assert "shorten or divide it" in answer.json["error"]["message"]
     assert client.get("/health").status == 200  # the request before has ended
     assert "Traceback" not in caplog.text
+
+
+def test_a_long_text_is_refused_only_if_it_is_read_to_its_end(tmp_path):
+    folders = {
+        "classify": save_model(
+            tmp_path / "windows",
+            Classify(ClassifySettings(max_length=16, long_texts="windows"), LABELS),
+        ),
+        "tag": save_model(
+            tmp_path / "beginning", Tag(TagSettings(max_length=16, long_texts="truncate"), TAGS)
+        ),
+        "answer": save_answerer(tmp_path / "whole"),
+    }
+    text = "the " * MOST_TOKENS
+    with running(folders) as client:
+        for task, one, tokens in (("tag", text, 16), ("classify", text, 32 * 16)):
+            answer = client.post(f"/v1/models/{task}/{task}", {"inputs": one})
+            assert answer.json["usage"]["total_tokens"] == tokens
+            pipelines = client.server.service.models[task].loaded.pipelines
+            assert pipelines[task].most_tokens == tokens  # what it costs, at most
+        answer = client.post("/v1/models/answer/answer", {"inputs": {**QUESTION, "context": text}})
+        assert answer.status == 400
+        assert "shorten or divide it" in answer.json["error"]["message"]
 
 
 def test_paths_are_unique():

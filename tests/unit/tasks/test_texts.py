@@ -8,9 +8,8 @@ from tests.unit.tasks.small import TOKENIZER, record_of, table_of
 
 from bertkit.base.errors import InputError
 from bertkit.data.tables.records import open_records
-from bertkit.tasks.settings import TextSettings
+from bertkit.tasks.settings import MAX_WINDOWS, TextSettings
 from bertkit.tasks.texts import (
-    MAX_WINDOWS,
     Texts,
     build_text_parser,
     encode_texts,

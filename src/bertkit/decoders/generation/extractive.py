@@ -1,5 +1,6 @@
 """Extractive summaries, their statistics, and the summarizer that needs no training."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import accumulate
@@ -140,6 +141,7 @@ class CentralSummarizer(Pipeline[str, ExtractiveSummary]):
 
     bundled = "vectors"
     loading_kind = EmbedderSettings
+    most_tokens = sys.maxsize  # the whole text
 
     @classmethod
     def build(cls, opened: OpenModel, loading: EmbedderSettings) -> Self:

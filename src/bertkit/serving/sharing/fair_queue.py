@@ -4,6 +4,7 @@ In it short requests pass long ones.
 """
 
 import asyncio
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from bertkit.inference.pipeline import NamedInput, Pipeline
 ModelInput: TypeAlias = str | Sequence[int] | Sequence[str] | Mapping[str, Any]
 Results: TypeAlias = list[Any]  # of a pipeline, one for each input
 
-MOST_TOKENS = 1 << 16  # of an input, by its characters
+MOST_TOKENS = 1 << 16  # read of an input, by its characters
 CHARS_PER_TOKEN = 4
 MAX_CLIENTS = 1000  # whose times are kept, apart from those that have had more than others
 
@@ -49,7 +50,7 @@ class ModelRequest:
         client: who asks; the queue is fair between clients.
         truncates: whether inputs may be cut off.
         identity: of the request, for logs.
-        most_tokens: of an input; longer ones are cut off or refused.
+        most_tokens: that are read of an input; a longer one costs no more.
         written_tokens: that are written for an input, at most.
         num_tokens: those that the model read.
         num_unknown: of these, [UNK].
@@ -63,7 +64,7 @@ class ModelRequest:
     client: str
     truncates: bool = True
     identity: str = ""
-    most_tokens: int = MOST_TOKENS + 1
+    most_tokens: int = sys.maxsize
     written_tokens: int = 0
     num_tokens: int = 0
     num_unknown: int = 0

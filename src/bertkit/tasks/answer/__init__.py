@@ -3,6 +3,7 @@
 Source: Devlin et al. 2018, sections 4.2 and 4.3: a start and an end vector over all T_i.
 """
 
+import sys
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -60,6 +61,11 @@ class AnswerSettings(LongTextSettings, TaskSettings):
     question_column: QuestionColumn = None
     context_column: ContextColumn = None
     label_column: LabelColumn = None
+
+    @property
+    def most_tokens(self) -> int:
+        """The most tokens that are read of an example; windows leave nothing out."""
+        return sys.maxsize if self.long_texts == "windows" else self.max_length
 
     def choose_metric(self, labels: Sequence[str] = ()) -> str:
         """Return the F1 of words."""

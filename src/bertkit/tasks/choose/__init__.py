@@ -33,6 +33,11 @@ class ChooseSettings(TaskSettings):
     )
     label_column: LabelColumn = None
 
+    @property
+    def most_tokens(self) -> int:
+        """The most tokens that are read of an example, a sequence for each choice."""
+        return self.max_length * MAX_CHOICES
+
 
 class ChooseInputs(TaskInputs):
     """Contexts, and the choices that all of them have."""

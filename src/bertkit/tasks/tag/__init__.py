@@ -3,6 +3,7 @@
 Source: Devlin et al. 2018, section 5.3: T_i of a word's first piece, then a linear layer.
 """
 
+import sys
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -38,6 +39,11 @@ class TagSettings(LongTextSettings, TaskSettings):
         description="Tokens between the starts of two windows, at most a window; by default, two"
         f" windows share {OVERLAP} tokens, at most half a window.",
     )
+
+    @property
+    def most_tokens(self) -> int:
+        """The most tokens that are read of an example; windows leave nothing out."""
+        return sys.maxsize if self.long_texts == "windows" else self.max_length
 
     def find_scheme(self, labels: Collection[str]) -> "Scheme | None":
         """Return the scheme by which labels mark entities; None if they don't."""

@@ -14,7 +14,7 @@ RENAMED = {
     "max_source_length": "max_length",
     "max_target_length": "max_tokens",
 }
-# Settings that are gone, with the values that are still what is done; None: none matters.
+# Settings that are gone: the values that are what is done now, or None if any value is.
 GONE: dict[str, tuple[object, ...] | None] = {
     "deadline": None,
     "initializer_range": None,  # the model's config says it
@@ -41,12 +41,13 @@ def update_settings(saved: Mapping[str, Any]) -> dict[str, Any]:
     """Return stored settings under the names of this version.
 
     A setting that is gone stays if it had a value that isn't done any more: then the run isn't
-    resumed, and the model not loaded. It is a ValueError if a long text was read in such a way.
+    resumed, and the model not loaded. So does a value that no version wrote. It is a ValueError if
+    a long text was read in such a way.
     """
     settings = dict(saved)
     if "share_embeddings" in settings:  # of an encoder-decoder, whose config says the sizes
         settings = {name: value for name, value in settings.items() if name not in SIZES}
-    if "start_from" in settings:  # beside it, `model` was the size of a new one
+    if "start_from" in settings and "model" in settings:  # which was the size of a new one then
         settings["size"] = settings.pop("model")
     if (best_by := settings.pop("best_by", None)) is not None:
         metric = settings.get("metric", "auto")  # most tasks had no such setting
@@ -63,21 +64,30 @@ def update_settings(saved: Mapping[str, Any]) -> dict[str, Any]:
     settings = {
         RENAMED.get(name, name): value
         for name, value in settings.items()
-        if name not in GONE or value not in (GONE[name] or [value])
+        if not _is_gone(name, value)
     }
     if "doc_stride" in settings:  # of a question's context; 128 was the default
         stride = settings.pop("doc_stride")
         settings |= {"long_texts": "windows", "stride": None if stride == 128 else stride}
-    if "max_length" in settings and isinstance(settings.get("context"), int):
-        size, overlap = settings["max_length"] - 2, settings.pop("context")
+    length, overlap = settings.get("max_length"), settings.get("context")
+    if type(length) is int and type(overlap) is int and length > 2:  # beside [CLS] and [SEP]
+        size = length - 2
+        del settings["context"]
         stride = None if overlap == 32 else size - min(overlap, size // 2)  # 32 was the default
         settings |= {"long_texts": "windows", "stride": stride}
     if "too_long" in settings:
-        settings["long_texts"] = settings.pop("too_long").replace("cut", "truncate")
+        too_long = settings.pop("too_long")
+        settings["long_texts"] = "truncate" if too_long == "cut" else too_long
     is_bounded = settings.pop("max_windows", 32) != 32
     if (how := settings.get("long_texts")) == "head":
         settings |= {"long_texts": "truncate", "stride": None}
-    elif how in {"tail", "head_tail"} or (how == "windows" and is_bounded):
+    elif how in ("tail", "head_tail") or (how == "windows" and is_bounded):
         cause = "max_windows is always 32" if how == "windows" else f"there is no long_texts {how}"
         raise ValueError(f"{cause} now; train it again with long_texts truncate or windows")
     return settings
+
+
+def _is_gone(name: str, value: object) -> bool:
+    """Whether a setting no longer exists, and a run with this value is what is done without it."""
+    values = GONE.get(name, ())
+    return values is None or value in values

@@ -23,7 +23,9 @@ from bertkit.base.earlier_settings import update_settings
             {"max_length": 12, "long_texts": "windows", "stride": 5},
         ),
         ({"too_long": "cut"}, {"long_texts": "truncate"}),
+        ({"max_length": 3, "context": 9}, {"max_length": 3, "long_texts": "windows", "stride": 1}),
         ({"too_long": "leave_out"}, {"long_texts": "leave_out"}),
+        ({"start_from": "x"}, {"model": "x"}),
         (
             {"model": "tiny", "start_from": None, "eval_sequences": 8, "max_skipped_steps": 10},
             {"size": "tiny", "eval_examples": 8},
@@ -53,6 +55,27 @@ def test_settings_of_earlier_versions_have_todays_names(saved, expected):
     found = update_settings(saved)
     assert {name: value for name, value in found.items() if value is not None} == expected
     assert update_settings(found) == found
+
+
+@pytest.mark.parametrize(
+    "saved",
+    [
+        {"long_texts": ["a"]},
+        {"max_length": "9", "context": 3},
+        {"max_length": True, "context": 3},
+        {"max_length": 2, "context": 0},
+        {"max_length": 9, "context": None},
+        {"random_tokens": ["uniform"]},
+        {"tag_column": {}},
+    ],
+)
+def test_values_that_no_version_wrote_are_left_as_they_are(saved):
+    assert update_settings(saved) == saved
+
+
+@pytest.mark.parametrize("value", [None, 1, ["cut"]])
+def test_what_too_long_never_was_becomes_the_value_of_long_texts(value):
+    assert update_settings({"too_long": value}) == {"long_texts": value}
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
 """Downloading files of the Hugging Face Hub into the cache that huggingface_hub shares.
 
 Only the needed files are fetched, all of one commit, into `blobs/`, files named by hash;
-`snapshots/<commit>/`, links to the blobs by file name; `refs/`, the commit of each branch. Each
-file is checked against its hash in the Hub's list before it gets its name there.
+`snapshots/<commit>/`, links to the blobs by file name; `refs/`, the commit of each branch. A blob
+is checked against its hash in the Hub's list before a snapshot links to it. A file that is in a
+snapshot already, perhaps from another program, is known by its size only.
 
 The library gives session, token, settings and the layout of the cache. Its `snapshot_download`
 isn't used because, as of 2.4, it joins the ETag that a server sends to a path: an endpoint can
@@ -152,12 +153,12 @@ class ModelCache:
         if commit in (revision, self._read_ref(revision)):
             return
         path = self._folder / "refs" / revision
-        with self._hold(commit):
+        with self._hold("refs--" + revision.replace("/", "--")):
             make_folder(path.parent)
             write_file(path, commit.encode())
 
     def fetch(self, commit: str, files: list[HubFile]) -> None:
-        """Download those files that the snapshot lacks; others had their hash verified then."""
+        """Download the files that the snapshot lacks; one of the right size there is trusted."""
         _check_sizes(self._model_id, files)
         snapshot, endpoint = self.snapshot(commit), load_constants().ENDPOINT
         missing = [file for file in files if _size(snapshot / file.name) != file.size_bytes]
@@ -177,7 +178,7 @@ class ModelCache:
 
     @contextmanager
     def _hold(self, name: str) -> Iterator[None]:
-        """Lock a blob or ref against other processes; huggingface_hub takes the same lock."""
+        """Lock a blob, as huggingface_hub does, or a ref, against other processes."""
         make_folder(self._locks)
         path = self._locks / f"{name}.lock"
         with locking_errors(path), FileLock(path, fallback_to_soft=False):
@@ -280,12 +281,12 @@ def _size(path: Path) -> int | None:
 
 def _find_digest(path: Path, file: HubFile) -> str:
     """Return the hash of a file's content, of the kind that the Hub lists for it."""
-    # git's hash of a file: https://git-scm.com/book/en/v2/Git-Internals-Git-Objects
-    start = hashlib.sha1(b"blob %d\0" % file.size_bytes, usedforsecurity=False)
     with storage_errors(path, "read"), path.open("rb") as stream:
-        return hashlib.file_digest(
-            stream, hashlib.sha256 if file.large else lambda: start
-        ).hexdigest()
+        if file.large:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+        # git's hash of a file: https://git-scm.com/book/en/v2/Git-Internals-Git-Objects
+        sha1 = hashlib.sha1(b"blob %d\0" % file.size_bytes, usedforsecurity=False)
+        return hashlib.file_digest(stream, lambda: sha1).hexdigest()
 
 
 class _UnreachableError(HubError):

@@ -656,13 +656,14 @@ def test_the_hubs_own_variables_are_heeded_and_nothing_else_is_said(hub, tmp_pat
         hub.token = "another one"
 
 
-def test_what_a_branch_stands_for_is_written_under_a_lock(hub, folder, monkeypatch):
+def test_what_a_ref_stands_for_is_written_under_the_lock_of_its_name(hub, folder, monkeypatch):
     def write_held(path: Path, data: bytes) -> None:
         with pytest.raises(Timeout):
-            FileLock(locks / f"{data.decode()}.lock").acquire(timeout=0)
+            FileLock(locks / "refs--refs--pr--1.lock").acquire(timeout=0)
         path.write_bytes(data)
 
     locks = folder.parent / ".locks" / folder.name
     monkeypatch.setattr(hub_download, "write_file", write_held)
-    snapshot = resolve_model(MODEL)
-    assert (folder / "refs" / "main").read_text() == snapshot.name
+    hub.commits["refs/pr/1"] = COMMIT
+    snapshot = resolve_model(MODEL, revision="refs/pr/1")
+    assert (folder / "refs" / "refs" / "pr" / "1").read_text() == snapshot.name

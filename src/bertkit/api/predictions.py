@@ -14,7 +14,7 @@ from bertkit.data.problems import announce_unknown
 from bertkit.data.tables.rows import Table
 from bertkit.inference.predictor import AnyPredictor, Predictor
 from bertkit.inference.settings import EngineSettings
-from bertkit.jobs.predict import answer_file, answer_values
+from bertkit.jobs.predict import answer_file, answer_values, open_rows
 from bertkit.jobs.settings import PredictSettings
 from bertkit.recipes.evaluate.run import EvaluateResult
 from bertkit.recipes.evaluate.run import evaluate as run_evaluate
@@ -60,18 +60,20 @@ def predict(model: Model, data: Table, **settings: "Unpack[PredictKeywords]") ->
     """
     predictor: AnyPredictor
     chosen, columns = build(PredictSettings, settings), build(TaskColumns, settings)
+    rows = hold_rows(data)
+    table = None if are_tuples(rows) else open_rows(rows, chosen)
+    if table is None:
+        refuse_columns(settings)
     predictor = Predictor.take(model, build(EngineSettings, settings))
     options_kind = type(predictor.options)
     answers = settings.keys() & ClassifyAnswers.model_fields.keys()
     check_names(answers, options_kind.model_fields, "predict")
     predictor = predictor.with_options(build(options_kind, settings))
-    rows = hold_rows(data)
-    if are_tuples(rows):
-        refuse_columns(settings)
+    if table is None:
         check_tuples(predictor)
         answered = answer_values(predictor, cast("list[Any]", rows))
     else:
-        answered = answer_file(predictor, rows, chosen, columns)
+        answered = answer_file(predictor, table, chosen, columns)
     with show_progress("Predicting", None) as progress:
         found = ResultList(row.prediction for row in answered.read(progress))
     announce_unknown(answered.counts.unknown_tokens, answered.counts.text_tokens)

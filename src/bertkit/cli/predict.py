@@ -209,6 +209,7 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
             answer_file,
             answer_values,
             check_task,
+            open_rows,
             predict_files,
         )
 
@@ -223,13 +224,14 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
         with open_result(
             output, "writing answers into", source, check_output, overwrite=settings.overwrite
         ) as place:
+            table = None if source is None else open_rows(source, settings)
             predictor: AnyPredictor = Predictor.load(model, loading)
             check_task(predictor, model, name)
             predictor = predictor.with_options(answers)
-            if source is None:
+            if table is None:
                 found = answer_values(predictor, values)
             else:
-                found = answer_file(predictor, source, settings, columns)
+                found = answer_file(predictor, table, settings, columns)
             write_or_print(found, place, json=json)
 
     predict.__doc__ = DOCSTRING.format(

@@ -15,12 +15,12 @@ from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.files import durable_file
 from bertkit.base.output import open_output
 from bertkit.base.progress import ProgressBar, show_progress
-from bertkit.base.settings import Settings, replace_surrogates
+from bertkit.base.settings import Settings, replace_surrogates, select
 from bertkit.base.transfers import uploads_output
 from bertkit.data.file_parts import FilesResult, FilesSettings, make_files
 from bertkit.data.problems import RowReport, check_unknown
 from bertkit.data.tables.decoder import has_column, look_up, show_names
-from bertkit.data.tables.records import open_records
+from bertkit.data.tables.records import RecordTable, open_records
 from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import RecordSettings
 from bertkit.data.writers import ROW_WRITERS, Row, check_output
@@ -34,14 +34,18 @@ from bertkit.tasks.table import TASKS
 from bertkit.tasks.task import AnyTask, TaskExample, TaskPrediction
 
 
+def open_rows(source: Table, settings: PredictSettings) -> RecordTable:
+    """Open rows to answer, and read the names of their columns, before a model is loaded."""
+    return open_records(source, select(RecordSettings, settings), split=settings.split)
+
+
 class ExampleFile:
     """The rows of a file as unlabeled examples, with columns that override the model's own."""
 
     def __init__(
-        self, task: AnyTask, source: Table, settings: PredictSettings, columns: Settings
+        self, task: AnyTask, table: RecordTable, settings: PredictSettings, columns: Settings
     ) -> None:
-        layout = settings.model_dump(include=set(RecordSettings.model_fields))
-        self._table = open_records(source, RecordSettings(**layout), split=settings.split)
+        self._table = table
         self._parse = task.example_kind.build_parser(
             with_columns(task.settings, columns), self._table, needs_answer=False
         )
@@ -177,10 +181,10 @@ def answer_values(predictor: AnyPredictor, values: Sequence[Any]) -> Answers:
 
 
 def answer_file(
-    predictor: AnyPredictor, source: Table, settings: PredictSettings, columns: Settings
+    predictor: AnyPredictor, table: RecordTable, settings: PredictSettings, columns: Settings
 ) -> Answers:
     """Return the answers to the rows of a file; arguments and errors as in `ExampleFile`."""
-    file = ExampleFile(predictor.task, source, settings, columns)
+    file = ExampleFile(predictor.task, table, settings, columns)
     return Answers(predictor, file, file, settings)
 
 
@@ -216,11 +220,12 @@ class PredictedFile:
         """Write the answers to the rows of a file."""
         check = partial(check_output, overwrite=overwrite)
         with open_output(output, "writing answers into", inputs=[source], check=check) as place:
+            table = open_rows(source, self.settings)
             predictor: AnyPredictor = Predictor.take(self.opened, self.loading)
             check_task(predictor, self.model, self.task)
             columns = choose_columns(TASKS[self.task].settings)(**self.columns)
             answers = answer_file(
-                predictor.with_options(self.answers), source, self.settings, columns
+                predictor.with_options(self.answers), table, self.settings, columns
             )
             answers.is_one_of_many = True
             with show_progress("Predicting", None) as progress:

@@ -13,7 +13,13 @@ from tests.unit.inference.small_task import save_classifier, save_tagger
 from tests.wings import needs
 
 import bertkit
-from bertkit.base.errors import BertkitError, InputError, SettingsError, StoppedError
+from bertkit.base.errors import (
+    BertkitError,
+    InputError,
+    MissingFileError,
+    SettingsError,
+    StoppedError,
+)
 from bertkit.cli.main import PACKAGES, build_app, main
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.pretrain.settings import PretrainSettings
@@ -95,6 +101,14 @@ def test_predict_and_evaluate_take_rows(classifier, kind):
         assert len(bertkit.predict(classifier, renamed, text_column="body")) == 2
     (first, _) = bertkit.predict(classifier, rows, top_k=1)
     assert list(first.probabilities) == labels[:1]
+
+
+@pytest.mark.parametrize("answer", [bertkit.predict, bertkit.evaluate])
+def test_rows_that_are_missing_are_an_error_before_a_model_is_loaded(tmp_path, answer):
+    folder = tmp_path / "damaged"
+    folder.mkdir()
+    with pytest.raises(MissingFileError, match="there is no file"):
+        answer(folder, tmp_path / "rows.csv")
 
 
 def test_a_tuple_is_an_input_as_the_model_reads_it(classifier, tmp_path):

@@ -1,7 +1,7 @@
 """Connections: uvicorn's, with the limits that it leaves to a proxy, and errors in JSON."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -16,8 +16,6 @@ from uvicorn.protocols.http.httptools_impl import (
 
 from bertkit.serving.errors import Reason, ServingError
 from bertkit.serving.responder import REFUSAL, refuse
-
-Headers = Sequence[tuple[bytes, bytes]]
 
 HEAD_SECONDS = 10.0  # in which a request's line and headers must arrive
 SEND_SECONDS = 30.0  # in which a client must read something of its answer
@@ -103,10 +101,19 @@ class Connection(HttpToolsProtocol):
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Check a head, and answer its request."""
+        """Answer a request, unless its head is too large or could be read in two ways."""
         self._is_in_head, self.head_since = False, math.inf
-        if refusal := check_head(self.url, self.headers, self.parser.get_http_version()):
-            raise refusal
+        version, names = self.parser.get_http_version(), [name for name, _ in self.headers]
+        size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+        codings = (value for name, value in self.headers if name == b"transfer-encoding")
+        if size > MAX_HEAD_BYTES or len(names) > MAX_HEADERS:
+            raise Reason.LARGE_HEAD.error(LARGE_HEAD)
+        if version not in {"1.0", "1.1"} or names.count(b"host") > 1:
+            raise Reason.MALFORMED.error("this isn't a request of HTTP/1.1 with one Host")
+        if version == "1.1" and b"host" not in names:
+            raise Reason.MALFORMED.error("the request has no Host")
+        if any(coding.lower() != b"chunked" for coding in codings):
+            raise Reason.MALFORMED.error("Transfer-Encoding must be chunked")
         if len(self.pipeline) >= MAX_PIPELINED:
             raise Reason.MALFORMED.error("too many requests were sent before their answers")
         if not self.parser.should_upgrade():
@@ -163,21 +170,6 @@ class Connection(HttpToolsProtocol):
         head = b"".join([STATUS_LINE[answer.status_code], *lines, b"\r\n"])
         self.transport.write(head + bytes(answer.body))
         self.transport.close()
-
-
-def check_head(url: bytes, headers: Headers, version: str) -> ServingError | None:
-    """Return what is wrong with a request's line and headers: their size, or two meanings."""
-    size = len(url) + sum(len(name) + len(value) for name, value in headers)
-    if size > MAX_HEAD_BYTES or len(headers) > MAX_HEADERS:
-        return Reason.LARGE_HEAD.error(LARGE_HEAD)
-    names = [name for name, _ in headers]
-    if version not in {"1.0", "1.1"} or names.count(b"host") > 1:
-        return Reason.MALFORMED.error("this isn't a request of HTTP/1.1 with one Host")
-    if version == "1.1" and b"host" not in names:
-        return Reason.MALFORMED.error("the request has no Host")
-    if any(value.lower() != b"chunked" for name, value in headers if name == b"transfer-encoding"):
-        return Reason.MALFORMED.error("Transfer-Encoding must be chunked")
-    return None
 
 
 class Listener(uvicorn.Server):

@@ -163,10 +163,8 @@ class RequestContext:
 
     def note_end(self, status: int) -> None:
         """Count the request, and log it if the settings say so."""
-        seconds, metrics = time.monotonic() - self.begun, self.service.metrics
-        metrics.note_request(self.model, self.route, self.failure)
-        if self.request is not None and not self.failure:
-            metrics.note_answer(self.model, self.request, seconds)
+        seconds, note = time.monotonic() - self.begun, self.service.metrics.note_request
+        note(self.model, self.route, self.failure, self.request, seconds)
         if not self.service.settings.log_requests:
             return
         line = {

@@ -56,17 +56,21 @@ class ServerMetrics:
         self.batch_size.labels(model).observe(num_requests)
         self.batch_tokens.labels(model).observe(num_tokens)
 
-    def note_request(self, model: str, route: str, failure: str) -> None:
-        """Count a request that ended; `failure` is empty, or the kind of its error."""
+    def note_request(
+        self, model: str, route: str, failure: str, request: ModelRequest | None, seconds: float
+    ) -> None:
+        """Count a request that ended, and measure it if a model has answered it.
+
+        `failure` is empty, or the kind of its error; `request` is what was asked of a model.
+        """
         self.requests.labels(model, route).inc()
         if failure:
             kind = failure.lower()
             self.failures.labels(model, REASONS.get(kind, kind)).inc()
-        else:
-            self.successes.labels(model, route).inc()
-
-    def note_answer(self, model: str, request: ModelRequest, seconds: float) -> None:
-        """Measure a request that a model has answered."""
+            return
+        self.successes.labels(model, route).inc()
+        if request is None:
+            return
         self.duration.labels(model).observe(seconds)
         self.queue_duration.labels(model).observe(request.begun - request.queued)
         self.inference_duration.labels(model).observe(request.ended - request.begun)

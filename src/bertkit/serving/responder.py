@@ -256,7 +256,10 @@ def parse_body(kind: type[AnyKind], content: bytes) -> AnyKind:
             is_json = error.errors()[0]["type"] != "json_invalid"
             if is_json or content.count(b"\\") > MAX_ESCAPES:
                 raise
-            return kind.model_validate_json(HALVES.sub(replace_halves, content), strict=True)
+            mended = HALVES.sub(
+                lambda found: found["whole"] or rb"\ufffd" * (len(found[0]) // NUM_BYTES), content
+            )
+            return kind.model_validate_json(mended, strict=True)
     except ValidationError as error:
         if OPTIONS in kind.model_fields:
             options: Any = kind.model_fields[OPTIONS].annotation
@@ -276,8 +279,3 @@ def check_keys(content: bytes) -> None:
                 raise Reason.UNREADABLE.error(
                     f"an object has {len(one):,} keys, and the server takes {MAX_KEYS:,} at most"
                 )
-
-
-def replace_halves(found: re.Match[bytes]) -> bytes:
-    """Return characters as they are, and U+FFFD for each half of one."""
-    return found["whole"] or rb"\ufffd" * (len(found[0]) // NUM_BYTES)

@@ -84,8 +84,12 @@ class Workers:
         for event in events:
             if isinstance(event, int):
                 self._note_end(numbers[event])
-            else:
-                self._hear()
+            elif (message := self._reading.recv_bytes()) != READY:
+                self._reload(by=int(message))  # let the others do what one of them did
+            elif not self._is_ready and not self._is_stopping:
+                self._is_ready = True
+                for number in range(2, self._settings.workers + 1):
+                    self._start(number)
         while not events and self._ended and not self._is_stopping:
             self._start(self._ended.pop())
 
@@ -101,16 +105,6 @@ class Workers:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         if self._is_stopping:
             process.terminate()
-
-    def _hear(self) -> None:
-        """Start the others when the first worker is ready, or let them do what one of them did."""
-        message = self._reading.recv_bytes()
-        if message != READY:
-            self._reload(by=int(message))
-        elif not self._is_ready and not self._is_stopping:
-            self._is_ready = True
-            for number in range(2, self._settings.workers + 1):
-                self._start(number)
 
     def _note_end(self, number: int) -> None:
         """Remember a worker that has ended by itself; end if none was ever ready."""

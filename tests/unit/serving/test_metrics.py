@@ -220,7 +220,7 @@ def test_an_exception_is_one_line():
 
 def test_the_metrics_of_a_worker_name_it():
     metrics = ServerMetrics("2")
-    metrics.note_request("wor} ds", "/embed", "")
+    metrics.note_request("wor} ds", "/embed", "", None, 0.0)
     metrics.duration.labels("words").observe(1.0)
     metrics.queue.labels("words").set(3)
     families = list(text_string_to_metric_families(metrics.write().decode()))

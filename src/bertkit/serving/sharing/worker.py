@@ -163,7 +163,7 @@ class Worker:
     def _run(self) -> None:
         while not self._is_closed or self.queues:
             try:
-                self._serve()
+                self._answer(self._take_pieces())  # no name holds them while the thread waits
             except Exception as error:  # noqa: BLE001 - else nobody is answered any longer
                 logger.error("the thread of a model failed: %s", locate_failure(error))
                 self.num_failures += 1
@@ -173,32 +173,33 @@ class Worker:
                     with suppress(RuntimeError):  # as in _answer
                         self.loop.call_soon_threadsafe(request.refuse, describe_refusal())
 
-    def _serve(self) -> None:
-        """Wait for requests, and answer as many as are computed at once."""
+    def _take_pieces(self) -> list[RequestPiece]:
+        """Wait for requests; take as many pieces of one queue as are computed at once.
+
+        Those for which nobody waits any longer are left out; there are none when all is done.
+        """
+        pieces: list[RequestPiece] = []
         with self._changed:
             while not self.queues and not self._is_closed:
                 self._changed.wait()
-            pieces = self._pop_pieces() if self.queues else []
-        if pieces:
-            self._answer(pieces)
-
-    def _pop_pieces(self) -> list[RequestPiece]:
-        """Take pieces of one queue for which somebody still waits."""
-        key = min(self.queues, key=lambda one: self.queues[one].find_time())
-        queue = self.queues.pop(key)
-        pieces, cost = [], 0
-        while queue and cost < (1 if self._is_deterministic else self.batch_tokens):
-            piece = queue.pop()
-            if not piece.request.future.done():  # else its client has left
-                pieces.append(piece)
-                cost += piece.cost
-        if queue:
-            self.queues[key] = queue  # behind others of the same time
-        speed = self.tokens_per_second.get(queue.kind, math.inf)
-        self._ends_at = time.monotonic() + cost / speed
+            if not self.queues:
+                return pieces
+            key = min(self.queues, key=lambda one: self.queues[one].find_time())
+            queue, cost = self.queues.pop(key), 0
+            while queue and cost < (1 if self._is_deterministic else self.batch_tokens):
+                piece = queue.pop()
+                if not piece.request.future.done():  # else its client has left
+                    pieces.append(piece)
+                    cost += piece.cost
+            if queue:
+                self.queues[key] = queue  # behind others of the same time
+            speed = self.tokens_per_second.get(queue.kind, math.inf)
+            self._ends_at = time.monotonic() + cost / speed
         return pieces
 
     def _answer(self, pieces: Sequence[RequestPiece]) -> None:
+        if not pieces:
+            return
         begun = time.monotonic()
         compute_or_divide(pieces)
         ended = self._ends_at = time.monotonic()

@@ -52,7 +52,7 @@ def measure_form(
     model: Path, texts: Path, num_texts: int, engine: str, form: str
 ) -> dict[str, Any]:
     output = texts.with_suffix(f".{engine}.{form}")
-    words = ["embed", model, texts, "--output", output, "--engine", engine]
+    words = ["embed", texts, "--model", model, "--output", output, "--engine", engine]
     words += ["--precision", "fp32", "--pooling", "mean"]
     row = {
         "num_texts": num_texts,

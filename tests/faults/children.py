@@ -20,7 +20,7 @@ from tests.faults.watch import Errand, Fault, Place, carry_out
 from tests.logs import rows_without_clock
 from tests.waiting import TIMEOUT_SECONDS
 
-from bertkit.base.files import read_json
+from bertkit.base.json_files import read_json
 from bertkit.checkpoints.run_folder import MANIFEST, list_checkpoints
 from bertkit.recipes.train_tokenizer import FACTS_FILE
 from bertkit.training.log import CLOCK_FIELDS

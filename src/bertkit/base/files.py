@@ -8,16 +8,11 @@ one was about to replace.
 """
 
 import io
-import json
-import math
 import os
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from pydantic import JsonValue
+from typing import TYPE_CHECKING
 
 from bertkit.base import storage
 from bertkit.base.checksums import Checksums, FileRecord, view_bytes
@@ -30,7 +25,6 @@ TEMPORARY_SUFFIX = ".partial"
 REPLACED_SUFFIX = ".replaced"
 BUFFER_BYTES = 1 << 17
 BYTE_ORDER_MARK = "\ufeff"
-MAX_JSON_VALUES = 1 << 20  # a tokenizer.json of the largest vocabulary has half as many
 
 
 class DurableFile:
@@ -121,24 +115,6 @@ def write_file(path: Path, data: bytes | memoryview) -> FileRecord:
     with durable_file(path) as file:
         file.write(data)
     return file.record()
-
-
-def write_json(path: Path, content: object) -> FileRecord:
-    """Write indented JSON in UTF-8, with keys in the given order."""
-    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
-    # File names may hold bytes that aren't UTF-8; written as \udcXX, they are still valid JSON.
-    return write_file(path, (text + "\n").encode(errors="backslashreplace"))
-
-
-def with_nulls(value: Any) -> Any:
-    """Replace NaN and infinity by None, which JSON can represent."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, dict):
-        return {key: with_nulls(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [with_nulls(part) for part in value]
-    return value
 
 
 @contextmanager
@@ -252,58 +228,6 @@ def remove_litter(folder: Path) -> None:
             storage.sync_folder(folder)
     for path in [*litter, *replaced]:
         remove_folder(path)
-
-
-def read_json(path: Path, *, limit_bytes: int = 64 << 20) -> JsonValue:
-    """Read an untrusted JSON file of up to `limit_bytes`; a fault is a `DamagedFileError`."""
-    return parse_json(read_text(path, limit_bytes=limit_bytes), str(path))
-
-
-def parse_json(
-    text: str | bytes, source: str, *, max_values: int = MAX_JSON_VALUES, has_nan: bool = False
-) -> JsonValue:
-    """Parse untrusted JSON; `source` names it in messages.
-
-    Args:
-        has_nan: whether numbers that aren't finite, with which Python and pandas write missing
-            values, are None.
-
-    Raises:
-        DamagedFileError: it isn't UTF-8 or JSON, or has a duplicate key, a number that isn't
-            finite, or more than `max_values` values (each takes far more memory than its text).
-    """
-
-    def read_number(text: str) -> float | None:
-        number = float(text)
-        if math.isfinite(number):
-            return number
-        if has_nan:
-            return None
-        raise ValueError(f"{text[:80]} isn't a JSON number")
-
-    try:
-        if isinstance(text, bytes):
-            text = text.decode("utf-8")
-        num_values = text.count(",") + text.count("[") + text.count("{")
-        if num_values > max_values:
-            raise ValueError(f"it has over {num_values:,} values; at most {max_values:,}")
-        content: JsonValue = json.loads(
-            text,
-            object_pairs_hook=_unique_keys,
-            parse_float=read_number,
-            parse_constant=read_number,  # NaN and Infinity, which Python's parser accepts
-        )
-        return content
-    except (ValueError, RecursionError) as error:
-        raise DamagedFileError(f"{source} isn't JSON ({error}); write or fetch it again") from None
-
-
-def _unique_keys(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-        raise ValueError(f"the key {twice[:80]!r} appears twice")
-    return content
 
 
 def check_is_file(path: Path) -> None:

@@ -18,7 +18,8 @@ from bertkit.base.errors import (
     SettingsError,
     UnsafeFileError,
 )
-from bertkit.base.files import make_folder, read_json, write_json
+from bertkit.base.files import make_folder
+from bertkit.base.json_files import read_json, write_json
 from bertkit.base.members import find_member, has_member
 from bertkit.checkpoints.checkpoint import Checkpoint, LazyTensor
 from bertkit.checkpoints.families import is_bert

@@ -18,7 +18,8 @@ from torch import Tensor
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import DamagedFileError, UnsafeFileError
-from bertkit.base.files import durable_file, parse_json
+from bertkit.base.files import durable_file
+from bertkit.base.json_files import parse_json
 from bertkit.checkpoints.checkpoint import LazyTensor, MappedFile
 
 HEADER_LIMIT_BYTES = 4 << 20  # BERT-Large needs 50 kB

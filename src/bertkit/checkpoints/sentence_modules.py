@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError, UnsafeFileError
-from bertkit.base.files import make_folder, write_json
+from bertkit.base.files import make_folder
+from bertkit.base.json_files import write_json
 from bertkit.base.members import find_member, has_member
 from bertkit.base.own_thread import in_own_thread
 from bertkit.base.settings import validate

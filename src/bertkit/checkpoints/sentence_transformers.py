@@ -14,7 +14,8 @@ from pydantic import ConfigDict, Field, JsonValue
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileError
-from bertkit.base.files import make_folder, read_json, write_json
+from bertkit.base.files import make_folder
+from bertkit.base.json_files import read_json, write_json
 from bertkit.base.members import check_name, find_member, has_member
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.families import check_family

@@ -18,7 +18,7 @@ from typing import TextIO, TypeVar, cast
 
 from bertkit.base.addresses import show_address
 from bertkit.base.errors import SettingsError, StorageError, pluralize
-from bertkit.base.files import with_nulls
+from bertkit.base.json_files import with_nulls
 from bertkit.base.parts import PartsSettings
 from bertkit.base.progress import Launch, announce
 from bertkit.data.file_parts import FilesResult

@@ -13,7 +13,8 @@ from numpy.typing import DTypeLike, NDArray
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import InputError, SettingsError
-from bertkit.base.files import DurableFile, DurableStream, check_new_file, durable_file, with_nulls
+from bertkit.base.files import DurableFile, DurableStream, check_new_file, durable_file
+from bertkit.base.json_files import with_nulls
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from bertkit.base.errors import SettingsError, pluralize
-from bertkit.base.files import with_nulls
+from bertkit.base.json_files import with_nulls
 from bertkit.interpret.ablation import HeadName, check_heads, count_layer
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.observation import find_token

@@ -7,7 +7,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from bertkit.base.errors import SettingsError, pluralize
-from bertkit.base.files import parse_json, read_text
+from bertkit.base.files import read_text
+from bertkit.base.json_files import parse_json
 from bertkit.base.settings import Settings, redefine, validate
 from bertkit.inference.embeddings.settings import WordVectorSettings
 from bertkit.inference.settings import FillOptions

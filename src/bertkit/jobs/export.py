@@ -5,7 +5,8 @@ from pathlib import Path
 
 import torch
 
-from bertkit.base.files import durable_folder, write_json
+from bertkit.base.files import durable_folder
+from bertkit.base.json_files import write_json
 from bertkit.base.output import open_output
 from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.checkpoints.sentence_modules import Pooling

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeVar
 from pydantic import JsonValue
 
 from bertkit.base.errors import BertkitError, pluralize
-from bertkit.base.files import read_json
+from bertkit.base.json_files import read_json
 from bertkit.base.wings import ANATOMIES, load_object
 from bertkit.checkpoints import tensorflow
 from bertkit.checkpoints.checkpoint import Checkpoint

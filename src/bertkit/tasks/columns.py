@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
 
 from bertkit.base.errors import DamagedFileError, InputError
-from bertkit.base.files import parse_json
+from bertkit.base.json_files import parse_json
 from bertkit.data.tables.decoder import has_column, look_up, show_names
 from bertkit.data.tables.formats.separated import lacks_names
 from bertkit.data.tables.record import BrokenRowError, ClassName, NoLabelError, Record

@@ -17,7 +17,8 @@ from tokenizers import AddedToken, processors
 from bertkit.base.checksummed_json import ChecksummedModel
 from bertkit.base.checksums import FileRecord, verify_file
 from bertkit.base.errors import DamagedFileError, InputError, MissingFileError, storage_errors
-from bertkit.base.files import make_folder, read_json, read_text, write_file, write_json
+from bertkit.base.files import make_folder, read_text, write_file
+from bertkit.base.json_files import read_json, write_json
 from bertkit.base.members import find_member, has_member
 from bertkit.tokenization.engine import (
     CLS,

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 from bertkit.base import storage
 from bertkit.base.checksummed_json import add_row_checksum, is_intact_row, verify_row
 from bertkit.base.errors import DamagedFileError, pluralize, storage_errors
-from bertkit.base.files import durable_file, with_nulls, write_all
+from bertkit.base.files import durable_file, write_all
+from bertkit.base.json_files import with_nulls
 from bertkit.base.progress import announce
 
 if TYPE_CHECKING:

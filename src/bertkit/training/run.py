@@ -17,7 +17,8 @@ from bertkit._version import __version__
 from bertkit.base.checksummed_json import ChecksummedModel
 from bertkit.base.earlier_settings import update_settings
 from bertkit.base.errors import DamagedFileError, ResumeError, storage_errors
-from bertkit.base.files import durable_folder, make_folder, read_json, remove_litter, write_json
+from bertkit.base.files import durable_folder, make_folder, remove_litter
+from bertkit.base.json_files import read_json, write_json
 from bertkit.base.output import list_names
 from bertkit.base.progress import announce
 from bertkit.base.settings import list_differences, list_flag_differences

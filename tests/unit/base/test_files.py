@@ -20,12 +20,10 @@ from bertkit.base.files import (
     durable_file,
     durable_folder,
     make_folder,
-    read_json,
     read_text,
     remove_folder,
     remove_litter,
     write_file,
-    write_json,
 )
 
 
@@ -100,7 +98,7 @@ def test_an_error_of_the_block_is_not_blamed_on_the_file(old):
 
 def test_a_missing_folder_is_named(tmp_path):
     with pytest.raises(StorageError, match=r"nowhere/a.json can't be written: No such file"):
-        write_json(tmp_path / "nowhere" / "a.json", {})
+        write_file(tmp_path / "nowhere" / "a.json", b"{}")
 
 
 @pytest.mark.parametrize(
@@ -141,44 +139,10 @@ def test_verifying_what_the_system_refuses(large):
         verify_file(large[0].with_name("a" * 300), large[1])
 
 
-def test_json_survives_names_that_are_not_unicode(tmp_path):
-    content = {"file": os.fsdecode(b"caf\xe9.txt"), "é": 1}
-    write_json(tmp_path / "a.json", content)
-    assert read_json(tmp_path / "a.json") == content
-    assert "é" in (tmp_path / "a.json").read_text(encoding="utf-8")
-
-
-def test_json_refuses_what_json_has_no_word_for(tmp_path):
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        write_json(tmp_path / "a.json", {"loss": float("nan")})
-    assert list_names(tmp_path) == []
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"{", "isn't JSON"),
-        (b"", "isn't JSON"),
-        (b'"\xff"', "isn't UTF-8 at byte 1"),
-        (b"[" * 100_000, "isn't JSON"),
-        (b"9" * 10_000, "isn't JSON"),
-        (b"[NaN]", r"isn't JSON \(NaN isn't a JSON number"),
-        (b'{"a": -Infinity}', r"isn't JSON \(-Infinity is"),
-        (b"1e400", r"isn't JSON \(1e400 is"),
-        (b" " * 1_000_001, "more than 1,000,000 bytes"),
-    ],
-)
-def test_foreign_json_is_refused_by_name(tmp_path, content, message):
-    path = tmp_path / "config.json"
-    path.write_bytes(content)
-    with pytest.raises(DamagedFileError, match=f"config.json {message}|config.json has {message}"):
-        read_json(path, limit_bytes=1_000_000)
-
-
 def test_a_byte_order_mark_is_no_part_of_a_text(tmp_path):
-    path = tmp_path / "config.json"
-    path.write_bytes('\ufeff{"a": "\ufeff"}'.encode())
-    assert read_json(path) == {"a": "\ufeff"}
+    path = tmp_path / "vocab.txt"
+    path.write_bytes("\ufeffa\ufeff".encode())
+    assert read_text(path) == "a\ufeff"
     path.write_bytes("\ufeffa".encode() + b"\xff")
     with pytest.raises(DamagedFileError, match="isn't UTF-8 at byte 4"):
         read_text(path)
@@ -189,12 +153,11 @@ def test_reading_what_is_no_file(tmp_path):
         read_text(tmp_path / "none")
 
 
-@pytest.mark.parametrize("read", [read_text, read_json])
-def test_nothing_is_awaited_from_a_pipe_that_nobody_writes_to(tmp_path, read):
-    os.mkfifo(tmp_path / "pipe.json")
-    for path in (tmp_path / "pipe.json", tmp_path, Path("/dev/zero")):
+def test_nothing_is_awaited_from_a_pipe_that_nobody_writes_to(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path, Path("/dev/zero")):
         with pytest.raises(DamagedFileError, match="must be a file, and is a folder, a pipe or"):
-            read(path)
+            read_text(path)
 
 
 def test_a_folder_appears_whole(tmp_path):

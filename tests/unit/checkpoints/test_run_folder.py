@@ -8,7 +8,8 @@ from pydantic import TypeAdapter
 from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
 from bertkit.base.checksums import record_file
 from bertkit.base.errors import DamagedFileError, MissingFileError
-from bertkit.base.files import write_file, write_json
+from bertkit.base.files import write_file
+from bertkit.base.json_files import write_json
 from bertkit.checkpoints.run_folder import (
     METRICS_FILE,
     FinishedRecord,

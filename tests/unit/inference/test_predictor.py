@@ -15,7 +15,7 @@ from bertkit.base.errors import (
     MissingFileError,
     NonFiniteError,
 )
-from bertkit.base.files import read_json, write_json
+from bertkit.base.json_files import read_json, write_json
 from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.inference import stream
 from bertkit.inference.predictor import Classifier, PredictionCounts, Predictor

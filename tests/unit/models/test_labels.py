@@ -3,7 +3,7 @@
 import pytest
 
 from bertkit.base.errors import InputError
-from bertkit.base.files import write_json
+from bertkit.base.json_files import write_json
 from bertkit.checkpoints.huggingface import read_config
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.labels import MAX_LABELS, check_names

@@ -14,7 +14,7 @@ from typing import BinaryIO
 from pydantic import JsonValue
 
 from bertkit.base.errors import BertkitError, DamagedFileError, InputError, storage_errors
-from bertkit.base.files import MAX_JSON_VALUES, parse_json
+from bertkit.base.json_files import MAX_JSON_VALUES, parse_json
 from bertkit.base.remote import RemoteFile
 from bertkit.data.compression import BUFFER_BYTES, COMPRESSIONS, classify, unpack
 from bertkit.data.encodings import (

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from bertkit.base.errors import CheckpointError, InputError
-from bertkit.base.files import read_json
+from bertkit.base.json_files import read_json
 from bertkit.base.progress import announce, show_progress
 from bertkit.decoders.config import EncoderDecoderConfig
 from bertkit.decoders.detokenization import Spacing

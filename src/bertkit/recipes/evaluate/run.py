@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.base.errors import InputError, SettingsError, StorageError, pluralize, storage_errors
-from bertkit.base.files import durable_file, make_folder, remove_folder, with_nulls, write_json
+from bertkit.base.files import durable_file, make_folder, remove_folder
+from bertkit.base.json_files import with_nulls, write_json
 from bertkit.base.output import list_names
 from bertkit.base.progress import show_progress
 from bertkit.base.settings import Settings

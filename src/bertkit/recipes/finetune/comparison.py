@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from bertkit.base.files import with_nulls
+from bertkit.base.json_files import with_nulls
 from bertkit.reports.report import Bar, Bars
 from bertkit.reports.text import format_metric
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bertkit.base.errors import pluralize
-from bertkit.base.files import write_json
+from bertkit.base.json_files import write_json
 from bertkit.checkpoints.sentence_transformers import write_sentence_model
 from bertkit.models.bert.feature_based import describe_modules
 from bertkit.recipes.finetune.card import PICTURE_FILE, FineTuningFacts, SavedFineTuning, build_card

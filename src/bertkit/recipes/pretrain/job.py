@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bertkit.base import wings
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import InputError, pluralize
-from bertkit.base.files import read_json
+from bertkit.base.json_files import read_json
 from bertkit.base.progress import announce
 from bertkit.data.order import ExampleOrder
 from bertkit.data.shards import Shard, ShardSet

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.inference.small_task import LABELS, save_answerer, save_classifier
 
 from bertkit.base import storage
-from bertkit.base.files import with_nulls
+from bertkit.base.json_files import with_nulls
 from bertkit.base.output import list_names
 from bertkit.cli.main import main
 from bertkit.inference.predictor import Answerer, Classifier

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from bertkit.base.errors import BertkitError, DamagedFileError, InputError, StorageError
-from bertkit.base.files import MAX_JSON_VALUES, parse_json
+from bertkit.base.json_files import MAX_JSON_VALUES, parse_json
 from bertkit.base.remote import RemoteFile
 from bertkit.data.compression import COMPRESSIONS, classify
 from bertkit.data.tables.decoder import ID_FIELD, MAX_ROW_BYTES, RowDecoder, open_content

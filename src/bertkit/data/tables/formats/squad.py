@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, TypeVar
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue
 
 from bertkit.base.errors import DamagedFileError, InputError
-from bertkit.base.files import parse_json
+from bertkit.base.json_files import parse_json
 from bertkit.base.settings import validate
 from bertkit.data.problems import UNDECODABLE
 from bertkit.data.tables.decoder import DEFAULT_FIELD, RowDecoder, show_names

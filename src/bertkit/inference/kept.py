@@ -71,10 +71,11 @@ def list_states(paths: Sequence[Path]) -> tuple[FileState, ...]:
     """
     found: list[FileState] = []
     for path in paths:
-        files = [path] if path.is_file() else path.parent.glob("*")
         if path.is_dir():
-            files = path.rglob("*")
-        for file in sorted(files):
+            files = sorted(path.rglob("*"))
+        else:
+            files = [path] if path.is_file() else sorted(path.parent.glob("*"))
+        for file in files:
             with storage_errors(file, "read"):
                 try:
                     status = file.stat()

@@ -10,7 +10,7 @@ import google_crc32c
 import torch
 from torch import Tensor
 
-from bertkit.checkpoints.tensorflow import LAYER, TENSORFLOW_NAMES, THEIR_LAYER
+from bertkit.checkpoints.tensorflow import LAYER_NAMES, TENSORFLOW_NAMES
 
 PREFIX = "bert_model.ckpt"
 MAGIC = bytes.fromhex("57fb808b247547db")
@@ -203,13 +203,14 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
 
 def to_variables(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Tensors under Hugging Face's names as TensorFlow has them."""
-    table_back = {theirs: name for name, theirs in TENSORFLOW_NAMES.items()}
+    names = {theirs: name for name, theirs in (TENSORFLOW_NAMES | LAYER_NAMES).items()}
     variables = {}
     for name, tensor in tensors.items():
-        words = name.split(".")
-        layer = words[3] if name.startswith("bert.encoder.layer.") else ""
-        general = name.replace(THEIR_LAYER.format(layer=layer), THEIR_LAYER) if layer else name
-        variable = table_back[general].replace(LAYER, LAYER.format(layer=layer))
+        if name.startswith("bert.encoder.layer."):
+            layer, rest = name.removeprefix("bert.encoder.layer.").split(".", 1)
+            variable = f"bert/encoder/layer_{layer}/{names[rest]}"
+        else:
+            variable = names[name]
         variables[variable] = tensor.t().contiguous() if variable.endswith("/kernel") else tensor
     return variables
 

@@ -38,6 +38,9 @@ STRANGERS = {
     b"\x89HDF": "it is an HDF5 file, of Keras",
 }
 
+MAX_TENSORS = 20_000  # BERT-Large has 400
+MAX_DIMENSIONS = 8
+
 
 @dataclass(frozen=True)
 class LazyTensor:

@@ -21,7 +21,7 @@ from bertkit.base.errors import (
 from bertkit.base.files import make_folder
 from bertkit.base.json_files import read_json, write_json
 from bertkit.base.members import find_member, has_member
-from bertkit.checkpoints.checkpoint import Checkpoint, LazyTensor
+from bertkit.checkpoints.checkpoint import MAX_TENSORS, Checkpoint, LazyTensor
 from bertkit.checkpoints.families import is_bert
 from bertkit.checkpoints.file_names import (
     CONFIG_FILE,
@@ -38,7 +38,7 @@ from bertkit.checkpoints.file_names import (
 from bertkit.checkpoints.names import remove_wrappers, rename_tensors, show
 from bertkit.checkpoints.onnx_file import open_onnx
 from bertkit.checkpoints.pytorch_file import open_pytorch
-from bertkit.checkpoints.safetensors_file import MAX_TENSORS, open_safetensors, write_safetensors
+from bertkit.checkpoints.safetensors_file import open_safetensors, write_safetensors
 from bertkit.checkpoints.transfer import unmark_own_head
 
 MAX_SHARDS = 100  # BERT-Large needs one

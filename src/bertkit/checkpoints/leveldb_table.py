@@ -52,15 +52,17 @@ def read_table(path: Path) -> dict[bytes, bytes]:
             f"{path} isn't a whole index of a TensorFlow checkpoint: it must end with the 8 bytes"
             f" {MAGIC.hex()}, and ends with {data[-8:].hex() or 'nothing'}; fetch it again"
         )
-    return _read_block_entries(data, path)
+    return _read_entries(data, path)
 
 
-def _read_block_entries(data: bytes, path: Path) -> dict[bytes, bytes]:
+def _read_entries(data: bytes, path: Path) -> dict[bytes, bytes]:
+    """Return the entries of all blocks, which the footer leads to."""
     footer = ByteReader(data[-FOOTER_BYTES : -len(MAGIC)], f"{path}, its footer,")
     metaindex_handle, index_handle = _take_handle(footer), _take_handle(footer)
     if any(footer.take(footer.num_left)):
         raise DamagedFileError(f"{path} is damaged: its footer has more than two places")
-    _read_block(data, metaindex_handle, path)  # filters, which TensorFlow doesn't write
+    # Only verified: it lists filters, and TensorFlow writes none.
+    _read_block(data, metaindex_handle, path)
     entries: dict[bytes, bytes] = {}
     last_key = None
     end = 0

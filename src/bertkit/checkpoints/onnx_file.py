@@ -17,7 +17,7 @@ from torch import Tensor
 
 from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileError
 from bertkit.base.members import find_member
-from bertkit.checkpoints.checkpoint import LazyTensor, MappedFile
+from bertkit.checkpoints.checkpoint import MAX_DIMENSIONS, LazyTensor, MappedFile
 from bertkit.checkpoints.file_names import DATA_SUFFIX
 from bertkit.checkpoints.protobuf_wire import Message
 
@@ -26,7 +26,6 @@ TRANSPOSED, SCALE = ".T", ".scale"
 SENTENCE = "sentence."  # begins the names of sentence-embedding modules, which have own files
 
 MAX_FIELDS = 20_000  # nodes and initializers of a graph; BERT-Large has 2,000
-MAX_DIMENSIONS = 8
 MAX_NAME_BYTES = 256
 # Numbers of the fields that are read.
 PRODUCER_NAME, GRAPH = 2, 7  # of a ModelProto

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import torch
 
 from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileError
-from bertkit.checkpoints.safetensors_file import MAX_DIMENSIONS, MAX_TENSORS
+from bertkit.checkpoints.checkpoint import MAX_DIMENSIONS, MAX_TENSORS
 
 MAX_OPERATIONS = 250_000  # BERT-Large needs 20,000; 250,000 take at most a second
 MAX_INTEGER_BITS = 128  # torch's magic number has 80

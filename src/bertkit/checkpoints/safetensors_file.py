@@ -20,11 +20,9 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import DamagedFileError, UnsafeFileError
 from bertkit.base.files import durable_file
 from bertkit.base.json_files import parse_json
-from bertkit.checkpoints.checkpoint import LazyTensor, MappedFile
+from bertkit.checkpoints.checkpoint import MAX_DIMENSIONS, MAX_TENSORS, LazyTensor, MappedFile
 
 HEADER_LIMIT_BYTES = 4 << 20  # BERT-Large needs 50 kB
-MAX_TENSORS = 20_000  # BERT-Large has 400
-MAX_DIMENSIONS = 8
 MAX_SIZE = 1 << 63  # sizes must fit 64-bit signed integers
 LENGTH_BYTES = 8
 ALIGNMENT_BYTES = 8

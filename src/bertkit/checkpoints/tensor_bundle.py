@@ -17,13 +17,12 @@ from torch import Tensor
 
 from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileError, storage_errors
 from bertkit.base.members import find_member
-from bertkit.checkpoints.checkpoint import LazyTensor
+from bertkit.checkpoints.checkpoint import MAX_DIMENSIONS, LazyTensor
 from bertkit.checkpoints.leveldb_table import mask_crc32c, read_table
 from bertkit.checkpoints.protobuf_wire import Message
 
 INDEX_SUFFIX = ".index"
 MAX_SHARDS = 1_000
-MAX_DIMENSIONS = 8
 NAME_SHOWN = 80
 
 HEADER_KEY = b""

@@ -1,6 +1,6 @@
 """Google's TensorFlow checkpoints: `bert_config.json`, `vocab.txt` and `bert_model.ckpt.*`.
 
-The table maps each variable to its name in Hugging Face's folders. A `kernel` is transposed: it is
+The tables map each variable to its name in Hugging Face's folders. A `kernel` is transposed: it is
 [in, out] in TensorFlow, and [out, in] here.
 
 Source: https://github.com/google-research/bert: modeling.py, run_pretraining.py, run_classifier.py,
@@ -21,33 +21,15 @@ from bertkit.checkpoints.tensor_bundle import INDEX_SUFFIX, open_bundle
 
 CONFIG_FILE = "bert_config.json"
 
-LAYER = "bert/encoder/layer_{layer}"
-THEIR_LAYER = "bert.encoder.layer.{layer}"
-LAYER_PATTERN = re.compile(r"bert/encoder/layer_(0|[1-9][0-9]{0,3})(?=/)")
+LAYER_PATTERN = re.compile(r"bert/encoder/layer_(0|[1-9][0-9]{0,3})/")
 
-# TensorFlow's name: Hugging Face's name. `{layer}` counts from 0.
+# TensorFlow's name: Hugging Face's name.
 TENSORFLOW_NAMES = {
     "bert/embeddings/word_embeddings": "bert.embeddings.word_embeddings.weight",
     "bert/embeddings/position_embeddings": "bert.embeddings.position_embeddings.weight",
     "bert/embeddings/token_type_embeddings": "bert.embeddings.token_type_embeddings.weight",
     "bert/embeddings/LayerNorm/gamma": "bert.embeddings.LayerNorm.weight",
     "bert/embeddings/LayerNorm/beta": "bert.embeddings.LayerNorm.bias",
-    f"{LAYER}/attention/self/query/kernel": f"{THEIR_LAYER}.attention.self.query.weight",
-    f"{LAYER}/attention/self/query/bias": f"{THEIR_LAYER}.attention.self.query.bias",
-    f"{LAYER}/attention/self/key/kernel": f"{THEIR_LAYER}.attention.self.key.weight",
-    f"{LAYER}/attention/self/key/bias": f"{THEIR_LAYER}.attention.self.key.bias",
-    f"{LAYER}/attention/self/value/kernel": f"{THEIR_LAYER}.attention.self.value.weight",
-    f"{LAYER}/attention/self/value/bias": f"{THEIR_LAYER}.attention.self.value.bias",
-    f"{LAYER}/attention/output/dense/kernel": f"{THEIR_LAYER}.attention.output.dense.weight",
-    f"{LAYER}/attention/output/dense/bias": f"{THEIR_LAYER}.attention.output.dense.bias",
-    f"{LAYER}/attention/output/LayerNorm/gamma": f"{THEIR_LAYER}.attention.output.LayerNorm.weight",
-    f"{LAYER}/attention/output/LayerNorm/beta": f"{THEIR_LAYER}.attention.output.LayerNorm.bias",
-    f"{LAYER}/intermediate/dense/kernel": f"{THEIR_LAYER}.intermediate.dense.weight",
-    f"{LAYER}/intermediate/dense/bias": f"{THEIR_LAYER}.intermediate.dense.bias",
-    f"{LAYER}/output/dense/kernel": f"{THEIR_LAYER}.output.dense.weight",
-    f"{LAYER}/output/dense/bias": f"{THEIR_LAYER}.output.dense.bias",
-    f"{LAYER}/output/LayerNorm/gamma": f"{THEIR_LAYER}.output.LayerNorm.weight",
-    f"{LAYER}/output/LayerNorm/beta": f"{THEIR_LAYER}.output.LayerNorm.bias",
     "bert/pooler/dense/kernel": "bert.pooler.dense.weight",
     "bert/pooler/dense/bias": "bert.pooler.dense.bias",
     "cls/predictions/transform/dense/kernel": "cls.predictions.transform.dense.weight",
@@ -61,6 +43,25 @@ TENSORFLOW_NAMES = {
     "output_bias": "classifier.bias",
     "cls/squad/output_weights": "qa_outputs.weight",
     "cls/squad/output_bias": "qa_outputs.bias",
+}
+
+LAYER_NAMES = {  # of variables within `bert/encoder/layer_0/` and so on
+    "attention/self/query/kernel": "attention.self.query.weight",
+    "attention/self/query/bias": "attention.self.query.bias",
+    "attention/self/key/kernel": "attention.self.key.weight",
+    "attention/self/key/bias": "attention.self.key.bias",
+    "attention/self/value/kernel": "attention.self.value.weight",
+    "attention/self/value/bias": "attention.self.value.bias",
+    "attention/output/dense/kernel": "attention.output.dense.weight",
+    "attention/output/dense/bias": "attention.output.dense.bias",
+    "attention/output/LayerNorm/gamma": "attention.output.LayerNorm.weight",
+    "attention/output/LayerNorm/beta": "attention.output.LayerNorm.bias",
+    "intermediate/dense/kernel": "intermediate.dense.weight",
+    "intermediate/dense/bias": "intermediate.dense.bias",
+    "output/dense/kernel": "output.dense.weight",
+    "output/dense/bias": "output.dense.bias",
+    "output/LayerNorm/gamma": "output.LayerNorm.weight",
+    "output/LayerNorm/beta": "output.LayerNorm.bias",
 }
 
 # Not weights: the step counter, and the state of google-research's and of TensorFlow's Adam.
@@ -116,12 +117,12 @@ def rename_variables(variables: Mapping[str, LazyTensor]) -> dict[str, LazyTenso
 
 
 def find_name(name: str) -> str | None:
-    """Return the table's name for a TensorFlow variable."""
+    """Return the tables' name for a TensorFlow variable."""
     layer = LAYER_PATTERN.match(name)
     if layer is None:
         return TENSORFLOW_NAMES.get(name)
-    new_name = TENSORFLOW_NAMES.get(LAYER + name[layer.end() :])
-    return new_name and new_name.format(layer=layer[1])
+    new_name = LAYER_NAMES.get(name[layer.end() :])
+    return new_name and f"bert.encoder.layer.{layer[1]}.{new_name}"
 
 
 def _find_prefix(folder: Path) -> str:

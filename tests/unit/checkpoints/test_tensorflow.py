@@ -14,6 +14,7 @@ from bertkit.checkpoints.formats import FORMATS, open_checkpoint
 from bertkit.checkpoints.leveldb_table import read_table
 from bertkit.checkpoints.names import BERT_NAMES
 from bertkit.checkpoints.tensorflow import (
+    LAYER_NAMES,
     TENSORFLOW_NAMES,
     find_name,
     is_tensorflow,
@@ -35,8 +36,9 @@ def lazy(tensor: torch.Tensor) -> LazyTensor:
     return LazyTensor(tuple(tensor.shape), tensor.dtype, lambda: tensor)
 
 
-def test_the_table_can_be_read_both_ways_and_has_every_name_of_every_head():
-    theirs = list(TENSORFLOW_NAMES.values())
+def test_the_tables_can_be_read_both_ways_and_have_every_name_of_every_head():
+    of_layers = [f"bert.encoder.layer.{{layer}}.{name}" for name in LAYER_NAMES.values()]
+    theirs = [*TENSORFLOW_NAMES.values(), *of_layers]
     assert len(set(theirs)) == len(theirs)
     assert set(theirs) == {name for names in BERT_NAMES.values() for name in names}
 
@@ -94,6 +96,7 @@ def test_layers_are_counted_and_what_is_unknown_keeps_its_name():
         QUERY.replace("11", "-1"),
         QUERY.replace("11", "१"),
         QUERY.replace("11", "10000"),
+        QUERY.replace("11", "{layer}"),
         QUERY + "/more",
         "module/" + QUERY,
         "bert/encoder/layer_0/attention",

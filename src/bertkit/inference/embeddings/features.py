@@ -25,7 +25,7 @@ from bertkit.models.bert.encoder import BertModel
 from bertkit.models.open_model import OpenModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.encoding import Encoding
-from bertkit.tokenization.tokenizer import Tokenizer, check_texts
+from bertkit.tokenization.tokenizer import check_texts
 
 TextOrPair: TypeAlias = str | tuple[str, str]
 
@@ -39,36 +39,19 @@ class PairEncoder:
     loaded: LoadedModel[BertModel]
     max_length: int  # in tokens, special ones included; the longer text of a pair is cut first
 
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """The model's tokenizer."""
-        return self.loaded.tokenizer
-
     def __call__(self, text: TextOrPair) -> "EncodedFeatureText":
         """Encode one text or pair; any content is accepted."""
-        parts = text if isinstance(text, tuple) else (text,)
+        tokenizer, parts = self.loaded.tokenizer, text if isinstance(text, tuple) else (text,)
         if len(parts) == 2:
             self.loaded.check_pairs()
-        encoding = self.tokenizer.encode(*map(self._head, parts))
+        heads = list(map(self._head, parts))
+        encoding = tokenizer.encode(*heads)
         is_truncated = len(encoding) > self.max_length
         if is_truncated:
-            encoding = self.tokenizer.encode(*map(self._head, parts), max_length=self.max_length)
-        counts = self._count(parts, encoding)
-        counts.truncated += is_truncated
-        return EncodedFeatureText(encoding, is_truncated, counts)
-
-    def _head(self, text: str) -> str:
-        """Shorten a far too long text at white space, to one that still exceeds max_length."""
-        end = text.find(" ", self.max_length * CHARS_PER_TOKEN)
-        if end < 0 or len(self.tokenizer.piece_ids([text[:end]])[0]) <= self.max_length:
-            return text
-        return text[:end]
-
-    def _count(self, parts: tuple[str, ...], encoding: Encoding) -> TextCounts:
-        """Return the counts of a text."""
+            encoding = tokenizer.encode(*heads, max_length=self.max_length)
         num_tokens = len(encoding) - 1 - len(parts)
-        num_unknown = encoding.ids.count(self.tokenizer.unk_id)
-        return TextCounts(
+        num_unknown = encoding.ids.count(tokenizer.unk_id)
+        counts = TextCounts(
             texts=1,
             tokens=len(encoding),
             with_nul=any(NUL in part for part in parts),
@@ -76,7 +59,16 @@ class PairEncoder:
             unknown_tokens=num_unknown,
             empty=not num_tokens,
             unknown_only=is_unknown(num_unknown, num_tokens),
+            truncated=is_truncated,
         )
+        return EncodedFeatureText(encoding, is_truncated, counts)
+
+    def _head(self, text: str) -> str:
+        """Shorten a far too long text at white space, to one that still exceeds max_length."""
+        end = text.find(" ", self.max_length * CHARS_PER_TOKEN)
+        if end < 0 or len(self.loaded.tokenizer.piece_ids([text[:end]])[0]) <= self.max_length:
+            return text
+        return text[:end]
 
 
 Array = npt.NDArray[np.float32]

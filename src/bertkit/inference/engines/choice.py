@@ -53,30 +53,26 @@ def choose_engine(
 ) -> Engine:
     """Build an engine for a model.
 
-    auto takes the fastest that is installed and supports the model and the precision.
+    auto takes the fastest engine that is installed and supports the model and the precision.
+
+    The precision depends on the device, on the model's weights and on what was asked for, never on
+    a clock. auto takes bf16 where `choose_precision` does; never int8. The engine onnx has no bf16,
+    and weights that the caller has cast stay as they are.
     """
-    kind = resolve_precision(name, model, precision)
+    is_cast = model.encoder.embeddings.word.weight.dtype != torch.float32
+    kind: Precision
+    if precision == "int8":
+        kind = "int8"
+    elif precision == "auto" and (name == "onnx" or is_cast):
+        kind = "fp32"
+    else:
+        kind = choose_precision(precision, find_device(model), "inference")
     if name == "auto":
         is_onnx = kind != "bf16" and can_run_onnx(model) and has_onnx()
         name = "onnx" if is_onnx else "torch"
     engine = ENGINES[name](model, tuple(layers), kind)
     logger.info("computing on %s in %s, engine %s", find_device(model), kind, name)
     return engine
-
-
-def resolve_precision(name: EngineName, model: HasEncoder, precision: PrecisionName) -> Precision:
-    """Return the precision that an engine computes a model in.
-
-    It depends on the device, on the model's weights and on what was asked for, never on a clock.
-    auto takes bf16 where `choose_precision` does; never int8. The engine onnx has no bf16, and
-    weights that the caller has cast stay as they are.
-    """
-    if precision == "int8":
-        return precision
-    is_cast = model.encoder.embeddings.word.weight.dtype != torch.float32
-    if precision == "auto" and (name == "onnx" or is_cast):
-        return "fp32"
-    return choose_precision(precision, find_device(model), "inference")
 
 
 def cast_whole(model: nn.Module, precision: PrecisionName, device: torch.device) -> None:

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import torch
-from jaxtyping import Float, Int8
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from bertkit.base.errors import MissingExtraError
@@ -290,20 +290,16 @@ FLOAT = 1  # ONNX's number of the type
 def multiply_int8(
     graph: OnnxGraph, name: str, values: str, weight: Float[Tensor, "out in"], bias: Tensor
 ) -> str:
-    """Write the product of values with an int8 matrix, plus a bias; values are quantized once."""
-    integers, scales = quantize_matrix(weight)
+    """Write the product of values with an int8 matrix, plus a bias; values are quantized once.
+
+    The matrix is rounded to integers from -127 to 127, with a scale for each of its rows.
+    """
+    weight = weight.detach().float()
+    scales = weight.abs().amax(dim=1).clamp(min=torch.finfo(torch.float32).tiny) / LARGEST
+    integers = (weight / scales[:, None]).round().to(torch.int8)
     matrix = graph.weight(f"{name}.weight{TRANSPOSED}", integers.t())
     scale = graph.weight(f"{name}.weight{SCALE}", scales)
     inputs, input_scale, input_zero = graph.quantize(values)
     sums = graph.node("Cast", graph.node("MatMulInteger", inputs, matrix, input_zero), to=FLOAT)
     product = graph.node("Mul", sums, graph.node("Mul", input_scale, scale))
     return graph.node("Add", product, graph.weight(f"{name}.bias", bias))
-
-
-def quantize_matrix(
-    weight: Float[Tensor, "out in"],
-) -> tuple[Int8[Tensor, "out in"], Float[Tensor, " out"]]:
-    """Round a matrix to integers from -127 to 127; also return the scale of each row."""
-    weight = weight.detach().float()
-    scales = weight.abs().amax(dim=1).clamp(min=torch.finfo(torch.float32).tiny) / LARGEST
-    return (weight / scales[:, None]).round().to(torch.int8), scales

@@ -83,19 +83,21 @@ def write_bert(writer: PaddedWriter, model: BertModel) -> Outputs:
     return outputs
 
 
-def write_sequence_labels(writer: PaddedWriter, model: BertForSequenceClassification) -> Outputs:
-    """Write a classifier or regressor of sequences."""
-    pooled = writer.write_pooler(model.pooler, writer.write_encoder(model.encoder))
-    logits = writer.write_head("classifier", model.classifier, pooled, "logits")
-    return {logits: ("batch", model.config.num_labels)}
-
-
-def write_pooled_labels(writer: PaddedWriter, model: BertFeatureBased) -> Outputs:
-    """Write a classifier or regressor of pooled tokens."""
-    tokens = writer.write_encoder(model.encoder)
-    pooled = write_pooling(writer.graph, (model.head.pooling,), tokens)
-    logits = writer.write_head("classifier", model.classifier, pooled, "logits")
-    return {logits: ("batch", model.config.num_labels)}
+def write_labels(
+    writer: PaddedWriter,
+    model: BertForSequenceClassification | BertFeatureBased | BertForTokenClassification,
+) -> Outputs:
+    """Write a classifier of tokens, or a classifier or regressor of sequences."""
+    features, sizes = writer.write_encoder(model.encoder), ["batch"]
+    match model:
+        case BertForSequenceClassification():
+            features = writer.write_pooler(model.pooler, features)
+        case BertFeatureBased():
+            features = write_pooling(writer.graph, (model.head.pooling,), features)
+        case BertForTokenClassification():
+            sizes.append("length")
+    logits = writer.write_head("classifier", model.classifier, features, "logits")
+    return {logits: (*sizes, model.config.num_labels)}
 
 
 def write_choices(writer: PaddedWriter, model: BertForMultipleChoice) -> Outputs:
@@ -111,13 +113,6 @@ def write_choices(writer: PaddedWriter, model: BertForMultipleChoice) -> Outputs
     scores = writer.write_head("classifier", model.classifier, pooled)
     shape = graph.node("Gather", sizes, graph.constant([0, 1]))
     return {graph.node("Reshape", scores, shape, output="logits"): ("batch", "choices")}
-
-
-def write_token_labels(writer: PaddedWriter, model: BertForTokenClassification) -> Outputs:
-    """Write a classifier of tokens."""
-    tokens = writer.write_encoder(model.encoder)
-    logits = writer.write_head("classifier", model.classifier, tokens, "logits")
-    return {logits: ("batch", "length", model.config.num_labels)}
 
 
 def write_answers(writer: PaddedWriter, model: BertForQuestionAnswering) -> Outputs:
@@ -171,9 +166,9 @@ EXPORTED: dict[str, ExportedKind] = {
     "BertForPreTraining": ExportedKind(write_pretraining),
     "BertForMaskedLM": ExportedKind(write_words),
     "BertForNextSentencePrediction": ExportedKind(write_pairs),
-    "BertForSequenceClassification": ExportedKind(write_sequence_labels),
-    FEATURE_BASED: ExportedKind(write_pooled_labels),
-    "BertForTokenClassification": ExportedKind(write_token_labels),
+    "BertForSequenceClassification": ExportedKind(write_labels),
+    FEATURE_BASED: ExportedKind(write_labels),
+    "BertForTokenClassification": ExportedKind(write_labels),
     "BertForQuestionAnswering": ExportedKind(write_answers),
     "BertForMultipleChoice": ExportedKind(write_choices, ("batch", "choices", "length")),
 }

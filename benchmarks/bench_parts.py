@@ -10,6 +10,7 @@ processes of a command, Ray's own too. The runs are interleaved, `--rounds` time
 Linux only.
 """
 
+import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -27,6 +28,7 @@ WAYS = {
     "two processes": "--workers 2",
     "two tasks of Ray": "--workers 2 --run-on ray",
 }
+OF_EMBED = ("--precision", "fp32", "--pooling", "mean")
 
 
 def main() -> None:
@@ -37,6 +39,7 @@ def main() -> None:
     parser.add_argument("--model", type=Path, help="in place of a tiny one")
     arguments = parser.parse_args()
     check_system()
+    os.environ["RAY_ADDRESS"] = "local"  # of the commands, each of which starts its own
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         commands = write_inputs(folder, arguments)
@@ -60,7 +63,7 @@ def write_inputs(folder: Path, arguments: Any) -> dict[str, list[str]]:
     model = str(arguments.model or made)
     return {
         "prepare": [str(folder / "corpus"), "--tokenizer", str(folder / "tiny" / "tokenizer")],
-        "embed": [model, str(folder / "texts"), "--precision", "fp32", "--pooling", "mean"],
+        "embed": [str(folder / "texts"), "--model", model, *OF_EMBED],
     }
 
 

@@ -6,9 +6,9 @@ from typing import Annotated, ClassVar, Literal, Self
 from cyclopts import Parameter
 from pydantic import Field, model_validator
 
-from bertkit.base.settings import Settings
+from bertkit.base.settings import Count, Settings
 from bertkit.decoders.seq2seq.pairs import PairSettings
-from bertkit.training.settings import Count, Positive
+from bertkit.training.settings import Positive
 
 
 class StudySettings(Settings):

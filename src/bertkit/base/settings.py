@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from copy import copy
 from difflib import get_close_matches
 from types import NoneType, UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from cyclopts import Group, Parameter
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from bertkit.base.errors import BertkitError, SettingsError
@@ -38,6 +38,7 @@ WITHOUT_FLAG = frozenset(
     }
 )
 NO_FLAG = Parameter(parse=False)  # of a field that is set in Python only, as studies do
+Count = Annotated[int, Field(ge=1)]
 
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 80  # characters

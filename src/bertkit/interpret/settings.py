@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.files import read_text
 from bertkit.base.json_files import parse_json
-from bertkit.base.settings import Settings, redefine, validate
+from bertkit.base.settings import Count, Settings, redefine, validate
 from bertkit.inference.embeddings.settings import WordVectorSettings
 from bertkit.inference.settings import FillOptions
 from bertkit.nn.settings import MaskSettings
@@ -23,7 +23,7 @@ class HeadSettings(Settings):
     layer: int | None = redefine(
         WordVectorSettings, "layer", None, shown="the one with the most telling head"
     )
-    head: Annotated[int, Field(ge=1)] | None = Field(
+    head: Count | None = Field(
         default=None, description="Head of that layer, from 1; by default the most telling one."
     )
     token: str | None = Field(

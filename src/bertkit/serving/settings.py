@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from pydantic import Field, field_validator
 
-from bertkit.base.settings import Settings, in_panel, redefine
+from bertkit.base.settings import Count, Settings, in_panel, redefine
 from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.settings import EngineSettings
 
@@ -29,7 +29,7 @@ class LimitSettings(Settings):
         description="Maximum requests of a model that wait or are computed; further ones are"
         " answered with 429 and a Retry-After.",
     )
-    max_requests_per_client: Annotated[int, Field(ge=1)] | None = Field(
+    max_requests_per_client: Count | None = Field(
         default=None,
         description="Maximum requests of one client, by its key or else its address, that wait or"
         " are computed; by default as many as of all.",

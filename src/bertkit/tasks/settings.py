@@ -13,7 +13,6 @@ from bertkit.tokenization.long_texts import LongTextSettings
 MAX_WINDOWS = 32  # of a text; the rest isn't read
 LEAST_WINDOW = 8  # tokens: [CLS], two [SEP], and at least two of each text
 
-Count = Annotated[int, Field(ge=1)]
 TOP_K = "Number of results, best first."
 PoolingName = Literal["cls", "mean", "max"]
 POOLINGS: tuple[PoolingName, ...] = get_args(PoolingName)

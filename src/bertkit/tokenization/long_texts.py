@@ -4,11 +4,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from bertkit.base.settings import Settings
+from bertkit.base.settings import Count, Settings
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class LongTextSettings(Settings):
         description="What is read of texts longer than max_length: truncate, their beginning;"
         " windows, all of them, in windows that overlap, a classifier at most 32.",
     )
-    stride: Annotated[int, Field(ge=1)] | None = Field(
+    stride: Count | None = Field(
         default=None,
         description="Tokens between the starts of two windows; more than a window count as a"
         " window. By default half a window.",

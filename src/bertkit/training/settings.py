@@ -6,11 +6,10 @@ from typing import Annotated, Literal, Self, TypeAlias
 from cyclopts import Parameter
 from pydantic import Field, JsonValue, model_validator
 
-from bertkit.base.settings import Settings, in_panel
+from bertkit.base.settings import Count, Settings, in_panel
 
 Schedule = Literal["linear", "cosine", "constant", "inverse_sqrt"]
 
-Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0.0)]
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
 TrainingPrecision: TypeAlias = Literal["auto", "fp32", "bf16"]

@@ -4,14 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from bertkit.base.settings import Settings
-from bertkit.training.settings import (
-    BudgetSettings,
-    Count,
-    LoopSettings,
-    OptimizationSettings,
-    Positive,
-)
+from bertkit.base.settings import Count, Settings
+from bertkit.training.settings import BudgetSettings, LoopSettings, OptimizationSettings, Positive
 
 Size = Annotated[int, Field(ge=1, le=1 << 16)]
 

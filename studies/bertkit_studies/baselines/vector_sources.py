@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from bertkit.base.settings import Count
 from bertkit.data.shards import ShardSet
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.embeddings.settings import EmbedderSettings, PoolingName
-from bertkit.training.settings import Count
 from bertkit_studies.baselines.settings import SkipGramSettings, SkipThoughtSettings
 from bertkit_studies.baselines.skip_thought import train_skip_thought
 from bertkit_studies.baselines.text_vectors import TextEncoder, encode_texts

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Self
 from pydantic import Field, create_model, model_validator
 
 from bertkit.base.errors import SettingsError
-from bertkit.base.settings import Settings, validate
+from bertkit.base.settings import Count, Settings, validate
 
 USUAL_TOKENS = 64  # that are written for a text where nothing limits them
 SAMPLING = ("temperature", "top_k", "top_p")  # any of them samples
@@ -37,7 +37,7 @@ class DecodingSettings(Settings):
     min_tokens: int = Field(
         default=0, ge=0, description="Minimum number of tokens to generate, if there is room."
     )
-    max_tokens: Annotated[int, Field(ge=1)] | None = Field(
+    max_tokens: Count | None = Field(
         default=None,
         description="Maximum number of tokens to generate, the end token included.",
     )
@@ -47,7 +47,7 @@ class DecodingSettings(Settings):
         description="Sample each token, with scores divided by this: 1 takes the model's"
         " probabilities, less prefers likely tokens.",
     )
-    top_k: Annotated[int, Field(ge=1)] | None = Field(
+    top_k: Count | None = Field(
         default=None, description="Sample among this many likeliest tokens."
     )
     top_p: Annotated[float, Field(gt=0, le=1)] | None = Field(

@@ -10,14 +10,14 @@ from bertkit.base.checksummed_json import ChecksummedModel
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import BertkitError, CheckpointError
 from bertkit.base.members import find_member, has_member
-from bertkit.base.settings import Settings
+from bertkit.base.settings import Count, Settings
 from bertkit.decoders.decoding.settings import DecodingSettings
 
 
 class GeneratorSettings(DecodingSettings):
     """How the next tokens are chosen; by default the likeliest, 64 at most."""
 
-    max_tokens: Annotated[int, Field(ge=1)] | None = Field(
+    max_tokens: Count | None = Field(
         default=64,
         description="Maximum number of tokens to generate, the end token included.",
     )

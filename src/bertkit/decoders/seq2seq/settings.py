@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from cyclopts import Parameter
 from pydantic import Field, JsonValue, model_validator
 
-from bertkit.base.settings import NO_FLAG, Settings, redefine
+from bertkit.base.settings import NO_FLAG, Count, Settings, redefine
 from bertkit.decoders.decoding.settings import DecodingSettings
 from bertkit.decoders.generation.settings import KindName
 from bertkit.decoders.seq2seq.pairs import PairSettings
@@ -18,7 +18,6 @@ from bertkit.tokenization.settings import VocabularySettings
 from bertkit.training.settings import (
     BUDGET_FIELDS,
     BudgetSettings,
-    Count,
     LoopSettings,
     OptimizationSettings,
     OverwriteSettings,

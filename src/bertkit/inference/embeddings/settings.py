@@ -5,7 +5,7 @@ from typing import Annotated, Literal, get_args
 from cyclopts import Parameter
 from pydantic import Field
 
-from bertkit.base.settings import Settings
+from bertkit.base.settings import Count, Settings
 from bertkit.inference.settings import EngineSettings
 from bertkit.tokenization.long_texts import LongTextSettings
 
@@ -41,7 +41,7 @@ class EmbedderSettings(LongTextSettings, EngineSettings):
         description="Scale each vector to length 1 at the end, or never; by default as the"
         " model's folder specifies.",
     )
-    dimensions: Annotated[int, Field(ge=1)] | None = Field(
+    dimensions: Count | None = Field(
         default=None,
         description="Keep only this many leading features of each vector; --normalize applies"
         " afterwards.",
@@ -81,7 +81,7 @@ class EmbedOptions(Settings):
     """What a call changes of a loaded embedder; None leaves it as it is."""
 
     prompt_name: str | None = Field(default=None, description="Name of the model's prompt.")
-    dimensions: Annotated[int, Field(ge=1)] | None = Field(
+    dimensions: Count | None = Field(
         default=None, description="Keep only this many leading features."
     )
     normalize: bool | None = Field(

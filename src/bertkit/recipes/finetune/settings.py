@@ -5,16 +5,9 @@ from typing import Annotated, Literal, Self
 from cyclopts import Parameter
 from pydantic import Field, field_validator, model_validator
 
-from bertkit.base.settings import NO_FLAG, Settings, in_panel, redefine
+from bertkit.base.settings import NO_FLAG, Count, Settings, in_panel, redefine
 from bertkit.data.tables.settings import RecordSettings
-from bertkit.training.settings import (
-    CHECKPOINTS,
-    Count,
-    LoopSettings,
-    OverwriteSettings,
-    Positive,
-    Seed,
-)
+from bertkit.training.settings import CHECKPOINTS, LoopSettings, OverwriteSettings, Positive, Seed
 
 DEFAULT_EPOCHS = 3.0
 # Fine-tuning on small data collapses with fewer steps than these, or without bias correction.

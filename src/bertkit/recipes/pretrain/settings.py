@@ -6,7 +6,7 @@ from cyclopts import Parameter
 from pydantic import Field, model_validator
 from pydantic.config import JsonDict
 
-from bertkit.base.settings import NO_FLAG
+from bertkit.base.settings import NO_FLAG, Count
 from bertkit.tasks.objectives.masking import Share
 from bertkit.tasks.objectives.settings import (
     ADDED,
@@ -14,7 +14,7 @@ from bertkit.tasks.objectives.settings import (
     ObjectiveName,
     ObjectiveSettings,
 )
-from bertkit.training.settings import BudgetSettings, Count, LoopSettings, Positive
+from bertkit.training.settings import BudgetSettings, LoopSettings, Positive
 
 Recipe = Literal["modern", "paper"]
 # Settings of a new model that are chosen together. "paper" is Devlin et al. 2018; the measurements
@@ -145,7 +145,7 @@ class PretrainSettings(ObjectiveSettings, LoopSettings, BudgetSettings):
         " again there: a step takes up to a third longer and needs less memory. Losses and"
         " gradients are the same.",
     )
-    eval_examples: Annotated[int, Field(ge=1)] = Field(
+    eval_examples: Count = Field(
         default=256,
         description="Number of held-out examples that an evaluation predicts, or writes texts for.",
     )

@@ -13,6 +13,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema
 
+from bertkit.base.settings import Count
 from bertkit.inference.settings import FillOptions
 
 MAX_TOKEN_ID = 2**31 - 1
@@ -38,7 +39,6 @@ Ids = Annotated[list[Id], QUICKLY, NotEmpty]
 Text = Annotated[str, Field(strict=True)]
 Texts = Annotated[list[Text], QUICKLY]
 SomeTexts = Annotated[list[Text], QUICKLY, NotEmpty]
-Count = Annotated[int, Field(ge=1)]
 Pair = Annotated[list[Text], Field(min_length=2, max_length=2)]
 ListedPair = Annotated[list[Text], Field(min_length=1, max_length=2)]
 OneOrTwo = Text | ListedPair

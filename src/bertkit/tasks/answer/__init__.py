@@ -10,10 +10,9 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from bertkit.base.errors import InputError
-from bertkit.base.settings import NO_FLAG
+from bertkit.base.settings import NO_FLAG, Count
 from bertkit.tasks.settings import (
     ContextColumn,
-    Count,
     LabelColumn,
     QuestionColumn,
     TaskInputs,

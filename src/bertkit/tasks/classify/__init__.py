@@ -15,16 +15,9 @@ from pydantic import (
     model_validator,
 )
 
-from bertkit.base.settings import Settings
+from bertkit.base.settings import Count, Settings
 from bertkit.tasks.columns import spell_label
-from bertkit.tasks.settings import (
-    OF_MANY_LABELS,
-    OF_ONE_LABEL,
-    TOP_K,
-    Count,
-    LabelColumn,
-    TextSettings,
-)
+from bertkit.tasks.settings import OF_MANY_LABELS, OF_ONE_LABEL, TOP_K, LabelColumn, TextSettings
 
 DEFAULT_THRESHOLD = 0.5
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from bertkit.base.settings import Count
 from bertkit.data.tables.settings import TextColumn
-from bertkit.tasks.settings import Count, LabelColumn, TaskSettings
+from bertkit.tasks.settings import LabelColumn, TaskSettings
 from bertkit.tokenization.long_texts import LongTextSettings
 
 if TYPE_CHECKING:

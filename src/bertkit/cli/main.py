@@ -228,6 +228,8 @@ def run_command(words: Sequence[str]) -> None:
                 announce(f"WARNING: {error}")
                 del app[entry.name]
         list_commands(app)  # so that the list shows what each is for
+    elif words[0] == "finetune" and set(app.help_flags).issuperset(words[1:]):
+        list_commands(app["finetune"])
     elif not shows_all and not set(app.help_flags).isdisjoint(words):
         hide_rare(app, words)
     with interruptible():

@@ -36,15 +36,16 @@ if TYPE_CHECKING:
     from bertkit.jobs.predict import Answers
     from bertkit.recipes.finetune.result import FineTuneResult
 
-FINETUNE_DOCSTRING = """{summary}
+FINETUNE_DOCSTRING = """Train a model to {summary}
 
     Fine-tunes a pre-trained encoder, keeps the epoch that is best on --dev, and writes a folder
     with the model, a model card and a report. The same command resumes an interrupted run.
-    `bertkit evaluate` measures the model on a test file of its own.
 
     **Examples**
 
         bertkit finetune {name} --train train{data} --dev dev{data} --output out/
+
+        bertkit evaluate out/ test{data}
 
         bertkit finetune {name} --model bert/ --train train{data} --output seed1/ --seed 1
 
@@ -54,7 +55,8 @@ FINETUNE_DOCSTRING = """{summary}
         model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub; by
             default the model that comes with bertkit.
         train: Labeled examples: a file, a GLUE folder, or hub:owner/name.
-        dev: Held-out data, to evaluate on; without it, a share of the data is held out.
+        dev: Labeled examples that choose the best epoch; without it, a share of --train is held
+            out. For a final test, use `bertkit evaluate`.
         output: Folder for the model.
         revision: Branch, tag or commit of a model of the Hub.
         json: Print the result as one JSON object.
@@ -115,7 +117,9 @@ def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
             suggest(name, output, *given, json=not given)
 
     finetune_task.__doc__ = FINETUNE_DOCSTRING.format(
-        name=name, summary=entry.summary, data=entry.example_data
+        name=name,
+        summary=entry.summary[0].lower() + entry.summary[1:],
+        data=entry.example_data,
     )
     return finetune_task
 

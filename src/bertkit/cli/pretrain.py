@@ -125,7 +125,7 @@ def prepare(
     """Tokenize raw text into shards for pre-training.
 
     Reads plain text (one sentence or paragraph per line, a blank line between documents), JSONL,
-    Parquet and MediaWiki dumps, plain or as .gz, .bz2 and .zst. The same command resumes
+    CSV, TSV, Parquet and MediaWiki dumps, plain or as .gz, .bz2 and .zst. The same command resumes
     interrupted work. The output is the same for any number of workers, of one machine or of many,
     byte for byte. Tasks of a scheduler such as Slurm run one --shard each, in any order; the one
     that finds no part missing finishes the shards, as does the same command without --shard.
@@ -153,7 +153,7 @@ def prepare(
         tokenizer: Folder that `bertkit train-tokenizer` wrote, a model's folder, a vocab.txt, or
             the id of a model of the Hub.
         output: Folder for the shards.
-        dev: Held-out data, to evaluate on; without it, a share of the data is held out.
+        dev: Text to hold out; without it, a share of the documents (--held-out).
         overwrite: Replace an existing output.
         revision: Branch, tag or commit of a model of the Hub.
         json: Print the result as one JSON object.

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Literal, get_args
 
 from pydantic import Field
 
@@ -24,7 +24,7 @@ from bertkit.data.input_files import (
     look_at,
 )
 from bertkit.data.tables.formats import find_format
-from bertkit.data.tables.settings import FORMAT, TEXT_COLUMN, TableSettings
+from bertkit.data.tables.settings import FORMAT, TableSettings
 from bertkit.data.tables.texts import MEMORY, TextTable
 
 CorpusFormat = Literal["auto", "text", "jsonl", "csv", "tsv", "parquet", "mediawiki"]
@@ -35,7 +35,7 @@ class ReaderSettings(Settings):
 
     encoding: Encoding = None
     format: CorpusFormat = Field(default="auto", description=FORMAT)
-    text_column: Annotated[str, TEXT_COLUMN] = "text"
+    text_column: str = Field(default="text", description="Column, or field of JSON, of the texts.")
     max_broken: MaxBroken = 1.0
 
 

@@ -24,7 +24,9 @@ class LoadingSettings(Settings):
         default=None, description="Branch, tag or commit of a model of the Hub."
     )
     precision: PrecisionName = Field(
-        default="auto", description="Precision of weights and matrix products: fp32 (auto) or bf16."
+        default="auto",
+        description="Precision of weights and matrix products: fp32 (auto) or bf16; here int8 is"
+        " refused.",
     )
 
 

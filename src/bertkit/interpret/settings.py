@@ -4,13 +4,13 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
+from cyclopts import Parameter
 from pydantic import Field, field_validator, model_validator
 
 from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.files import read_text
 from bertkit.base.json_files import parse_json
 from bertkit.base.settings import Count, Settings, redefine, validate
-from bertkit.inference.embeddings.settings import WordVectorSettings
 from bertkit.inference.settings import FillOptions
 from bertkit.nn.settings import MaskSettings
 
@@ -20,8 +20,8 @@ MASK = "[MASK]"  # in a text, the mask token
 class HeadSettings(Settings):
     """A head and a token of a model."""
 
-    layer: int | None = redefine(
-        WordVectorSettings, "layer", None, shown="the one with the most telling head"
+    layer: Annotated[int | None, Parameter(show_default="the one with the most telling head")] = (
+        Field(default=None, description="Layer, from 1; -1 is the last.")
     )
     head: Count | None = Field(
         default=None, description="Head of that layer, from 1; by default the most telling one."

@@ -7,7 +7,6 @@ from pydantic import Field, create_model, model_validator
 
 from bertkit.base.errors import SettingsError
 from bertkit.base.settings import NO_FLAG, Settings
-from bertkit.data.tables.settings import TextColumn
 from bertkit.tokenization.long_texts import LongTextSettings
 
 MAX_WINDOWS = 32  # of a text; the rest isn't read
@@ -15,6 +14,7 @@ LEAST_WINDOW = 8  # tokens: [CLS], two [SEP], and at least two of each text
 
 TOP_K = "Number of results, best first."
 PoolingName = Literal["cls", "mean", "max"]
+DEFAULT = "y default"  # as descriptions of columns begin what they say of it
 POOLINGS: tuple[PoolingName, ...] = get_args(PoolingName)
 OF_ONE_LABEL = ("accuracy", "f1", "macro_f1", "matthews")
 OF_MANY_LABELS = ("micro_f1", "macro_f1", "subset_accuracy")
@@ -23,13 +23,20 @@ Metric = Literal[
 ]
 METRIC_HELP = (
     "Metric of the held-out data that selects the best model: auto, the one of the task; loss; of"
-    f" classify also {', '.join(OF_ONE_LABEL)}, with multi_label {', '.join(OF_MANY_LABELS)}."
+    f" classify also {', '.join(OF_ONE_LABEL)}, with --multi-label {', '.join(OF_MANY_LABELS)}."
 )
+TextColumn = Annotated[
+    str | None,
+    Field(
+        description="Column, or field of JSON, of the texts; of pairs the first, of tagged data the"
+        " words (of CoNLL its number, from 1). By default text, or another usual name."
+    ),
+]
 PairColumn = Annotated[
     str | None,
     Field(
-        description="Column, or field of JSON, of the second text of each pair; by default, if"
-        " text_column isn't given either, the usual name that belongs to that of the first."
+        description="Column, or field of JSON, of the second text of each pair; by default the"
+        " usual name that belongs to that of the first, if --text-column isn't given."
     ),
 ]
 LabelColumn = Annotated[
@@ -117,14 +124,16 @@ SettingsKind = TypeVar("SettingsKind", bound=TaskSettings)
 
 
 def choose_columns(*kinds: type[TaskSettings], has_labels: bool = True) -> type[Settings]:
-    """Build a settings class with the column settings of some tasks, all of them optional."""
+    """Build a settings class with the columns of data for a model, all of them optional."""
     fields: dict[str, Any] = {}
     for kind in kinds:
         for name, info in kind.model_fields.items():
             is_column = name.endswith("_column") and (has_labels or name != "label_column")
             if is_column and info.annotation is not None:
-                field = Field(default=None, description=info.description)
-                fields[name] = (info.annotation | None, field)
+                text = (info.description or "").replace(
+                    DEFAULT, f"{DEFAULT} that of training, else"
+                )
+                fields[name] = (info.annotation | None, Field(default=None, description=text))
     return create_model("Columns", __base__=Settings, **fields)
 
 

@@ -29,6 +29,12 @@ def test_help_leaves_out_rare_options_and_says_where_they_are(capsys):
     assert "--beta1" in whole
 
 
+def test_the_list_of_what_finetune_trains_says_what_each_is_for(capsys):
+    shown = read_help(capsys, "finetune", "--help")
+    assert "classify  Train a model to classify texts" in shown
+    assert "summarize  Train a summarization model on texts" in shown
+
+
 def test_a_rare_option_works_as_any_other(capsys):
     words = ["finetune", "classify", "--train", "missing.csv", "--output", "x", "--beta1", "2"]
     assert main(words) == 2

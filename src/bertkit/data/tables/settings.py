@@ -9,11 +9,6 @@ from bertkit.data.encodings import OF_FILES, Encoding, MaxBroken
 
 TableFormat = Literal["auto", "text", "json", "jsonl", "csv", "tsv", "parquet"]
 RecordFormat = Literal[TableFormat, "conll", "squad"]
-TEXT_COLUMN = Field(
-    description="Column, or field of JSON, of the texts; of pairs the first, of tagged data the"
-    " words (of CoNLL its number, from 1). By default text, or another usual name."
-)
-TextColumn = Annotated[str | None, TEXT_COLUMN]
 IdColumn = Annotated[
     str | None,
     Field(
@@ -51,7 +46,10 @@ class TableSettings(Settings):
     encoding: Encoding = None
     delimiter: Delimiter = None
     format: TableFormat = Field(default="auto", description=FORMAT)
-    text_column: TextColumn = None
+    text_column: str | None = Field(
+        default=None,
+        description="Column, or field of JSON, of the texts; by default the only column, or text.",
+    )
 
 
 class CorpusSettings(TableSettings):

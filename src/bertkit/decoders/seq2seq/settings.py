@@ -103,7 +103,7 @@ class Seq2SeqSettings(
     max_tokens: Length = redefine(DecodingSettings, "max_tokens", 128)
     long_texts: Literal["leave_out", "truncate"] = Field(
         default="leave_out",
-        description="What is read of training pairs longer than max_length or max_tokens:"
+        description="What is read of training pairs longer than --max-length or --max-tokens:"
         " leave_out, nothing; truncate, the beginning of both texts. Held-out texts are always"
         " truncated.",
     )

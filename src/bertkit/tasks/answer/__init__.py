@@ -33,7 +33,7 @@ class AnswerSettings(LongTextSettings, TaskSettings):
     )
     long_texts: Literal["truncate", "windows"] = Field(
         default="windows",
-        description="What is read of contexts longer than max_length: truncate, their beginning;"
+        description="What is read of contexts longer than --max-length: truncate, their beginning;"
         " windows, all of them, in windows that overlap.",
     )
     stride: Count | None = Field(
@@ -44,7 +44,7 @@ class AnswerSettings(LongTextSettings, TaskSettings):
     max_question_length: Annotated[Count | None, NO_FLAG] = Field(
         default=None,
         description="Maximum tokens of a question; longer ones are truncated. By default"
-        f" {QUESTION_LENGTH}, or half of max_length if that is less.",
+        f" {QUESTION_LENGTH}, or half of --max-length if that is less.",
     )
     max_answer_length: Count = Field(default=30, description="Tokens of an answer.")
     n_best: Annotated[int, Field(ge=2), NO_FLAG] = Field(

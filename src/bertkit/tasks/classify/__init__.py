@@ -33,7 +33,7 @@ class ClassifySettings(TextSettings):
     )
     multi_label: bool = Field(default=False, description="Allow several labels per text, or none.")
     label_separator: Annotated[str, Field(min_length=1)] = Field(
-        default=",", description="Separator of several labels in a cell, with multi_label."
+        default=",", description="Separator of several labels in a cell, with --multi-label."
     )
     class_weights: Literal["none", "balanced"] = Field(
         default="none",
@@ -47,8 +47,8 @@ class ClassifySettings(TextSettings):
     )
     threshold: float | Literal["best"] = Field(
         default=DEFAULT_THRESHOLD,
-        description="Minimum probability of a predicted label, with multi_label; best: the one with"
-        " the best micro F1 on the held-out examples.",
+        description="Minimum probability of a predicted label, with --multi-label; best: the one"
+        " with the best micro F1 on the held-out examples.",
     )
 
     metrics: ClassVar = ("auto", "loss", *dict.fromkeys((*OF_ONE_LABEL, *OF_MANY_LABELS)))

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from bertkit.base.settings import Count
-from bertkit.data.tables.settings import TextColumn
-from bertkit.tasks.settings import LabelColumn, TaskSettings
+from bertkit.tasks.settings import LabelColumn, TaskSettings, TextColumn
 from bertkit.tokenization.long_texts import LongTextSettings
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ class TagSettings(LongTextSettings, TaskSettings):
     )
     long_texts: Literal["truncate", "windows"] = Field(
         default="windows",
-        description="What is read of sentences longer than max_length: truncate, their beginning,"
+        description="What is read of sentences longer than --max-length: truncate, their beginning,"
         " whose words alone are tagged; windows, all of them, in windows that overlap.",
     )
     stride: Count | None = Field(

@@ -22,7 +22,7 @@ from bertkit.decoders.generation.settings import GeneratorSettings
 from bertkit.decoders.generation.stopped_text import StoppedText
 from bertkit.inference.settings import take_settings
 from bertkit.serving.endpoint import EVENTS, JSON, Endpoint, RequestContext, write_events
-from bertkit.serving.errors import Reason, describe_refusal, write_error
+from bertkit.serving.errors import Reason, Style, describe_refusal, write_error
 from bertkit.serving.routes.hub import HubForm, read
 from bertkit.serving.routes.openai import Usage, list_inputs
 from bertkit.serving.routes.requests import Body, HubRequest, OwnBody, TaskBody, Text
@@ -105,7 +105,7 @@ class StreamForm:
 
     shape: Callable[[str, int, bool], Event | None]
     text: StoppedText = field(default_factory=StoppedText)
-    style: str = "openai"
+    style: Style = "openai"
     _num_events: int = 0
 
     def list_events(self, word: str | None) -> Iterator[Event]:

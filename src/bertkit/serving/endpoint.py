@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from bertkit.base.settings import Settings
 from bertkit.inference.fill_mask import MASK, FillMask
 from bertkit.inference.pipeline import Pipeline
-from bertkit.serving.errors import Reason, ServingError
+from bertkit.serving.errors import Reason, ServingError, Style
 from bertkit.serving.logs import REQUESTS
 from bertkit.serving.searcher import Searcher
 from bertkit.serving.service import ReadyModel, Service
@@ -36,11 +36,13 @@ class RequestContext:
     """One request, while it is answered.
 
     Attributes:
+        service: the models, and what is counted of their requests.
         client: who asks: its key, or else its address.
-        identity: a name of the request, for logs.
+        route: the path's template, for metrics.
+        identity: a name of the request, for logs and the header x-request-id.
         named: the model that the path or the body names, or None.
         accepted: the media types that the client accepts.
-        route: the path's template, for metrics.
+        begun: when it began, a time of `time.monotonic`.
         model: the name of the model that it asked, or empty.
         request: what it asked of a model last; None if it didn't.
         num_bytes: of its body, as far as it was read, and of its answer until that is sent.
@@ -212,7 +214,7 @@ class Endpoint:
     Attributes:
         path: its template; `{model}` is the name of a model.
         handle: answers a call with its checked body, or None where there is none.
-        style: whose form its errors have: openai, tei or cohere.
+        style: whose form its errors have.
         body: the class of its body, or None; by default that of the handler's annotation.
         answer: the type of its answers in JSON; by default that of the handler's annotation.
         summary: for the OpenAPI page; by default the first line of the handler's docstring.
@@ -223,7 +225,7 @@ class Endpoint:
 
     path: str
     handle: Handler
-    style: str
+    style: Style
     body: type[BaseModel] | None = None
     answer: Any = None
     summary: str = ""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, Literal
 
 from bertkit.base.errors import BertkitError, InputError, SettingsError
 
@@ -112,10 +112,11 @@ class CohereError:
     detail: str
 
 
-ERRORS: Mapping[str, type] = {"openai": OpenAIError, "tei": TextError, "cohere": CohereError}
+Style = Literal["openai", "tei", "cohere"]  # whose form an error has
+ERRORS: Mapping[Style, type] = {"openai": OpenAIError, "tei": TextError, "cohere": CohereError}
 
 
-def write_error(error: ServingError, style: str) -> tuple[int, Any]:
+def write_error(error: ServingError, style: Style) -> tuple[int, Any]:
     """Return the status and the body of an error, as clients of a route expect them."""
     reason, status = error.reason, find_status(error.reason, style)
     if style == "tei":
@@ -127,7 +128,7 @@ def write_error(error: ServingError, style: str) -> tuple[int, Any]:
     return status, OpenAIError(OpenAIDetails(str(error), kind, None, reason.kind))
 
 
-def find_status(reason: Reason, style: str) -> int:
+def find_status(reason: Reason, style: Style) -> int:
     """Return the status of an error; OpenAI's have no 422."""
     return 400 if style == "openai" and reason is Reason.UNREADABLE else reason.status
 
@@ -136,7 +137,7 @@ def find_status(reason: Reason, style: str) -> int:
 OF_COHERE = {"classify", "detokenize", "embed", "rerank", "summarize", "tokenize"}
 
 
-def find_style(path: str) -> str:
+def find_style(path: str) -> Style:
     """Return the style of errors where no route was found."""
     version, _, rest = path.removeprefix("/").partition("/")
     if version == "v2" or (version == "v1" and rest.partition("/")[0] in OF_COHERE):

@@ -19,7 +19,14 @@ from bertkit.base.errors import BertkitError, locate_failure
 from bertkit.base.settings import describe_validation
 from bertkit.inference.settings import check_names
 from bertkit.serving.endpoint import JSON, Endpoint, RequestContext, write_json
-from bertkit.serving.errors import Reason, ServingError, describe_refusal, find_style, write_error
+from bertkit.serving.errors import (
+    Reason,
+    ServingError,
+    Style,
+    describe_refusal,
+    find_style,
+    write_error,
+)
 from bertkit.serving.keys import Keys
 from bertkit.serving.service import Service
 
@@ -32,16 +39,16 @@ MAX_NAME_CHARS = 80  # of a request
 MAX_VALUES, SEPARATORS = 600_000, (b",", b"[", b"{")
 MAX_KEYS = 1000  # of a body, and of an object in it; each that is unknown is an error of its own
 MAX_BODIES = 32  # of the largest size, that are in memory at once
-PATIENCE = 0.02  # seconds before it is watched whether a client left
+WATCH_AFTER_SECONDS = 0.02  # then it is watched whether the client leaves
 OPTIONS = "options"  # the field of a body that has those of a pipeline
 REFUSAL = "refusal"  # in the state of a request: what its connection found wrong with its body
-LEFT = 499  # the status of a request whose client left, as nginx logs it
+CLIENT_CLOSED_REQUEST = 499  # a status that nginx logs, too
 DROPPED = "dropped"  # the kind of its error in metrics and logs
 # Half a character that JSON may name by its number, though no text in UTF-8 has it.
 HIGH, LOW = rb"\\u[dD][89aAbB][0-9a-fA-F]{2}", rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 HALVES = re.compile(rb"(?P<whole>(?:\\\\|%b%b)++)|(?:%b(?!%b)|%b)++" % (HIGH, LOW, HIGH, LOW, LOW))
 MAX_ESCAPES = 60_000  # of a body that is mended, which nobody else is answered meanwhile
-NUM_BYTES = len(rb"\ud83d")
+ESCAPE_BYTES = len(rb"\ud83d")
 
 
 class Responder:
@@ -71,7 +78,7 @@ class Responder:
         finally:
             call.count_bytes(-call.num_bytes)
             if isinstance(response, StreamingResponse):
-                self._note(call, LEFT if call.failure == DROPPED else 200)
+                self._note(call, CLIENT_CLOSED_REQUEST if call.failure == DROPPED else 200)
 
     async def respond(self, request: Request, call: RequestContext) -> Response:
         """Return a response; never raises."""
@@ -84,8 +91,8 @@ class Responder:
             return self._accept(call, answer)
         except ClientDisconnect:
             call.failure = DROPPED
-            self._note(call, LEFT)
-            return Response(status_code=LEFT)
+            self._note(call, CLIENT_CLOSED_REQUEST)
+            return Response(status_code=CLIENT_CLOSED_REQUEST)
         except BertkitError as error:
             return self._refuse(call, describe_refusal(error))
         except Exception as error:  # noqa: BLE001 - whatever fails, the client gets an answer
@@ -155,7 +162,7 @@ class Responder:
         """Return what the endpoint answers; stop when the client leaves."""
         task = asyncio.ensure_future(self.endpoint.handle(call, body))
         try:
-            done, _ = await asyncio.wait({task}, timeout=PATIENCE)
+            done, _ = await asyncio.wait({task}, timeout=WATCH_AFTER_SECONDS)
             if not done:
                 leaving = asyncio.ensure_future(wait_until_left(request))
                 try:
@@ -198,7 +205,7 @@ async def wait_until_left(request: Request) -> None:
         pass
 
 
-def write_refusal(call: RequestContext, error: ServingError, style: str) -> Response:
+def write_refusal(call: RequestContext, error: ServingError, style: Style) -> Response:
     """Return the answer to a request that is refused."""
     status, content = write_error(error, style)
     headers = {"x-request-id": call.identity, **error.headers}
@@ -257,7 +264,8 @@ def parse_body(kind: type[AnyKind], content: bytes) -> AnyKind:
             if is_json or content.count(b"\\") > MAX_ESCAPES:
                 raise
             mended = HALVES.sub(
-                lambda found: found["whole"] or rb"\ufffd" * (len(found[0]) // NUM_BYTES), content
+                lambda found: found["whole"] or rb"\ufffd" * (len(found[0]) // ESCAPE_BYTES),
+                content,
             )
             return kind.model_validate_json(mended, strict=True)
     except ValidationError as error:

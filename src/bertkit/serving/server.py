@@ -31,7 +31,7 @@ from bertkit.serving.settings import ServeSettings
 BUNDLED: Mapping[str, Part] = {"all-MiniLM-L6-v2": "vectors", "all-MiniLM-L6-v2-words": "words"}
 KEEP_ALIVE_SECONDS = 30
 RELOAD_SIGNALS = (signal.SIGUSR1,) if hasattr(signal, "SIGUSR1") else ()
-PATIENCE = 1.0  # seconds for what models compute for clients that have left
+STOP_SECONDS = 1.0  # seconds for what models compute for clients that have left
 BACKLOG = 2048  # connections that wait until they are accepted
 
 
@@ -46,7 +46,9 @@ def run_server(server: "ModelServer", serving: Coroutine[Any, Any, None]) -> Non
         log_requests()
     with make_runner() as runner:
         runner.run(serving)
-        if not server.service.close(PATIENCE):  # a thread that works for nobody can't be stopped
+        if not server.service.close(
+            STOP_SECONDS
+        ):  # a thread that works for nobody can't be stopped
             os._exit(0)
 
 

@@ -34,10 +34,10 @@ class Encoded:
         sequences: one; several for the windows of a long text, or for multiple choice.
         labels: targets of the loss, one row for each unit that the task scores (example, token or
             window); a batch concatenates them. -100 is ignored. None if there is no answer.
-        num_flags: for multi-label tasks, the number of labels: `labels` then holds the ids of the
-            example's own labels, and becomes a multi-hot row in a batch.
         is_cut: whether tokens were left out.
         alignment: task-specific data that maps tokens back to the text.
+        num_flags: for multi-label tasks, the number of labels: `labels` then holds the ids of the
+            example's own labels, and becomes a multi-hot row in a batch.
     """
 
     sequences: tuple[TokenSequence, ...]

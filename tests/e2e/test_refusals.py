@@ -53,7 +53,7 @@ REFUSED = {
     "features --model model texts.txt --engine torch": [
         ("--layers 7", "there is no layer 7: this model has 0 (the embeddings) to 2"),
         ("--layers x", "--layers must be a whole number"),
-        ("--output-format google", "output_format google needs combine none, got concat"),
+        ("--output-format google", "--output-format google needs --combine none, got concat"),
         ("--max-length 99", "max_length is 99, and this model takes at most 24"),
         ("--output x.npy", "x.npy must end with .jsonl or .parquet"),
     ],
@@ -72,14 +72,15 @@ REFUSED = {
     FINETUNE: [
         ("--label-column sentiment", "no column sentiment"),
         ("--freeze head", "--freeze must be none, embeddings, encoder, or a number of layers"),
-        ("--features last --freeze 1", "leave out freeze and layer_decay"),
+        ("--features last --freeze 1", "leave out --freeze and --layer-decay"),
+        ("--threshold best", "--threshold is for --multi-label; a single label needs none"),
         ("--freeze 7", "the encoder has 2 layers"),
     ],
     "generate causal": [
         ("the --beams 0", "--beams must be at least 1, got 0"),
         ("the --beams 2 --top-p 0.5", "choose one of them"),
         ("the --seed 7", "it needs temperature, top_k or top_p"),
-        ("the --num-answers 2", "num_answers (2) must be at most beams (1)"),
+        ("the --num-answers 2", "--num-answers (2) must be at most --beams (1)"),
         ("the --stream --json", "--stream is for one text and one answer"),
         (f"'{LONG}'", "text 1 ('the cat the cat"),
     ],

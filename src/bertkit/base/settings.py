@@ -1,6 +1,7 @@
 """The base class of settings: one definition serves flags, TOML, documentation and saved copies."""
 
 import hashlib
+import re
 import reprlib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from copy import copy
@@ -116,6 +117,7 @@ def select(kind: type[AnyModel], settings: BaseModel) -> AnyModel:
     return kind(**{name: getattr(settings, name) for name in given})
 
 
+FIELD_NAME = re.compile("`([a-z][a-z_]*)`")  # in messages of validators
 Place = tuple[str | int, ...]  # a field, then the keys and indices within its value
 
 
@@ -155,7 +157,8 @@ def describe_validation(
 
     Given the class, a field that takes one of several types is named once: with what each type
     expects, or if one takes the value but not its parts, with the wrong parts; and the nearest
-    field follows an unknown one.
+    field follows an unknown one. Messages of validators have the names of fields in backticks,
+    which are left out.
 
     Args:
         shows_input: end with what came instead.
@@ -172,6 +175,7 @@ def describe_validation(
         if not name.isprintable() or len(name) > MAX_NAME_CHARS:  # it may come from a foreign file
             name = ascii(name[:MAX_NAME_CHARS])
         problem = _describe(name, found[place], shows_input)
+        problem = FIELD_NAME.sub(lambda one: name_flag(one[1]) if are_flags else one[1], problem)
         is_unknown = len(place) == 1 and found[place][0]["type"] == "extra_forbidden"
         problems.append(problem + hint_at(name, kind.model_fields if kind and is_unknown else ()))
     more = len(places) - MAX_PROBLEMS

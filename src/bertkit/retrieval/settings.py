@@ -68,7 +68,7 @@ class FeaturesSettings(CorpusSettings, FeatureSettings, EngineSettings):
     @model_validator(mode="after")
     def _google_has_layers_and_no_ids(self) -> Self:
         if self.output_format == "google" and self.combine != "none":
-            raise ValueError(f"output_format google needs combine none, got {self.combine}")
+            raise ValueError(f"`output_format` google needs `combine` none, got {self.combine}")
         if self.output_format == "google" and self.id_column is not None:
-            raise ValueError("output_format google has no room for ids; omit id_column")
+            raise ValueError("`output_format` google has no room for ids; omit `id_column`")
         return self

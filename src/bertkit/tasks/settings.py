@@ -75,7 +75,7 @@ class TaskSettings(Settings):
     @model_validator(mode="after")
     def _metric_is_the_tasks(self) -> Self:
         if self.metric not in self.metrics:
-            raise ValueError(f"metric {self.metric} isn't one of {', '.join(self.metrics)}")
+            raise ValueError(f"`metric` {self.metric} isn't one of {', '.join(self.metrics)}")
         return self
 
     @property
@@ -110,7 +110,7 @@ class TextSettings(LongTextSettings, TaskSettings):
     def _windows_have_room(self) -> Self:
         if self.long_texts == "windows" and self.max_length < LEAST_WINDOW:
             raise ValueError(
-                f"max_length ({self.max_length}) must be at least {LEAST_WINDOW} for windows"
+                f"`max_length` ({self.max_length}) must be at least {LEAST_WINDOW} for windows"
             )
         return self
 

@@ -64,7 +64,7 @@ class LongTextSettings(Settings):
     @model_validator(mode="after")
     def _stride_is_that_of_windows(self) -> Self:
         if self.stride is not None and self.long_texts == "truncate":
-            raise ValueError("stride needs long_texts windows; set that, or omit stride")
+            raise ValueError("`stride` needs `long_texts` windows; set that, or omit `stride`")
         return self
 
     def cutter(self, size: int, usual_stride: int | None = None) -> TextCutter:

@@ -65,7 +65,7 @@ class BudgetSettings(Settings):
     def _one_budget(self) -> Self:
         given = [name for name in sorted(BUDGET_FIELDS) if getattr(self, name) is not None]
         if len(given) > 1:
-            raise ValueError(f"give one budget, not {' and '.join(given)}")
+            raise ValueError(f"give one budget, not {' and '.join(f'`{name}`' for name in given)}")
         return self
 
 
@@ -176,6 +176,7 @@ class LoopSettings(OptimizationSettings):
     def _not_more_parts_than_sequences(self) -> Self:
         if self.accumulate > self.batch_size:
             raise ValueError(
-                f"accumulate ({self.accumulate}) can't be more than batch_size ({self.batch_size})"
+                f"`accumulate` ({self.accumulate}) can't be more than `batch_size`"
+                f" ({self.batch_size})"
             )
         return self

@@ -29,5 +29,5 @@ def test_windows_are_half_a_window_apart_unless_a_stride_is_given():
     assert windows.cutter(1) == TextCutter(1, 1)
     assert windows.cutter(9, 7) == TextCutter(9, 7)
     assert LongTextSettings(long_texts="windows", stride=3).cutter(9, 7) == TextCutter(9, 3)
-    with pytest.raises(ValidationError, match="stride needs long_texts windows; set that"):
+    with pytest.raises(ValidationError, match="`stride` needs `long_texts` windows; set that"):
         LongTextSettings(stride=3)

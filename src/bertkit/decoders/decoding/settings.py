@@ -9,7 +9,7 @@ from bertkit.base.settings import Count, Settings, validate
 
 USUAL_TOKENS = 64  # that are written for a text where nothing limits them
 SAMPLING = ("temperature", "top_k", "top_p")  # any of them samples
-LISTED = "temperature, top_k or top_p"
+LISTED = "`temperature`, `top_k` or `top_p`"
 
 
 class DecodingSettings(Settings):
@@ -77,16 +77,16 @@ class DecodingSettings(Settings):
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
         if self.is_sampling and self.beams > 1:
-            raise ValueError(f"beams search, and {LISTED} sample; choose one of them")
+            raise ValueError(f"`beams` search, and {LISTED} sample; choose one of them")
         if not self.is_sampling and self.num_answers > self.beams:
             raise ValueError(
-                f"num_answers ({self.num_answers}) must be at most beams ({self.beams}), or"
+                f"`num_answers` ({self.num_answers}) must be at most `beams` ({self.beams}), or"
                 f" {LISTED} be given"
             )
         if self.max_tokens is not None and self.min_tokens >= self.max_tokens:
             raise ValueError(
-                f"min_tokens ({self.min_tokens}) must be less than max_tokens ({self.max_tokens}),"
-                " which counts the end"
+                f"`min_tokens` ({self.min_tokens}) must be less than `max_tokens`"
+                f" ({self.max_tokens}), which counts the end"
             )
         return self
 
@@ -122,4 +122,4 @@ def override_decoding(settings: DecodingSettings, changes: Settings) -> Decoding
 def check_seed(settings: DecodingSettings, seed: int) -> None:
     """Reject a seed that has no effect because nothing is sampled."""
     if seed and not settings.is_sampling:
-        raise SettingsError(f"seed is for sampling; it needs {LISTED}")
+        raise SettingsError("seed is for sampling; it needs temperature, top_k or top_p")

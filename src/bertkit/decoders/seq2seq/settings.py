@@ -66,12 +66,13 @@ class ModelSettings(Settings):
     def _one_beginning(self) -> Self:
         if self.model is None:
             if self.revision is not None:
-                raise ValueError("revision needs model")
+                raise ValueError("`revision` needs `model`")
             return self
         defaults = type(self).model_fields
         given = [name for name in NEW_MODEL_FIELDS if getattr(self, name) != defaults[name].default]
         if given:
-            raise ValueError(f"{' and '.join(given)}: that is for a new model, without --model")
+            names = " and ".join(f"`{name}`" for name in given)
+            raise ValueError(f"{names}: that is for a new model, without `model`")
         return self
 
 
@@ -136,7 +137,7 @@ class Seq2SeqSettings(
     def _one_length_of_run(self) -> Self:
         given = [name for name in sorted(BUDGET_FIELDS) if getattr(self, name) is not None]
         if self.epochs is not None and given:
-            raise ValueError(f"give one budget, not epochs and {given[0]}")
+            raise ValueError(f"give one budget, not `epochs` and `{given[0]}`")
         return self
 
 

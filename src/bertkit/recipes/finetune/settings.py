@@ -93,12 +93,16 @@ class FineTuneSettings(LoopSettings, RecordSettings, OverwriteSettings):
     def _features_leave_the_encoder_alone(self) -> Self:
         is_frozen = self.features is not None
         if is_frozen and (self.freeze != "none" or self.layer_decay != 1.0):
-            raise ValueError("features freezes the whole encoder: leave out freeze and layer_decay")
+            raise ValueError(
+                "`features` freezes the whole encoder: leave out `freeze` and `layer_decay`"
+            )
         fields = type(self).model_fields
         given = [name for name in OF_TRAINING if getattr(self, name) != fields[name].default]
         if is_frozen and given:
-            names = ", ".join(given)
-            raise ValueError(f"features solves the head without training steps: leave out {names}")
+            names = ", ".join(f"`{name}`" for name in given)
+            raise ValueError(
+                f"`features` solves the head without training steps: leave out {names}"
+            )
         return self
 
     @property

@@ -168,18 +168,19 @@ class PretrainSettings(ObjectiveSettings, LoopSettings, BudgetSettings):
     @model_validator(mode="after")
     def _one_beginning(self) -> Self:
         if (self.size is None) == (self.model is None):
-            raise ValueError("give either size, for a new model, or model, to start from it")
+            raise ValueError("give either `size`, for a new model, or `model`, to start from it")
         if self.model is not None and (self.recipe != "paper" or self.initialization != "random"):
-            raise ValueError("recipe and initialization are for new models; leave them out")
+            raise ValueError("`recipe` and `initialization` are for new models; leave them out")
         if self.model is None and self.revision is not None:
-            raise ValueError("revision is that of a model; give model too")
+            raise ValueError("`revision` is that of a model; give `model` too")
         return self
 
     @model_validator(mode="after")
     def _grows(self) -> Self:
         if self.long_length is not None and self.long_length <= self.max_length:
             raise ValueError(
-                f"long_length ({self.long_length}) must be more than max_length ({self.max_length})"
+                f"`long_length` ({self.long_length}) must be more than `max_length`"
+                f" ({self.max_length})"
             )
         return self
 

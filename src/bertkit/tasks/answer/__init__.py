@@ -76,8 +76,8 @@ class AnswerSettings(LongTextSettings, TaskSettings):
         most = self.max_length - NUM_SPECIAL - 1
         if self.max_question_length is not None and self.max_question_length > most:
             raise ValueError(
-                f"max_question_length ({self.max_question_length}) leaves no room for the context"
-                f" in max_length ({self.max_length}); it may be {most} at most"
+                f"`max_question_length` ({self.max_question_length}) leaves no room for the context"
+                f" in `max_length` ({self.max_length}); it may be {most} at most"
             )
         return self
 

@@ -87,10 +87,10 @@ class ClassifySettings(TextSettings):
         if self.choose_metric() not in known:
             how = "with" if self.multi_label else "without"
             raise ValueError(
-                f"metric {self.metric} isn't one of those {how} multi_label: {', '.join(known)}"
+                f"`metric` {self.metric} isn't one of those {how} `multi_label`: {', '.join(known)}"
             )
         if self.threshold == "best" and not self.multi_label:
-            raise ValueError("threshold is for multi_label; a single label needs none")
+            raise ValueError("`threshold` is for `multi_label`; a single label needs none")
         return self
 
     @model_validator(mode="after")
@@ -98,9 +98,11 @@ class ClassifySettings(TextSettings):
         names = self.label_names
         if names is not None:
             if "" in names or len(set(names)) < max(2, len(names)):
-                raise ValueError(f"labels must be two or more different ones, not {self.labels!r}")
+                raise ValueError(
+                    f"`labels` must be two or more different ones, not {self.labels!r}"
+                )
             if self.positive_label is not None and self.positive_label not in names:
-                raise ValueError(f"positive_label {self.positive_label!r} isn't among the labels")
+                raise ValueError(f"`positive_label` {self.positive_label!r} isn't among the labels")
         return self
 
 

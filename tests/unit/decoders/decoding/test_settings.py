@@ -15,8 +15,8 @@ from bertkit.decoders.decoding.settings import (
     ("values", "message"),
     [
         ({"temperature": 1.0, "beams": 2}, "choose one of them"),
-        ({"num_answers": 3, "beams": 2}, "at most beams"),
-        ({"min_tokens": 8, "max_tokens": 8}, "less than max_tokens"),
+        ({"num_answers": 3, "beams": 2}, "at most `beams`"),
+        ({"min_tokens": 8, "max_tokens": 8}, "less than `max_tokens`"),
         ({"beams": 0}, "beams"),
         ({"beams": 100_000}, "beams"),
         ({"num_answers": 1025, "beams": 1024}, "num_answers"),

@@ -14,10 +14,10 @@ def test_take_warm_defaults_unless_it_is_told_otherwise():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"model": "M", "size": "3x64"}, "size: that is for a new model"),
-        ({"model": "M", "vocab_size": 100, "size": "tiny"}, "size and vocab_size"),
-        ({"revision": "main"}, "revision needs model"),
-        ({"epochs": 3, "minutes": 1}, "give one budget, not epochs and minutes"),
+        ({"model": "M", "size": "3x64"}, "`size`: that is for a new model"),
+        ({"model": "M", "vocab_size": 100, "size": "tiny"}, "`size` and `vocab_size`"),
+        ({"revision": "main"}, "`revision` needs `model`"),
+        ({"epochs": 3, "minutes": 1}, "give one budget, not `epochs` and `minutes`"),
         ({"steps": 3, "minutes": 1}, "give one budget"),
         ({"vocab_size": 63}, "vocab_size"),
         ({"tokens_per_batch": 1}, "tokens_per_batch"),

@@ -54,12 +54,15 @@ def test_what_was_stored_can_be_read_again(settings):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"size": "mini", "model": "model"}, "give either size, for a new model, or model"),
-        ({"size": None}, "give either size, for a new model, or model"),
-        ({"revision": "main"}, "give model too"),
+        ({"size": "mini", "model": "model"}, "give either `size`, for a new model, or `model`"),
+        ({"size": None}, "give either `size`, for a new model, or `model`"),
+        ({"revision": "main"}, "give `model` too"),
         ({"model": "model", "recipe": "modern"}, "are for new models"),
         ({"model": "model", "initialization": "neighbors"}, "are for new models"),
-        ({"max_length": 128, "long_length": 128}, "long_length .128. must be more than max_length"),
+        (
+            {"max_length": 128, "long_length": 128},
+            "`long_length` .128. must be more than `max_length`",
+        ),
         ({"recipe": "best"}, "'modern' or 'paper'"),
     ],
 )

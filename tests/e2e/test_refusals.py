@@ -106,7 +106,7 @@ REFUSED = {
     ],
     "summarize --model model": [
         ("texts.txt --lenght 3", "did you mean --length?"),
-        ("texts.txt --beams 4", "extracts sentences, so it takes no beams"),
+        ("texts.txt --beams 4", "extracts sentences, so it takes no --beams"),
         ("texts.txt --length 0", "is no length"),
         ("texts.txt --diversity 2", "diversity"),
     ],

@@ -24,7 +24,8 @@ class ReportSettings(Settings):
 
     data: Path | None = Field(
         default=None,
-        description="Folder of shards that `bertkit prepare` wrote.",
+        description="Folder of the shards that a pre-training run was trained on, for examples of"
+        " its held-out text; needed unless it is named shards and beside the run.",
     )
     text: tuple[str, ...] = Field(
         default=(),
@@ -32,7 +33,8 @@ class ReportSettings(Settings):
         " continues texts, the beginning of one; may be repeated.",
     )
     examples: Annotated[int, Field(ge=0)] = Field(
-        default=6, description="Number of examples to show."
+        default=6,
+        description="Number of held-out texts that the page shows a pre-training run complete.",
     )
     overwrite: bool = Field(default=False, description="Replace an existing output.")
 

@@ -12,9 +12,11 @@ from bertkit.data.tables.decoder import has_column, look_up, show_names
 from bertkit.data.tables.formats.separated import lacks_names
 from bertkit.data.tables.record import BrokenRowError, ClassName, NoLabelError, Record
 from bertkit.data.tables.records import RecordTable
+from bertkit.data.tables.settings import NAMED_DELIMITERS
 from bertkit.reports.text import show
 from bertkit.tokenization.words import SURROGATE
 
+TEXT = "text"  # the format of plain text, and the usual name of a column of texts
 SHOWN_CHARS, SHOWN_LABELS = 40, 10
 MAX_LABEL_CHARS = 1000  # the longest real labels, paths in a taxonomy, have a few hundred
 WHOLE_NUMBER = re.compile(r"(-?(?:0|[1-9]\d{0,17}))\.0+", re.ASCII)
@@ -41,12 +43,20 @@ def find_column(
     if wanted is None:
         wanted = next((name for name in usual if columns is None or name in columns), None)
     if wanted is None or (columns is not None and not has_column(columns, wanted)):
-        shown = show_names(columns) if columns else "none"
+        if table.format == TEXT and role != TEXT:
+            raise InputError(
+                f"{table.name} is plain text, without a column for the {role}; give a table, such"
+                " as CSV or JSONL"
+            )
+        names = columns or ()
+        shown = show_names(names) or "none"
+        hint = "; if its first row is data, give --no-header" if lacks_names(names) else ""
+        if len(names) == 1 and any(mark in names[0] for mark in NAMED_DELIMITERS.values()):
+            hint = "; if another mark separates its cells, name it with --delimiter"
         usually = f", such as {usual[0]}" if usual and role not in usual else ""
         what = f"no column {wanted}" if wanted is not None else f"no column for the {role}{usually}"
         raise InputError(
-            f"{table.name} has {what}; name one of its columns with --{role}-column: {shown}"
-            + ("; if its first row is data, give --no-header" if lacks_names(columns or ()) else "")
+            f"{table.name} has {what}; name one of its columns with --{role}-column: {shown}{hint}"
         )
     return wanted
 

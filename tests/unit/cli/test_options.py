@@ -12,6 +12,7 @@ MEANINGS = {
     "corpus": "texts to search in",
     "data": "a folder of shards, as prepare writes them",
     "dev": "held-out data, to choose the best epoch or to evaluate on",
+    "examples": "number of examples to show",
     "json": "print results as JSON",
     "label-column": "the column of what is learned",
     "layer": "a layer; 0, the embeddings, only where these are meant, too",

@@ -40,5 +40,5 @@ def test_summarize_takes_a_plain_text_file_as_one_text(small_folder, tmp_path):
     (tmp_path / "article.txt").write_text(LINES)
     (summary,) = bertkit.summarize(tmp_path / "article.txt", model=small_folder, length=1)
     assert summary.text == bertkit.summarize(LINES, model=small_folder, length=1).text
-    with pytest.raises(SettingsError, match="takes no beams"):
+    with pytest.raises(SettingsError, match="takes no --beams"):
         bertkit.summarize(LINES, model=small_folder, beams=2)

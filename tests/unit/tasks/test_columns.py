@@ -1,6 +1,7 @@
 """Cells as labels, whatever the file's format."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from tests.unit.tasks.small import record_of, table_of
@@ -153,6 +154,10 @@ def test_a_missing_column_is_told_with_those_that_there_are():
         find_column(table_of("a", "b"), "label", None, ("label",))
     with pytest.raises(InputError, match="has no column y; name one"):
         find_column(table_of("a", "b"), "label", "y")
+    with pytest.raises(InputError, match="is plain text, without a column for the label; give a"):
+        find_column(replace(table_of("text"), format="text"), "label", None)
+    with pytest.raises(InputError, match=r"--label-column: text;label; if .* with --delimiter"):
+        find_column(table_of("text;label"), "label", None)
     with pytest.raises(InputError, match="--label-column: none"):
         find_column(table_of(), "label", None)
     assert find_column(table_of(), "label", None, ("label",)) == "label"

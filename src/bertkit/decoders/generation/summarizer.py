@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import ClassVar, TypeAlias
 
 from bertkit.base.errors import SettingsError
-from bertkit.base.settings import Settings
+from bertkit.base.settings import Settings, name_flag
+from bertkit.checkpoints.formats import describe_model
 from bertkit.decoders.generation.extractive import CentralSummarizer
 from bertkit.decoders.generation.seq2seq_generator import Seq2SeqGenerator
 from bertkit.decoders.generation.settings import KindName, SummarySettings
@@ -42,15 +43,15 @@ def load_summarizer(
     """
     embedding = embedding or EmbedderSettings()
     opened = CentralSummarizer.find(model, embedding.revision)
-    folder, embedding = opened.path, embedding.model_copy(update={"revision": None})
+    name, embedding = describe_model(opened.path), embedding.model_copy(update={"revision": None})
     if not opened.is_bert:
-        _refuse(summary, f"{folder} generates summaries, so it takes no")
+        _refuse(summary, f"{name} generates summaries, so it takes no")
         loading = {name: info.default for name, info in LoadingSettings.model_fields.items()}
         others = embedding.model_copy(update=loading)
-        _refuse(others, f"{folder} doesn't compute sentence embeddings, so it takes no")
+        _refuse(others, f"{name} doesn't compute sentence embeddings, so it takes no")
         return AbstractiveSummarizer.load(opened, embedding).with_options(decoding)
     writers = "only models of `bertkit finetune summarize` write"
-    _refuse(decoding, f"{writers}, and {folder} extracts sentences, so it takes no")
+    _refuse(decoding, f"{writers}, and {name} extracts sentences, so it takes no")
     return CentralSummarizer.load(opened, embedding).with_options(summary)
 
 
@@ -59,6 +60,6 @@ def _refuse(settings: Settings | None, words: str) -> None:
     if settings is None:
         return
     usual = type(settings)()
-    given = [name for name, value in settings if value != getattr(usual, name)]
+    given = [name_flag(name) for name, value in settings if value != getattr(usual, name)]
     if given:
         raise SettingsError(f"{words} {', '.join(given)}; leave that out")

@@ -44,8 +44,8 @@ class FineTuneSettings(LoopSettings, RecordSettings, OverwriteSettings):
     epochs: Annotated[
         Annotated[float, Field(gt=0.0, le=MAX_EPOCHS)] | None,
         Parameter(
-            show_default=f"{DEFAULT_EPOCHS:g}, and up to {MOST_EPOCHS:g} where that would be under"
-            f" {ENOUGH_STEPS} steps of a random head"
+            show_default=f"{DEFAULT_EPOCHS:g}; up to {MOST_EPOCHS:g} if a new head would get under"
+            f" {ENOUGH_STEPS} steps"
         ),
     ] = Field(default=None, description="Number of passes over the training examples.")
     learning_rate: Positive = redefine(
@@ -61,8 +61,8 @@ class FineTuneSettings(LoopSettings, RecordSettings, OverwriteSettings):
     )
     freeze: str = Field(
         default="none",
-        description="Freeze weights, so that they aren't trained: none, embeddings, the number of"
-        " lowest layers (embeddings included), or encoder.",
+        description="Weights that aren't trained: none; embeddings; a number, the embeddings and"
+        " that many lowest layers; or encoder. --features last is a quicker frozen encoder.",
     )
     dropout: Annotated[Rate | None, Parameter(show_default="that of the model's config")] = Field(
         default=None, description="Dropout rate."

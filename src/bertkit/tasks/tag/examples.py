@@ -13,7 +13,14 @@ from bertkit.data.problems import RowReport
 from bertkit.data.tables.record import BrokenRowError, ClassName, Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.reports.text import show
-from bertkit.tasks.columns import check_label, find_column, name_labels, settle_class, take_value
+from bertkit.tasks.columns import (
+    TEXT,
+    check_label,
+    find_column,
+    name_labels,
+    settle_class,
+    take_value,
+)
 from bertkit.tasks.metrics.entities import OUTSIDE, Scheme, repair_tags
 from bertkit.tasks.missing_labels import SIGN_MARKS, find_marks
 from bertkit.tasks.tag import TagSettings
@@ -22,7 +29,6 @@ from bertkit.tasks.task import TaskExample
 
 USUAL_WORDS = ("tokens", "words")
 USUAL_TAGS = ("tags", "ner_tags", "pos_tags")
-TEXT = "text"
 NO_TAG = ""  # of a word that is neither learned nor measured
 REPLACEMENT = "\ufffd"  # BERT's text cleaning drops it too
 

@@ -23,7 +23,7 @@ Metric = Literal[
 ]
 METRIC_HELP = (
     "Metric of the held-out data that selects the best model: auto, the one of the task; loss; of"
-    f" classify also {', '.join(OF_ONE_LABEL)}, with --multi-label {', '.join(OF_MANY_LABELS)}."
+    f" classify also {', '.join(OF_ONE_LABEL)}, with several labels {', '.join(OF_MANY_LABELS)}."
 )
 TextColumn = Annotated[
     str | None,

@@ -52,7 +52,7 @@ class LongTextSettings(Settings):
 
     long_texts: Literal["truncate", "windows"] = Field(
         default="truncate",
-        description="What is read of texts longer than max_length: truncate, their beginning;"
+        description="What is read of texts longer than --max-length: truncate, their beginning;"
         " windows, all of them, in windows that overlap, a classifier at most 32.",
     )
     stride: Count | None = Field(

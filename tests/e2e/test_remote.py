@@ -176,7 +176,7 @@ def test_a_service_that_is_away_is_one_line(workshop, bucket, tmp_path, monkeypa
     assert prepare(workshop, tmp_path / "shards", f"{bucket.url}/away") == 2
     error = capsys.readouterr().err
     assert "can't be read" in error
-    assert "the same command resumes" in error
+    assert "run the command again" in error
     assert "hush" not in error
 
 

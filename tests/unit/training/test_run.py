@@ -105,7 +105,7 @@ def test_what_a_crash_left_before_the_first_record_is_no_obstacle(tmp_path):
 
 
 def test_two_budgets_are_refused():
-    with pytest.raises(ValueError, match="one budget, not minutes and steps"):
+    with pytest.raises(ValueError, match="one budget, not `minutes` and `steps`"):
         TrainingSettings(steps=5, minutes=1.0)
 
 

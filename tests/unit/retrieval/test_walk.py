@@ -1,5 +1,6 @@
 """A text goes through few files of the package to its vector, and its own file is read once."""
 
+import gc
 import io
 import json
 import sys
@@ -46,11 +47,14 @@ class Walk:
 @pytest.fixture
 def walk() -> Iterator[Walk]:
     walk = Walk()
+    gc.collect()  # what tests before left would end in files of its own
+    gc.disable()
     threading.setprofile(walk)
     sys.setprofile(walk)
     yield walk
     sys.setprofile(None)
     threading.setprofile(None)
+    gc.enable()
 
 
 def test_a_text_walks_through_few_files_from_one_read_of_its_own(

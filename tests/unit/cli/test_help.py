@@ -1,4 +1,5 @@
 import pytest
+from tests.wings import needs, needs_all_wings
 
 from bertkit.cli.help import OFTEN, RARE, list_options
 from bertkit.cli.main import build_app, list_commands, main
@@ -29,6 +30,7 @@ def test_help_leaves_out_rare_options_and_says_where_they_are(capsys):
     assert "--beta1" in whole
 
 
+@needs("decoders")
 def test_the_list_of_what_finetune_trains_says_what_each_is_for(capsys):
     shown = read_help(capsys, "finetune", "--help")
     assert "classify  Train a model to classify texts" in shown
@@ -46,6 +48,7 @@ def test_help_all_of_a_word_behind_two_dashes_is_a_text(capsys):
     assert "Usage" not in capsys.readouterr().out
 
 
+@needs_all_wings
 def test_every_rare_option_is_one_of_some_command():
     assert sorted(RARE - set().union(*OPTIONS.values())) == []
     assert all(names <= RARE for names in OFTEN.values())

@@ -2,6 +2,8 @@
 
 from collections import defaultdict
 
+from tests.wings import needs_all_wings
+
 from bertkit.base.settings import NO_FLAG, WITHOUT_FLAG, Settings, name_flag
 from bertkit.cli.main import PACKAGES, build_app, list_commands
 
@@ -47,6 +49,7 @@ def list_texts() -> dict[str, dict[str, list[str]]]:
     return texts
 
 
+@needs_all_wings
 def test_an_option_has_one_help_text_or_a_meaning_that_is_worded_for_commands():
     several = {name: texts for name, texts in list_texts().items() if len(texts) > 1}
     assert several.keys() == MEANINGS.keys()

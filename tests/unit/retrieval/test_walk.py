@@ -1,13 +1,8 @@
 """A text goes through few files of the package to its vector, and its own file is read once."""
 
-import gc
 import io
 import json
-import sys
-import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -20,41 +15,20 @@ from tests.unit.retrieval.small_embedding import (
     use_engine,
     use_small_windows,
 )
+from tests.walks import Walk, follow
 
-import bertkit
 from bertkit.data.tables.texts import TextRow
 from bertkit.retrieval.embed import embed
 from bertkit.retrieval.unfinished_vectors import VECTOR_WRITERS
 
-PACKAGE = Path(bertkit.__file__).parent
 FLOOR = "base/"  # on which all else stands; its files aren't counted
 MAX_FILES = 18
 
 
-class Walk:
-    """The files of the package whose functions run while it is watched, in any thread."""
-
-    def __init__(self) -> None:
-        self.files: set[str] = set()
-        self.is_watched = False
-
-    def __call__(self, frame: FrameType, event: str, _: object) -> None:
-        path = Path(frame.f_code.co_filename)
-        if self.is_watched and event == "call" and path.is_relative_to(PACKAGE):
-            self.files.add(str(path.relative_to(PACKAGE)))
-
-
 @pytest.fixture
 def walk() -> Iterator[Walk]:
-    walk = Walk()
-    gc.collect()  # what tests before left would end in files of its own
-    gc.disable()
-    threading.setprofile(walk)
-    sys.setprofile(walk)
-    yield walk
-    sys.setprofile(None)
-    threading.setprofile(None)
-    gc.enable()
+    with follow(Walk(is_watched=False)) as walk:
+        yield walk
 
 
 def test_a_text_walks_through_few_files_from_one_read_of_its_own(

@@ -2,22 +2,18 @@
 
 import asyncio
 import json
-import sys
-import threading
-from pathlib import Path
 
 import pytest
 from tests.unit.inference.small import save_kind
 from tests.waiting import TIMEOUT_SECONDS
+from tests.walks import Walk, follow
 
-import bertkit
 from bertkit.models.bert.encoder import BertModel
 from bertkit.serving.app import build_app
 from bertkit.serving.keys import Keys
 from bertkit.serving.service import ServedModel, Service
 from bertkit.serving.settings import ServeSettings
 
-SOURCES = Path(bertkit.__file__).parent
 BODY = json.dumps({"input": ["the cat saw a hat", "a dog"]}).encode()
 SCOPE = {
     "type": "http",
@@ -46,31 +42,21 @@ async def ask(app):
 
 async def walk(folder, engine):
     """The files that run, in all threads, for the second request of a server."""
-    ran, is_watching = set(), threading.Event()
-
-    def note(frame, event, _):
-        path = Path(frame.f_code.co_filename)
-        if event == "call" and is_watching.is_set() and path.is_relative_to(SOURCES):
-            ran.add(path.relative_to(SOURCES).as_posix())
-
     settings = ServeSettings(device="cpu", engine=engine, precision="fp32")
     service = Service([ServedModel("m", str(folder), settings)], settings)
-    app, before = build_app(service, Keys(), Keys()), sys.getprofile()
-    threading.setprofile(note)
-    try:
-        await service.load()
-        first = await ask(app)
-        sys.setprofile(note)
-        is_watching.set()
-        assert await ask(app) == first
-        is_watching.clear()
-    finally:
-        sys.setprofile(before)
-        threading.setprofile(None)
-        assert service.close(TIMEOUT_SECONDS)
+    app = build_app(service, Keys(), Keys())
+    with follow(Walk(is_watched=False)) as walked:
+        try:
+            await service.load()
+            first = await ask(app)
+            walked.is_watched = True
+            assert await ask(app) == first
+            walked.is_watched = False
+        finally:
+            assert service.close(TIMEOUT_SECONDS)
     status, answer = first
     assert (status, len(answer["data"])) == (200, 2)
-    return ran
+    return walked.files
 
 
 @pytest.mark.parametrize("engine", ["onnx", "torch"])

@@ -1,18 +1,13 @@
 """The way of a labeled row from its file to its loss: files of code, and reads of its file."""
 
 import gzip
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from types import FrameType
 
 import pytest
 from tests.unit.recipes.finetune.small import QUICK, TASK, make_rows, open_job, write_rows
 from tests.unit.recipes.reading import Reading
 from tests.unit.recipes.stopping import stop_at
+from tests.walks import Walk, follow
 
-import bertkit
 from bertkit.base.errors import StoppedError
 from bertkit.cli.main import main
 from bertkit.data.tables.records import open_records
@@ -23,7 +18,6 @@ from bertkit.tasks.classify.examples import ClassifyExample
 
 SHORT = QUICK.model_copy(update={"epochs": 1})
 MOST_FILES = 20
-SOURCES = Path(bertkit.__file__).parent
 
 
 @pytest.fixture
@@ -34,29 +28,10 @@ def files(tmp_path):
     )
 
 
-@contextmanager
-def follow(files: set[str]) -> Iterator[None]:
-    """Add the files of bertkit whose functions are called in the block."""
-
-    def note(frame: FrameType, event: str, _: object) -> None:
-        path = Path(frame.f_code.co_filename)
-        if event == "call" and path.is_relative_to(SOURCES):
-            files.add(str(path.relative_to(SOURCES)))
-
-    before: Callable[[FrameType, str, object], object] | None = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        yield
-    finally:
-        sys.setprofile(before)
-
-
 def test_a_row_passes_few_files_on_the_way_to_its_loss(made, files):
     """The file is open, and the model loaded; what the encoder computes isn't followed."""
-    job, walk = (
-        open_job(Sources("classify", str(made / "model"), str(files[0])), TASK, QUICK),
-        set(),
-    )
+    job = open_job(Sources("classify", str(made / "model"), str(files[0])), TASK, QUICK)
+    walk = Walk()
     table = open_records(files[0])
     parse = ClassifyExample.build_parser(TASK, table, needs_answer=True)
     with follow(walk):
@@ -67,8 +42,8 @@ def test_a_row_passes_few_files_on_the_way_to_its_loss(made, files):
     with follow(walk):
         loss = job.task.loss(scores, part.batch).losses["task"]
     assert loss.requires_grad
-    assert {"data/tables/records.py", "recipes/finetune/data.py", "nn/packing.py"} <= walk
-    assert len(walk) <= MOST_FILES, sorted(walk)
+    assert {"data/tables/records.py", "recipes/finetune/data.py", "nn/packing.py"} <= walk.files
+    assert len(walk.files) <= MOST_FILES, sorted(walk.files)
 
 
 def test_a_file_is_opened_and_read_once(made, files, tmp_path, monkeypatch):

@@ -42,11 +42,13 @@ class LabeledSet(ABC, Generic[Example, Tokens, Counts]):
         name: in messages.
         tables: where they were read: one table, or two whose rows n belong together.
         examples: in the order of the rows.
+        is_held_out: whether they are the part of a source that was held out.
     """
 
     name: str
     tables: Sequence[RecordTable]
     examples: list[Example]
+    is_held_out: bool = False
     _encoded: Tokens | None = None
     _counts: Counts | None = None
 
@@ -84,6 +86,7 @@ class LabeledSet(ABC, Generic[Example, Tokens, Counts]):
                 self,
                 examples=[self.examples[number] for number in taken],
                 name=f"{self.name}{HELD_OUT}",
+                is_held_out=True,
             ),
         )
 

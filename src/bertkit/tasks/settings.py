@@ -7,9 +7,8 @@ from pydantic import Field, create_model, model_validator
 
 from bertkit.base.errors import SettingsError
 from bertkit.base.settings import NO_FLAG, Settings
-from bertkit.tokenization.long_texts import LongTextSettings
+from bertkit.tokenization.long_texts import MAX_WINDOWS, LongTextSettings
 
-MAX_WINDOWS = 32  # of a text; the rest isn't read
 LEAST_WINDOW = 8  # tokens: [CLS], two [SEP], and at least two of each text
 
 TOP_K = "Number of results, best first."

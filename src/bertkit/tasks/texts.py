@@ -13,9 +13,10 @@ from bertkit.data.tables.record import Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.tasks.batch import Encoded, TaskBatch, TokenSequence
 from bertkit.tasks.columns import TEXT, find_column, take_text
-from bertkit.tasks.settings import MAX_WINDOWS, TextSettings
+from bertkit.tasks.settings import TextSettings
 from bertkit.tasks.task import TaskExample
 from bertkit.tokenization.encoding import cut_longest_first
+from bertkit.tokenization.long_texts import MAX_WINDOWS
 from bertkit.tokenization.tokenizer import Tokenizer
 
 # Column names of first and second text in GLUE, related datasets and their copies on the Hub.

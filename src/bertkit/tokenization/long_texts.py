@@ -10,6 +10,8 @@ from pydantic import Field, model_validator
 
 from bertkit.base.settings import Count, Settings
 
+MAX_WINDOWS = 32  # of a text to classify; the rest isn't read
+
 
 @dataclass(frozen=True)
 class TextCutter:
@@ -17,7 +19,8 @@ class TextCutter:
 
     Attributes:
         size: tokens of a window, without special ones.
-        stride: tokens between the starts of two windows, `size` at most; None truncates.
+        stride: tokens between the starts of two windows; more than `size` count as `size`, and None
+            truncates.
     """
 
     size: int
@@ -53,7 +56,8 @@ class LongTextSettings(Settings):
     long_texts: Literal["truncate", "windows"] = Field(
         default="truncate",
         description="What is read of texts longer than --max-length: truncate, their beginning;"
-        " windows, all of them, in windows that overlap, a classifier at most 32.",
+        " windows, all of them, in windows that overlap, of which a classifier reads at most"
+        f" {MAX_WINDOWS}.",
     )
     stride: Count | None = Field(
         default=None,

@@ -8,7 +8,7 @@ from tests.unit.tasks.small import TOKENIZER, record_of, table_of
 
 from bertkit.base.errors import InputError
 from bertkit.data.tables.records import open_records
-from bertkit.tasks.settings import MAX_WINDOWS, TextSettings
+from bertkit.tasks.settings import TextSettings
 from bertkit.tasks.texts import (
     Texts,
     build_text_parser,
@@ -17,6 +17,7 @@ from bertkit.tasks.texts import (
     learn_pairs,
     read_texts,
 )
+from bertkit.tokenization.long_texts import MAX_WINDOWS
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,7 @@ class TaskSet(LabeledSet[Any, EncodedTable, SetCounts]):
         labels = Counter(self.label_names)
         known, identity, report = set(task.labels), self.tables[0].identity, self.tables[0].report
         self._counts = SetCounts(
-            name=f"{identity['name']}{HELD_OUT if self.name.endswith(HELD_OUT) else ''}",
+            name=f"{identity['name']}{HELD_OUT if self.is_held_out else ''}",
             sha256=identity["sha256"],
             num_examples=len(self.examples),
             num_broken=report.num_broken,

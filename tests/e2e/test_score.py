@@ -84,6 +84,7 @@ def test_what_are_no_pairs_is_refused(model, tmp_path, capsys, pairs, message):
     path = write_pairs(tmp_path / "pairs.jsonl.gz", pairs)
     _, err = run(capsys, "score", "--model", model, "--minimal-pairs", path, code=2)
     assert message in err
+    assert "computing on" not in err  # which is said when the model is loaded
 
 
 @pytest.mark.parametrize("objective", ["bert", "mlm", "causal"])

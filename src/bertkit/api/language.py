@@ -1,6 +1,7 @@
 """Functions of models that predict words: one text gives one result, a list a list."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, Unpack, overload
 
@@ -158,10 +159,10 @@ def score(
         raise SettingsError("give one of: texts, minimal_pairs, data")
     loading, reading = build(EngineSettings, settings), build(TableSettings, settings)
     if data is None:
-        scorer = TextScorer.take(model, loading)
+        load = partial(TextScorer.take, model, loading)
         if texts is not None:
-            return apply(scorer, texts, reading)
-        return judge_pairs(scorer, str(minimal_pairs), reading)
+            return apply(load(), texts, reading)
+        return judge_pairs(load, str(minimal_pairs), reading)
     if others := sorted(settings.keys() - {"device", "revision"}):
         raise SettingsError(f"held-out text is predicted as in training: no {', '.join(others)}")
     if not isinstance(model, str | Path):

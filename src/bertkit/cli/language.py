@@ -3,6 +3,7 @@
 import math
 import sys
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -174,7 +175,7 @@ def score_pairs(
     from bertkit.inference.minimal_pairs import judge_pairs
     from bertkit.inference.text_scorer import TextScorer
 
-    pairs = judge_pairs(TextScorer.load(model, loading), file, reading)
+    pairs = judge_pairs(partial(TextScorer.load, model, loading), file, reading)
     facts = {name: value for name, value in vars(pairs).items() if name != "outcomes"}
     print_result(pairs, describe_pairs, json=json, facts=facts)
 

@@ -1,7 +1,7 @@
 """Minimal pairs: how often a model finds the acceptable one of two sentences the likelier."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -80,11 +80,13 @@ class PairsResult:
     problems: list[str]
 
 
-def judge_pairs(scorer: TextScorer, source: str | Path, settings: TableSettings) -> PairsResult:
+def judge_pairs(
+    load: Callable[[], TextScorer], source: str | Path, settings: TableSettings
+) -> PairsResult:
     """Score both sentences of each pair of a file.
 
     Args:
-        scorer: the model.
+        load: returns the model; it is called when the file was read.
         source: a file with the columns sentence_good and sentence_bad, and perhaps
             linguistics_term and UID, as BLiMP has them.
         settings: how the file is read.
@@ -105,7 +107,7 @@ def judge_pairs(scorer: TextScorer, source: str | Path, settings: TableSettings)
     pairs = table.read(MinimalPair.parse)
     if not pairs:
         raise InputError(f"{table.name} has no pairs")
-    outcomes = []
+    scorer, outcomes = load(), []
     with show_progress("Judging", len(pairs)) as progress:
         scores = scorer.stream(text for pair in pairs for text in pair[:2])
         for good in scores:

@@ -27,6 +27,8 @@ FLAG_NAMES = {"key_file": "keys"}  # the others are those of the settings
 # Fields that are annotated with the next line, by name, so that messages don't show them as flags.
 WITHOUT_FLAG = frozenset(
     {
+        "alphabet_limit",
+        "beta1",
         "classifier_dropout",
         "initialization",
         "mask_token_share",
@@ -35,6 +37,7 @@ WITHOUT_FLAG = frozenset(
         "pairs",
         "random_token_share",
         "short_rate",
+        "split_cjk",
         "split_seed",
     }
 )

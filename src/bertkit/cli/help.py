@@ -15,10 +15,8 @@ RARE = frozenset(
     {
         "accumulate",
         "adam-epsilon",
-        "alphabet-limit",
         "auto-truncate",
         "average",
-        "beta1",
         "beta2",
         "checkpoint-activations",
         "checkpoint-every",
@@ -60,7 +58,6 @@ RARE = frozenset(
         "revision",
         "schedule",
         "shard",
-        "short-rate",
         "stride",
         "threshold",
         "warmup",

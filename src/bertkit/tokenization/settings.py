@@ -1,8 +1,10 @@
 """Settings of the tokenizer and of vocabulary training."""
 
+from typing import Annotated
+
 from pydantic import Field
 
-from bertkit.base.settings import Settings, select
+from bertkit.base.settings import NO_FLAG, Count, Settings, select
 
 
 class TokenizerSettings(Settings):
@@ -17,7 +19,7 @@ class TokenizerSettings(Settings):
         default=True,
         description="Remove accents (combining marks), so that é and e are the same letter.",
     )
-    split_cjk: bool = Field(
+    split_cjk: Annotated[bool, NO_FLAG] = Field(
         default=True,
         description="Split Chinese characters (and Japanese kanji) into separate words.",
     )
@@ -43,9 +45,8 @@ class VocabularySettings(TokenizerSettings):
         ge=1,
         description="How often two pieces must occur together to be merged into one entry.",
     )
-    alphabet_limit: int = Field(
+    alphabet_limit: Annotated[Count, NO_FLAG] = Field(
         default=1000,
-        ge=1,
         description="Number of characters to keep, the most frequent first; others become [UNK].",
     )
 

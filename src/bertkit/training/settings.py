@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self, TypeAlias
 from cyclopts import Parameter
 from pydantic import Field, JsonValue, model_validator
 
-from bertkit.base.settings import Count, Settings, in_panel
+from bertkit.base.settings import NO_FLAG, Count, Settings, in_panel
 
 Schedule = Literal["linear", "cosine", "constant", "inverse_sqrt"]
 
@@ -75,7 +75,6 @@ class BudgetSettings(Settings):
     "warmup",
     "schedule",
     "weight_decay",
-    "beta1",
     "beta2",
     "adam_epsilon",
     "clip_norm",
@@ -97,7 +96,7 @@ class OptimizationSettings(Settings):
     weight_decay: Annotated[float, Field(ge=0.0)] = Field(
         default=0.01, description="AdamW's weight decay; biases and layer norms have none."
     )
-    beta1: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
+    beta1: Annotated[float, Field(ge=0.0, lt=1.0), NO_FLAG] = Field(
         default=0.9, description="AdamW's beta1, the decay rate of the mean gradient."
     )
     beta2: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(

@@ -22,6 +22,7 @@ from bertkit.recipes.finetune.settings import (
     TOO_FEW_STEPS,
     FineTuneSettings,
 )
+from bertkit.recipes.solved_head import TOKENS_PER_BATCH, FrozenModel
 from bertkit.tasks.batch import Encoded, Logits, TaskBatch, compute_logits, cut_by_scores
 from bertkit.tasks.saved import save_task
 from bertkit.tasks.task import AnyTask, TaskExample, TaskPrediction
@@ -84,7 +85,6 @@ def decide_steps(
     return num_steps
 
 
-TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}  # in evaluations
 EXAMPLES_PER_LOSS = 64
 
 
@@ -128,6 +128,11 @@ class FineTuningJob(Job[TaskBatch]):
             patience=settings.patience,
             may_be_first=has_solved_head,
         )
+
+    @property
+    def frozen(self) -> FrozenModel:
+        """The model and the training examples, to solve its last layer."""
+        return FrozenModel(self.model, self.task, self.train, self.machine, self.settings.seed)
 
     def examples_at(self, step: int) -> list[int]:
         """Return the numbers of a step's examples."""

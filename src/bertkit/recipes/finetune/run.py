@@ -17,7 +17,6 @@ from bertkit.models.open_model import OpenModel
 from bertkit.recipes.finetune.card import SavedFineTuning
 from bertkit.recipes.finetune.data import FineTuningData
 from bertkit.recipes.finetune.evaluation import evaluate_model
-from bertkit.recipes.finetune.frozen import solve_head
 from bertkit.recipes.finetune.job import FineTuningJob, decide_steps, freeze_parameters
 from bertkit.recipes.finetune.pretrained import (
     SENTENCE_ENCODER,
@@ -28,6 +27,7 @@ from bertkit.recipes.finetune.pretrained import (
 )
 from bertkit.recipes.finetune.result import FineTuneResult, build_record, write_model
 from bertkit.recipes.finetune.settings import FineTuneSettings
+from bertkit.recipes.solved_head import solve_head
 from bertkit.tasks.settings import TaskSettings, TextSettings
 from bertkit.training.job import Machine
 from bertkit.training.lifecycle import ModelRecipe, load_checkpoint, train
@@ -128,7 +128,7 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
     def plan(self, job: FineTuningJob, run: Run, state: RunState, num_steps: int) -> RunState:
         """Solve the head before the first step; other ranks get its weights with that step."""
         if job.has_solved_head and state.evaluated_step is None:
-            current_ranks().from_first(lambda: solve_head(run.folder, job))
+            current_ranks().from_first(lambda: solve_head(run.folder, job.frozen))
         return state
 
     def write_model(self, job: FineTuningJob, run: Run, state: RunState) -> SavedFineTuning:

@@ -1,13 +1,15 @@
 """Solve the last linear layer of a head on a frozen encoder, without training steps.
 
-What the layer reads of the training examples is computed once, into a file that is read through a
-memory map and removed at the end.
+What the layer reads of the examples is computed once, into a file that is read through a memory map
+and removed at the end. Cross-validation solves the layer once for each fold, from the same file.
 """
 
 import math
 import shutil
 import time
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
@@ -21,11 +23,32 @@ from torch import Tensor
 from bertkit.base.errors import NonFiniteError, StorageError, storage_errors
 from bertkit.base.files import durable_file, make_folder, remove_folder
 from bertkit.base.progress import announce, show_progress
+from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.nn.packing import plan_batches
-from bertkit.recipes.finetune.job import TOKENS_PER_BATCH, FineTuningJob
-from bertkit.tasks.batch import TaskBatch, pack_sequences
+from bertkit.tasks.batch import Encoded, Logits, TaskBatch, pack_sequences
+from bertkit.tasks.task import AnyTask, TaskExample
+from bertkit.training.job import Machine
 
 FLOAT_BYTES = 4
+TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}  # where no gradients are computed
+SUMMARIES_FOLDER = "summaries"
+PENALTIES = (10.0, 1.0, 0.1, 0.01, 0.001)  # of the mean loss; each starts from the one before
+NUM_FOLDS = 5
+FOLDS_FOR_ALL = 2_000  # with more examples, one fold is held out instead of each in turn
+ROWS_PER_PART = 65_536
+MAX_ITERATIONS = 100
+LEAST_DEVIATION = 1e-6  # of a feature; one that doesn't vary isn't scaled up
+
+
+@dataclass(frozen=True)
+class FrozenModel:
+    """A model of which only the last linear layer is solved, and the labeled examples for it."""
+
+    model: FineTunedBert
+    task: AnyTask
+    examples: Sequence[Encoded]
+    machine: Machine
+    seed: int  # orders the examples into folds
 
 
 @dataclass(frozen=True)
@@ -42,10 +65,10 @@ class Features:
         return np.concatenate([np.arange(*each) for each in ranges])
 
 
-def write_features(path: Path, job: FineTuningJob) -> Features:
-    """Compute the features of the training examples into a file."""
-    model, device = job.model.eval(), job.machine.device
-    sequences = [sequence for one in job.train for sequence in one.sequences]
+def write_features(path: Path, frozen: FrozenModel) -> Features:
+    """Compute the features of the examples into a file."""
+    model, device = frozen.model.eval(), frozen.machine.device
+    sequences = [sequence for one in frozen.examples for sequence in one.sequences]
     is_token, width = model.scored == "token", model.last_linear.in_features
     num_rows = sum(len(each.ids) for each in sequences) if is_token else len(sequences)
     _check_room(path, num_rows * width * FLOAT_BYTES)
@@ -54,7 +77,7 @@ def write_features(path: Path, job: FineTuningJob) -> Features:
         durable_file(path) as stream,
         show_progress("hidden states", len(sequences)) as bar,
         torch.inference_mode(),
-        job.machine.mixed_precision(),
+        frozen.machine.mixed_precision(),
     ):
         lengths = [len(each.ids) for each in sequences]
         for chosen in plan_batches(lengths, TOKENS_PER_BATCH[device.type]):
@@ -66,7 +89,7 @@ def write_features(path: Path, job: FineTuningJob) -> Features:
                 found[index] = start, end
             bar.advance(len(chosen))
     rows_of_file = np.memmap(path, dtype=np.float32, mode="r", shape=(num_rows, width))
-    firsts = [0, *accumulate(len(one.sequences) for one in job.train)]
+    firsts = [0, *accumulate(len(one.sequences) for one in frozen.examples)]
     row_ranges = [found[first:stop] for first, stop in pairwise(firsts)]
     return Features(rows_of_file, row_ranges)
 
@@ -84,21 +107,13 @@ def _check_room(path: Path, num_bytes: int) -> None:
     announce(f"computing hidden states once: {num_bytes / 1e6:,.1f} MB in {path}")
 
 
-SUMMARIES_FOLDER = "summaries"
-PENALTIES = (10.0, 1.0, 0.1, 0.01, 0.001)  # of the mean loss; each starts from the one before
-NUM_FOLDS = 5
-FOLDS_FOR_ALL = 2_000  # with more examples, one fold is held out instead of each in turn
-ROWS_PER_PART = 65_536
-MAX_ITERATIONS = 100
-LEAST_DEVIATION = 1e-6  # of a feature; one that doesn't vary isn't scaled up
-
-
 @dataclass(frozen=True)
 class ExamplePart:
-    """Some training examples: what the layer reads of them, and their labels."""
+    """Some examples: what the layer reads of them, and their labels."""
 
     rows: npt.NDArray[np.int64]  # their indexes in the file
     batch: TaskBatch
+    numbers: Sequence[int]  # of the examples
 
 
 @dataclass(frozen=True)
@@ -110,41 +125,45 @@ class Solution:
 
 
 class HeadSolver:
-    """Solves the last linear layer of a head; the seed orders the training examples into folds."""
+    """Solves the last linear layer of a head.
 
-    def __init__(self, job: FineTuningJob, features: Features) -> None:
-        self.job, self.features = job, features
-        self.model = job.model
-        self.device = job.machine.device
-        order = np.random.default_rng(job.settings.seed).permutation(len(job.train)).tolist()
-        self.folds = [fold for number in range(NUM_FOLDS) if (fold := order[number::NUM_FOLDS])]
+    Args:
+        frozen: the model and its examples.
+        features: what the layer reads of the examples.
+        folds: the numbers of the examples in each fold; by default dealt at random.
+    """
+
+    def __init__(
+        self,
+        frozen: FrozenModel,
+        features: Features,
+        folds: Sequence[Sequence[int]] | None = None,
+    ) -> None:
+        self.frozen, self.features = frozen, features
+        self.device = frozen.machine.device
+        order = np.random.default_rng(frozen.seed).permutation(len(frozen.examples)).tolist()
+        dealt = [fold for number in range(NUM_FOLDS) if (fold := order[number::NUM_FOLDS])]
+        self.folds = dealt if folds is None else folds
         self.parts = self._cut(order)
         self.mean, self.deviation = self._measure_features()
 
     def solve(self) -> float:
         """Set the layer's weights; return the penalty that was chosen."""
-        penalty = self._choose_penalty()
-        solution = self._start()
-        for each in PENALTIES:
-            solution = self._minimize(solution, each, self.parts)
-            if each == penalty:
-                break
-        weight, bias = self._unscale(solution)
-        layer = self.model.last_linear
+        penalty = self.choose_penalty()
+        weight, bias = self._unscale(self._follow(self.parts, penalty))
+        layer = self.frozen.model.last_linear
         with torch.no_grad():
             layer.weight.copy_(weight)
             layer.bias.copy_(bias)
         return penalty
 
-    def _choose_penalty(self) -> float:
+    def choose_penalty(self) -> float:
         """Return the penalty with the lowest loss of held-out folds."""
-        num_folds = len(self.folds) if len(self.job.train) <= FOLDS_FOR_ALL else 1
+        num_folds = len(self.folds) if len(self.frozen.examples) <= FOLDS_FOR_ALL else 1
         totals = dict.fromkeys(PENALTIES, 0.0)
         with show_progress("solving the head", num_folds * len(PENALTIES)) as bar:
             for held_out in range(num_folds):
-                others = (fold for number, fold in enumerate(self.folds) if number != held_out)
-                kept = self._cut(list(chain.from_iterable(others)))
-                left_out = self._cut(self.folds[held_out])
+                kept, left_out = self._split(held_out)
                 solution = self._start()
                 for penalty in PENALTIES:
                     solution = self._minimize(solution, penalty, kept)
@@ -156,6 +175,28 @@ class HeadSolver:
         finite = {each: total for each, total in totals.items() if math.isfinite(total)}
         return min(PENALTIES, key=lambda penalty: finite.get(penalty, math.inf))
 
+    def cross_validate(self, penalty: float, share: float = 1.0) -> list[Logits]:
+        """Return the logits of each example, by a layer that was solved without its fold.
+
+        With a share under 1, the layer is solved on so much of the other folds. The penalty is that
+        of all examples: it counts as much beside fewer of them as the same prior.
+        """
+        found: dict[int, Logits] = {}
+        for held_out in range(len(self.folds)):
+            kept, left_out = self._split(held_out, share)
+            solution = self._follow(kept, min(PENALTIES[0], penalty / share))
+            for part in left_out:
+                found |= self._predict(solution, part)
+        return [found[number] for number in range(len(self.frozen.examples))]
+
+    def _split(
+        self, held_out: int, share: float = 1.0
+    ) -> tuple[list[ExamplePart], list[ExamplePart]]:
+        """Return the parts of the other folds, or of a share of each, and of a held-out one."""
+        others = (fold for number, fold in enumerate(self.folds) if number != held_out)
+        chosen = (fold[: max(1, round(share * len(fold)))] for fold in others)
+        return self._cut(list(chain.from_iterable(chosen))), self._cut(self.folds[held_out])
+
     def _cut(self, numbers: Sequence[int]) -> list[ExamplePart]:
         """Return parts with the examples of these numbers, of a bounded number of rows each."""
         num_rows = len(self.features.find_rows(numbers)) if numbers else 0
@@ -163,13 +204,28 @@ class HeadSolver:
         parts = []
         for index in range(num_parts):
             if chosen := numbers[index::num_parts]:
-                batch = TaskBatch.collate([self.job.train[number] for number in chosen], chosen)
+                batch = TaskBatch.collate([self.frozen.examples[each] for each in chosen], chosen)
                 rows = self.features.find_rows(chosen)
-                parts.append(ExamplePart(rows, batch.to(self.device)))
+                parts.append(ExamplePart(rows, batch.to(self.device), chosen))
         return parts
 
+    def _follow(self, parts: Sequence[ExamplePart], penalty: float) -> Solution:
+        """Return the layer for a penalty, by way of all larger ones."""
+        solution = self._start()
+        for each in (*(one for one in PENALTIES if one > penalty), penalty):
+            solution = self._minimize(solution, each, parts)
+        return solution
+
+    def _predict(self, solution: Solution, part: ExamplePart) -> dict[int, Logits]:
+        """Return the logits of a part's examples by their numbers."""
+        rows = torch.from_numpy(self.features.rows[part.rows]).to(self.device)
+        logits = F.linear(rows, *self._unscale(solution)).cpu().numpy()
+        logits = logits[:, 0] if self.frozen.task.scored == "choice" else logits
+        sizes = [len(self.features.find_rows([number])) for number in part.numbers]
+        return dict(zip(part.numbers, np.split(logits, np.cumsum(sizes)[:-1]), strict=True))
+
     def _start(self) -> Solution:
-        layer = self.model.last_linear
+        layer = self.frozen.model.last_linear
         return Solution(
             torch.zeros_like(layer.weight, dtype=torch.float32),
             torch.zeros_like(layer.bias, dtype=torch.float32),
@@ -207,7 +263,7 @@ class HeadSolver:
         """Return the summed loss of a part."""
         rows = torch.from_numpy(self.features.rows[part.rows]).to(self.device)
         logits = F.linear(rows, *self._unscale(solution))
-        task = self.job.task
+        task = self.frozen.task
         scores = task.loss(logits[:, 0] if task.scored == "choice" else logits, part.batch)
         return torch.stack(list(scores.losses.values())).sum()
 
@@ -234,18 +290,39 @@ class HeadSolver:
         return mean.float().to(self.device), deviation.float().to(self.device)
 
 
-def solve_head(run: Path, job: FineTuningJob) -> None:
-    """Solve the head's last linear layer, with features in a file that is removed at the end."""
-    folder = run / SUMMARIES_FOLDER
+@contextmanager
+def computed_features(folder: Path, frozen: FrozenModel) -> Iterator[Features]:
+    """Compute features into a file of a new folder, which is removed at the end."""
     remove_folder(folder)  # left by a killed process
     make_folder(folder)
     try:
-        features = write_features(folder / "train", job)
-        started = time.monotonic()
-        penalty = HeadSolver(job, features).solve()
+        yield write_features(folder / "train", frozen)
     finally:
         remove_folder(folder)
+
+
+def solve_head(run: Path, frozen: FrozenModel) -> None:
+    """Solve the head's last linear layer, with features in a file that is removed at the end."""
+    with computed_features(run / SUMMARIES_FOLDER, frozen) as features:
+        started = time.monotonic()
+        penalty = HeadSolver(frozen, features).solve()
     announce(
         f"solved the head in {time.monotonic() - started:.1f} s (L2 penalty {penalty:g}, chosen by"
         " cross-validation on the training examples)"
     )
+
+
+def deal_folds(examples: Sequence[TaskExample], seed: int) -> list[list[int]]:
+    """Deal examples into folds with like shares of each class; equal texts share a fold."""
+    together: defaultdict[str, list[int]] = defaultdict(list)
+    for number, example in enumerate(examples):
+        together[example.group or example.shown or example.place].append(number)
+    groups = list(together.values())
+    order = np.random.default_rng(seed).permutation(len(groups)).tolist()
+    order.sort(key=lambda place: examples[groups[place][0]].stratum or "")
+    folds = (
+        list(chain.from_iterable(groups[place] for place in order[first::NUM_FOLDS]))
+        for first in range(NUM_FOLDS)
+    )
+    generator = np.random.default_rng((seed, 1))
+    return [generator.permutation(fold).tolist() for fold in folds if fold]

@@ -3,6 +3,7 @@
 import json
 import shutil
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +19,14 @@ from bertkit.checkpoints.sentence_modules import Pooling
 from bertkit.checkpoints.sentence_transformers import SentenceModel, write_sentence_model
 from bertkit.inference.predictor import Classifier
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
-from bertkit.recipes.finetune import frozen
+from bertkit.recipes import solved_head
 from bertkit.recipes.finetune import run as recipe
-from bertkit.recipes.finetune.frozen import Features, HeadSolver, solve_head, write_features
 from bertkit.recipes.finetune.run import Sources, finetune
 from bertkit.recipes.finetune.settings import SENTENCE_RATE, FineTuneSettings
+from bertkit.recipes.solved_head import Features, HeadSolver, deal_folds, solve_head, write_features
+from bertkit.tasks.classify.examples import ClassifyExample
 from bertkit.tasks.regress import RegressSettings
+from bertkit.tasks.texts import Texts
 from bertkit.training import lifecycle
 
 LINEAR = FineTuneSettings(features="last", device="cpu")
@@ -44,16 +47,16 @@ def save_encoder(folder: Path, mode: str) -> Path:
 
 def read_features(job, folder: Path) -> np.ndarray:
     """What the layer reads of the training examples, in their order."""
-    features = write_features(folder / "rows", job)
+    features = write_features(folder / "rows", job.frozen)
     return features.rows[features.find_rows(range(len(job.train)))]
 
 
 @pytest.mark.parametrize("rows_per_part", [65_536, 7])
 def test_it_is_the_optimum_that_scikit_learn_finds(sources, tmp_path, monkeypatch, rows_per_part):
-    monkeypatch.setattr(frozen, "ROWS_PER_PART", rows_per_part)
-    monkeypatch.setattr(frozen, "PENALTIES", (0.1,))
+    monkeypatch.setattr(solved_head, "ROWS_PER_PART", rows_per_part)
+    monkeypatch.setattr(solved_head, "PENALTIES", (0.1,))
     job = open_job(sources, TASK, LINEAR)
-    solve_head(tmp_path / "run", job)
+    solve_head(tmp_path / "run", job.frozen)
     features = read_features(job, tmp_path)
     scaled = (features - features.mean(axis=0)) / features.std(axis=0)
     labels = np.array([one.labels[0] for one in job.train])
@@ -67,12 +70,12 @@ def test_it_is_the_optimum_that_scikit_learn_finds(sources, tmp_path, monkeypatc
 
 
 def test_numbers_are_solved_as_by_ridge_regression(made, tmp_path, monkeypatch):
-    monkeypatch.setattr(frozen, "PENALTIES", (0.1,))
+    monkeypatch.setattr(solved_head, "PENALTIES", (0.1,))
     rows = [f"{row.rpartition(',')[0]},{index % 7}" for index, row in enumerate(make_rows(40, 1))]
     table = write_rows(tmp_path / "numbers.csv", rows)
     sources = Sources("regress", str(made / "model"), str(table), str(table))
     job = open_job(sources, RegressSettings(max_length=12), LINEAR)
-    solve_head(tmp_path / "run", job)
+    solve_head(tmp_path / "run", job.frozen)
     features = read_features(job, tmp_path)
     scaled = (features - features.mean(axis=0)) / features.std(axis=0)
     numbers = np.array([one.labels[0] for one in job.train])
@@ -84,7 +87,7 @@ def test_numbers_are_solved_as_by_ridge_regression(made, tmp_path, monkeypatch):
 
 def test_noise_gets_a_large_penalty_and_a_clear_signal_a_small_one(sources, tmp_path):
     job = open_job(sources, TASK, LINEAR)
-    features = write_features(tmp_path / "rows", job)
+    features = write_features(tmp_path / "rows", job.frozen)
     labels = np.concatenate([one.labels for one in job.train])
     generator = np.random.default_rng(0)
     noise = generator.normal(size=features.rows.shape).astype(np.float32)
@@ -92,8 +95,34 @@ def test_noise_gets_a_large_penalty_and_a_clear_signal_a_small_one(sources, tmp_
     for number, label in enumerate(labels):
         signal[features.find_rows([number]), 0] = 20.0 * label
     for rows, is_large in ((noise, True), (signal, False)):
-        penalty = HeadSolver(job, Features(rows, features.row_ranges)).solve()
+        penalty = HeadSolver(job.frozen, Features(rows, features.row_ranges)).solve()
         assert (penalty >= 1.0) == is_large
+
+
+def test_each_example_is_predicted_without_its_fold(sources, tmp_path, monkeypatch):
+    monkeypatch.setattr(solved_head, "PENALTIES", (0.1,))
+    job = open_job(sources, TASK, LINEAR)
+    features = write_features(tmp_path / "rows", job.frozen)
+    folds = deal_folds(job.data.train.examples, seed=0)
+    found = HeadSolver(job.frozen, features, folds).cross_validate(0.1)
+    rows = features.rows[features.find_rows(range(len(job.train)))]
+    scaled = (rows - rows.mean(axis=0)) / rows.std(axis=0)
+    labels = np.array([one.labels[0] for one in job.train])
+    kept = sorted({*range(len(labels))}.difference(folds[1]))
+    peer = LogisticRegression(C=2 / (0.1 * len(kept)), tol=1e-8, max_iter=1000)
+    peer.fit(scaled[kept], labels[kept])
+    margins = np.array([found[number][0, 1] - found[number][0, 0] for number in folds[1]])
+    assert_close(margins, peer.decision_function(scaled[folds[1]]), within=0.02)
+
+
+def test_folds_keep_equal_texts_together_and_shares_of_classes():
+    texts = [Texts(f"text {number % 30}") for number in range(60)]
+    rare = ClassifyExample(Texts("odd"), ("rare",), "line 61")
+    examples = [ClassifyExample(text, ("usual",), "") for text in texts] + [rare]
+    folds = deal_folds(examples, seed=3)
+    assert sorted(chain.from_iterable(folds)) == list(range(61))
+    assert max(map(len, folds)) - min(map(len, folds)) <= 3
+    assert all(number + 30 in fold for fold in folds for number in fold if number < 30)
 
 
 def test_features_without_an_end_are_refused(sources, tmp_path):
@@ -101,7 +130,7 @@ def test_features_without_an_end_are_refused(sources, tmp_path):
     with torch.no_grad():
         job.model.pooler.dense.weight[0] = torch.nan
     with pytest.raises(NonFiniteError, match="hidden states aren't finite"):
-        solve_head(tmp_path / "run", job)
+        solve_head(tmp_path / "run", job.frozen)
     assert not (tmp_path / "run" / "summaries").exists()
 
 

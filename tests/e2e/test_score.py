@@ -69,6 +69,8 @@ def test_minimal_pairs_are_counted_by_phenomenon(model, tmp_path, capsys):
     found = json.loads(out)
     assert found["whole"]["accuracy"] == close(sum(is_right) / 3)
     assert found["phenomena"]["number"]["num_pairs"] == 1
+    low, high = found["phenomena"]["number"]["interval"]
+    assert high - low > 0.7  # of one pair
     assert found["paradigms"] == {}
 
 

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -15,8 +14,7 @@ from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import open_records
 from bertkit.data.tables.settings import RecordSettings, TableSettings
 from bertkit.inference.text_scorer import TextScorer
-from bertkit.tasks.metrics.classification import weighted_mean
-from bertkit.tasks.metrics.correlation import bootstrap_interval
+from bertkit.tasks.metrics.shares import wilson_interval
 
 GOOD, BAD = "sentence_good", "sentence_bad"
 COLUMNS = (GOOD, BAD, "linguistics_term", "UID")  # a file may lack the last two
@@ -47,7 +45,7 @@ class PairAccuracy:
     Attributes:
         num_pairs: number of pairs.
         accuracy: the share; equally likely sentences count as wrong.
-        interval: 95 % bootstrap confidence interval.
+        interval: 95 % confidence interval, by Wilson's method.
     """
 
     num_pairs: int
@@ -57,8 +55,8 @@ class PairAccuracy:
     @classmethod
     def of(cls, is_right: Sequence[bool]) -> "PairAccuracy":
         """Compute it from one outcome per pair."""
-        interval = bootstrap_interval(partial(weighted_mean, is_right), len(is_right))
-        return cls(len(is_right), float(np.mean(is_right)), interval)
+        share = float(np.mean(is_right))
+        return cls(len(is_right), share, wilson_interval(share, len(is_right)))
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,15 @@ from typing import ClassVar, Generic, Literal, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from bertkit.reports.text import is_share
 from bertkit.tasks.metrics.calibration import CalibrationError, measure_calibration
 from bertkit.tasks.metrics.correlation import bootstrap_interval
+from bertkit.tasks.metrics.shares import wilson_interval
 
 MAX_MISTAKES = 100
 MISTAKE_CHARS = 5000  # shown of a mistake's text
 CALIBRATION = "calibration_error"  # key in `metrics`
+SHARES_RIGHT = frozenset({"accuracy", "exact", "exact_match"})  # of the examples
 
 Statistic = Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]
 Flags = npt.NDArray[np.bool_]
@@ -37,7 +40,7 @@ class Evaluation:
     """The evaluation of a set of predictions."""
 
     metrics: dict[str, float]
-    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)  # of the bootstrap
+    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)  # 95 %
     labels: tuple[str, ...] = ()  # of the confusion matrix; empty if there is none
     confusion: dict[tuple[int, int], int] | None = None  # (true, predicted) label ids → count
     confidences: Numbers | None = None  # of each prediction, from 0 to 1
@@ -143,14 +146,25 @@ class TaskScoring(ABC, Generic[Example, Prediction]):
         """Warnings about the predictions, such as that all are alike."""
         return ()
 
+    def find_interval(self, name: str, value: float) -> tuple[float, float] | None:
+        """Return the 95 % interval of a metric; None if the examples are too few or alike for one.
+
+        That of a share of right examples is Wilson's, and others' a bootstrap's. If resamples are
+        all alike, as when all of a few examples are right, a share has Wilson's too.
+        """
+        number = len(self.examples)
+        if not (self.is_one_decision and name in SHARES_RIGHT):
+            low, high = bootstrap_interval(self.statistics[name], number)
+            if low != high:
+                return low, high
+        return wilson_interval(value, number) if is_share(name) else None
+
     def evaluate(self) -> Evaluation:
         """Compute all parts, once at the end."""
         labels, confusion = self.confusion
         metrics = {**self.metrics, **self.details}
-        intervals = {
-            name: bootstrap_interval(statistic, len(self.examples))
-            for name, statistic in self.statistics.items()
-        }
+        found = ((name, self.find_interval(name, metrics[name])) for name in self.statistics)
+        intervals = {name: interval for name, interval in found if interval is not None}
         confidences, is_right, calibration = self.confidences, self.is_right, None
         if self.calibration != "none" and confidences is not None and len(confidences):
             assert is_right is not None, "each decision with a confidence is right or wrong"

@@ -91,7 +91,7 @@ def tabulate_metrics(evaluation: Evaluation) -> Table:
         rows.append([show_name(name), cell])
     notes = []
     if evaluation.intervals:
-        notes.append("In parentheses: 95 % confidence intervals, by bootstrap over the examples.")
+        notes.append("In parentheses: 95 % confidence intervals; accuracy by Wilson’s method.")
     if (num_more := len(evaluation.metrics) - MAX_METRICS) > 0:
         notes.append(f"There are {num_more:,} more, all of them in metrics.json.")
     return Table(["Metric", "Value"], rows, title="Metrics", note=" ".join(notes))

@@ -42,7 +42,8 @@ class CalibrationError:
 
     value: float
     num_bins: int  # of equal width
-    low: float | None = None  # 95 % bootstrap interval; None for more than `MAX_RESAMPLED` answers
+    # 95 % bootstrap interval; None for more than `MAX_RESAMPLED` answers, or if all are alike
+    low: float | None = None
     high: float | None = None
 
     def describe(self) -> str:
@@ -91,6 +92,8 @@ def measure_calibration(
         return errors
 
     found = resample(measure, number, seed=seed)
+    if not np.ptp(found):  # a single answer, or answers that are all alike
+        return CalibrationError(value, NUM_BINS)
     # Resampling adds the bias of the sample size again, so use only the scatter around the mean.
     low, high = np.quantile(found, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]) - found.mean()
     return CalibrationError(

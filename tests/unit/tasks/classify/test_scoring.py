@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 from sklearn import metrics
 from tests.closeness import close
 
@@ -156,3 +157,21 @@ def test_a_rare_label_brings_the_balanced_accuracy_and_advice():
         "only 1 of 30 have the label 'b'; --class-weights balanced gives rare labels more weight"
     )
     assert advise_weights(examples[:5]) == []
+
+
+def test_intervals_of_few_texts_have_a_width_or_arent_given():
+    examples = [example(number, "ab"[number % 2]) for number in range(7)]
+    right = ClassifyScoring(examples, [one("ab"[n % 2]) for n in range(7)], LABELS[:2], "b")
+    found = right.evaluate()
+    expected = binomtest(7, 7).proportion_ci(method="wilson")
+    assert found.intervals["accuracy"] == close((expected.low, 1.0))
+    assert found.intervals["macro_f1"] == found.intervals["f1"] == found.intervals["accuracy"]
+    assert "matthews" not in found.intervals  # not a share, and the same in all resamples
+    mixed = ClassifyScoring(examples, [one("a")] * 7, LABELS[:2], "b").evaluate()
+    expected = binomtest(4, 7).proportion_ci(method="wilson")
+    assert mixed.intervals["accuracy"] == close((expected.low, expected.high))
+    single = ClassifyScoring(examples[:1], [one("a", 0.9)], LABELS[:2], None).evaluate()
+    assert single.intervals["accuracy"][0] == close(
+        binomtest(1, 1).proportion_ci(method="wilson").low
+    )
+    assert "calibration_error" not in single.intervals

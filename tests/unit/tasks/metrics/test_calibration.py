@@ -97,9 +97,7 @@ def test_a_model_that_is_too_sure_has_an_interval_far_from_0():
 
 
 def test_a_model_that_is_sure_and_right_can_have_no_error():
-    assert measure_calibration([1.0, 1.0], [True, True], seed=0) == CalibrationError(
-        0.0, 15, low=0.0, high=0.0
-    )
+    assert measure_calibration([1.0, 1.0], [True, True], seed=0) == CalibrationError(0.0, 15)
 
 
 def test_the_error_is_told_with_bins_and_interval(monkeypatch):

@@ -1,13 +1,21 @@
 """Evaluate a fine-tuned model on labeled data."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bertkit.base.errors import InputError, SettingsError, StorageError, pluralize, storage_errors
+from bertkit.base.errors import (
+    BertkitError,
+    InputError,
+    SettingsError,
+    StorageError,
+    pluralize,
+    storage_errors,
+)
 from bertkit.base.files import durable_file, make_folder, remove_folder
 from bertkit.base.json_files import with_nulls, write_json
+from bertkit.base.members import find_member
 from bertkit.base.output import list_names
 from bertkit.base.progress import show_progress
 from bertkit.base.settings import Settings
@@ -18,6 +26,7 @@ from bertkit.data.tables.records import open_records
 from bertkit.data.tables.rows import Table
 from bertkit.data.writers import write_jsonl
 from bertkit.inference.predictor import AnyPredictor, PredictionCounts
+from bertkit.recipes.finetune.card import SavedFineTuning
 from bertkit.recipes.finetune.data import SetCounts, TaskSet
 from bertkit.recipes.model_card import REPORT_FILE
 from bertkit.recipes.settings import EvaluateSettings
@@ -84,7 +93,28 @@ def evaluate(
             progress.advance(len(window.encoded))
     labeled.count(task, counted)
     evaluation = task.score(labeled.examples, predictions).evaluate()
+    warnings = (*warn_of_training_rows(predictor, labeled), *evaluation.warnings)
+    evaluation = replace(evaluation, warnings=warnings)
     return EvaluateResult(name or task.name, task, labeled, predictions, evaluation)
+
+
+def warn_of_training_rows(predictor: AnyPredictor, labeled: TaskSet) -> list[str]:
+    """Warn if the file is the one that the model was trained on, by the checksum in its record."""
+    opened, sha256 = predictor.loaded.opened, labeled.counts.sha256
+    if opened is None:
+        return []
+    try:
+        saved = SavedFineTuning.load(find_member(opened.folder, METRICS_FILE))
+    except BertkitError:  # there is none, or it is damaged, which was announced with the model
+        return []
+    if saved.train.sha256 != sha256:
+        return []
+    advice = "evaluate it on rows that it hasn't seen"
+    if saved.dev.sha256 == sha256:
+        number = pluralize(saved.dev.num_examples, "row")
+        advice = f"its report has those of the {number} held out; or {advice}"
+    trained = f"the model was trained on {labeled.name} (same SHA-256)"
+    return [f"{trained}: metrics on it say nothing about other texts; {advice}"]
 
 
 ANSWERS_FILE = "answers.jsonl"

@@ -3,6 +3,7 @@
 import io
 import json
 import math
+import shutil
 import sys
 from types import SimpleNamespace
 
@@ -17,6 +18,7 @@ from bertkit.cli.main import main
 from bertkit.inference.predictor import Answerer, Classifier
 from bertkit.recipes.evaluate.run import describe_calibration, describe_confusion, measure_chance
 from bertkit.recipes.evaluate.text import align, render, render_mistakes
+from bertkit.recipes.finetune.card import SavedFineTuning
 from bertkit.tasks.evaluation import Evaluation, Mistake
 
 TEXTS = ("the cat", "a dog saw the hat", "", "the hat lost a cat", "hat dog")
@@ -257,3 +259,30 @@ def test_chance_is_the_share_of_the_most_frequent_label_and_known_for_accuracy_a
     assert measure_chance(counts, "accuracy") == {"accuracy": 0.75}
     assert measure_chance(counts, "macro_f1") == {}
     assert measure_chance(SimpleNamespace(labels={}), "accuracy") == {}
+
+
+@pytest.mark.parametrize(
+    ("is_held_out", "advice"),
+    [
+        (False, "evaluate it on rows that it hasn't seen"),
+        (
+            True,
+            "its report has those of the 5 rows held out; or evaluate it on rows that it hasn't",
+        ),
+    ],
+)
+def test_the_file_of_the_training_is_named(run, model, rows, tmp_path, is_held_out, advice):
+    """A model that was trained on the file that it is evaluated on."""
+    folder = shutil.copytree(model, tmp_path / "known")
+    counts = json.loads(run("evaluate", folder, rows, "--json").out)["data"]
+    other = counts | {"sha256": "0" * 64}
+    record = {"warnings": [], "num_steps": 0, "best_step": 0, "has_ended_early": False}
+    record |= {"task": "classify", "metric": "accuracy", "metrics": {}, "intervals": {}}
+    record |= {"baseline": {}, "best_epoch": 0.0}
+    trained = SavedFineTuning(**record, train=counts, dev=counts if is_held_out else other)
+    trained.write(folder)
+    (line,) = [line for line in run("evaluate", folder, rows).out.splitlines() if "SHA-256" in line]
+    assert line.startswith(f"warning: the model was trained on {rows} (same SHA-256): metrics on")
+    assert advice in line
+    SavedFineTuning(**record, train=other, dev=counts).write(folder)
+    assert "SHA-256" not in run("evaluate", folder, rows).out

@@ -14,6 +14,7 @@ KEPT = {
     "test_each_cell_shows_its_view",
     "test_every_view_of_every_part_is_drawn",
     "test_blanks_have_bars",
+    "test_rows_are_decided_by_keys_alone",
 }
 SIZE = {"width": 1280, "height": 900}
 

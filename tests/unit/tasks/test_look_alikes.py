@@ -1,10 +1,17 @@
-"""Labels that look alike are named."""
+"""Labels that look alike are named, and those that may be typing errors."""
 
 import unicodedata
+from unittest.mock import Mock
 
 import pytest
 
-from bertkit.tasks.look_alikes import LETTERS, describe_look_alikes
+from bertkit.tasks import look_alikes
+from bertkit.tasks.look_alikes import (
+    LETTERS,
+    describe_look_alikes,
+    find_typing_errors,
+    measure_distance,
+)
 
 
 @pytest.mark.parametrize(
@@ -58,3 +65,59 @@ def test_letters_of_the_table_are_of_other_scripts_and_stand_for_latin_ones():
         assert script in {"CYRILLIC", "GREEK"}
         assert chr(latin).isascii()
         assert chr(latin).islower()
+
+
+@pytest.mark.parametrize(
+    ("rare", "frequent"),
+    [
+        ("Wissenschft", "Wissenschaft"),  # left out
+        ("wissenscchaft", "Wissenschaft"),  # added, and in another case
+        ("Wissensvhaft", "Wissenschaft"),  # exchanged
+        ("Wissenshcaft", "Wissenschaft"),  # swapped
+        ("Wisenschfat", "Wissenschaft"),  # two errors
+        ("crdit card", "credit card"),
+        ("credit-card", "credit card"),
+        ("creditcard", "credit card"),
+    ],
+)
+def test_typing_errors_are_named(rare, frequent):
+    (line,) = describe_look_alikes({frequent: 120, "else": 70, rare: 2})
+    assert line.startswith(
+        f"labels that may be typing errors: '{rare}' (2) may be '{frequent}' (120)."
+    )
+    assert find_typing_errors({frequent: 9, rare: 2}) == []  # not rare beside it
+
+
+@pytest.mark.parametrize(
+    ("rare", "frequent"),
+    [
+        ("negative", "positive"),
+        ("unlikely", "likely"),  # the first letter is right in typing errors
+        ("I-PER", "B-PER"),
+        ("type b", "type a"),  # short words differ by as much
+        ("spring", "string cheese"),
+        ("class 2", "class 1"),
+        ("2018", "2019"),
+        ("sport", "sprout"),  # two letters of a short word
+        ("北海大学", "北京大学"),
+        ("Sport", "sport"),  # looks alike, which is another line
+    ],
+)
+def test_other_rare_labels_are_no_typing_errors(rare, frequent):
+    assert find_typing_errors({frequent: 120, rare: 1}) == []
+
+
+def test_labels_that_a_model_lacks_may_be_typing_errors_of_its_own():
+    known = {"positive": 0, "negative": 0, "positve": 0}
+    (line,) = describe_look_alikes({"negatve": 9, "positve": 1, "negative": 1}, known)
+    assert "'negatve' (9) may be 'negative' (1)." in line
+    assert "positve" not in line
+
+
+def test_typing_errors_of_many_labels_are_found_by_what_they_share(monkeypatch):
+    monkeypatch.setattr(look_alikes, "MAX_THOROUGH", 100)
+    counts = {f"label {chr(97 + number % 26) * 5} {number}": 9 for number in range(2_000)}
+    monkeypatch.setattr(look_alikes, "measure_distance", counted := Mock(wraps=measure_distance))
+    counts |= {"special": 90, "speical": 1, "spceail": 1}  # the last has two errors
+    assert find_typing_errors(counts) == [("speical", "special")]
+    assert counted.call_count < 10  # and not of all pairs

@@ -22,6 +22,7 @@ from bertkit.tasks.columns import (
     take_labels,
     take_value,
 )
+from bertkit.tasks.look_alikes import find_typing_errors
 from bertkit.tasks.missing_labels import NEGATIVE_MARKS, explain_kept, find_marks
 from bertkit.tasks.texts import TextExample, Texts, build_text_parser
 
@@ -249,11 +250,13 @@ def weigh_labels(
 
 
 def advise_weights(examples: Sequence[ClassifyExample]) -> list[str]:
-    """Name the rarest label if it has under a fifth of an equal share."""
+    """Name the rarest label, except typing errors, if it has under a fifth of an equal share."""
     counts = Counter(label for example in examples for label in example.labels or ())
     if not counts:
         return []
-    rarest, least = min(counts.items(), key=lambda item: item[1])
+    errors = {label for label, _ in find_typing_errors(counts)}
+    others = (item for item in counts.items() if item[0] not in errors)
+    rarest, least = min(others, key=lambda item: item[1])
     if least * len(counts) >= RARE * counts.total():
         return []
     shown = f"only {least:,} of {counts.total():,} have the label '{show(rarest, SHOWN_CHARS)}'"

@@ -157,6 +157,11 @@ def test_a_rare_label_brings_the_balanced_accuracy_and_advice():
         "only 1 of 30 have the label 'b'; --class-weights balanced gives rare labels more weight"
     )
     assert advise_weights(examples[:5]) == []
+    typed = [example(number, "frequent") for number in range(38)] + [example(38, "frequnet")]
+    assert advise_weights([*typed, example(39, "other"), example(40, "other")])[0].startswith(
+        "only 2 of 41 have the label 'other'"
+    )
+    assert advise_weights(typed) == []  # a typing error needs no weight
 
 
 def test_intervals_of_few_texts_have_a_width_or_arent_given():

@@ -37,7 +37,10 @@ def are_tuples(rows: object) -> bool:
 def list_rows(
     rows: Table, column: str | None, id_column: str | None = None
 ) -> Iterator[tuple[str, str | None]]:
-    """Yield the text of each row from Python, by default of the column `text`, and its id."""
+    """Yield the text of each row from Python, by default of the column `text`, and its id.
+
+    None and NaN are an empty text, as an empty cell of CSV is.
+    """
     table, wanted = open_records(rows, split="texts"), column or DEFAULT_FIELD
     if table.columns is not None and wanted not in table.columns:
         raise InputError(
@@ -45,7 +48,8 @@ def list_rows(
             f" {', '.join(table.columns)}"
         )
     for record in table.records():
-        text = record.values.get(wanted)
+        text = record.values.get(wanted, ...)
+        text = "" if text is None else text
         if not isinstance(text, str):
             raise InputError(f"{record.place} has no text in {wanted}")
         if id_column is not None and record.values.get(id_column) is None:

@@ -1,9 +1,11 @@
 """Writing rows: arrays, lines, cells and Parquet, each whole and durable."""
 
+import codecs
 import csv
 import io
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
 from itertools import chain, count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +17,7 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.files import DurableFile, DurableStream, check_new_file, durable_file
 from bertkit.base.json_files import with_nulls
+from bertkit.data.tables.record import PLAIN_CSV, CsvStyle
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,11 +83,16 @@ def write_jsonl(file: DurableFile, rows: Iterable[Row]) -> None:
     write_lines(file, map(format_json, rows))
 
 
-def write_csv(file: DurableFile, rows: Iterable[Row]) -> None:
-    """Write a header and one record per row; nested values are JSON."""
+def write_csv(file: DurableFile, rows: Iterable[Row], style: CsvStyle = PLAIN_CSV) -> None:
+    """Write a header and one record per row; nested values are JSON.
+
+    A cell that begins with =, +, - or @ is written as it is, for programs that read it back.
+    """
+    if style.has_mark:
+        file.write(codecs.BOM_UTF8)
     text = io.StringIO(newline="")
     # Some versions of Python quote a cell with a lone CR only if the line end has one.
-    writer = csv.writer(text, lineterminator=LINE_END)
+    writer = csv.writer(text, delimiter=style.delimiter, lineterminator=LINE_END)
     for cells in _list_cells(rows):
         writer.writerow(cells)
         file.write(f"{text.getvalue().removesuffix(LINE_END)}\n".encode())
@@ -201,6 +209,14 @@ ROW_WRITERS: dict[str, Callable[[DurableFile, Iterable[Row]], None]] = {
     ".tsv": write_tsv,
     ".parquet": write_parquet,
 }
+
+
+def write_rows(output: Path, rows: Iterable[Row], style: CsvStyle = PLAIN_CSV) -> None:
+    """Write rows durably in the format that the extension says; the caller must hold its lock."""
+    suffix = output.suffix.lower()
+    write = partial(write_csv, style=style) if suffix == ".csv" else ROW_WRITERS[suffix]
+    with durable_file(output) as file:
+        write(file, rows)
 
 
 def check_output(output: Path, *, overwrite: bool) -> None:

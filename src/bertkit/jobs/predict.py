@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from pydantic import JsonValue
 
 from bertkit.base.errors import InputError, SettingsError
-from bertkit.base.files import durable_file
 from bertkit.base.output import open_output
 from bertkit.base.progress import ProgressBar, show_progress
 from bertkit.base.settings import Settings, replace_surrogates, select
@@ -20,10 +19,11 @@ from bertkit.base.transfers import uploads_output
 from bertkit.data.file_parts import FilesResult, FilesSettings, make_files
 from bertkit.data.problems import RowReport, check_unknown
 from bertkit.data.tables.decoder import has_column, look_up, show_names
+from bertkit.data.tables.record import PLAIN_CSV
 from bertkit.data.tables.records import RecordTable, open_records
 from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import RecordSettings
-from bertkit.data.writers import ROW_WRITERS, Row, check_output
+from bertkit.data.writers import ROW_WRITERS, Row, check_output, write_rows
 from bertkit.inference.loading import stamp_model
 from bertkit.inference.predictor import AnyPredictor, PredictionCounts, Predictor
 from bertkit.inference.settings import EngineSettings
@@ -49,7 +49,7 @@ class ExampleFile:
         self._parse = task.example_kind.build_parser(
             with_columns(task.settings, columns), self._table, needs_answer=False
         )
-        self.report = self._table.report
+        self.report, self.csv_style = self._table.report, self._table.csv_style
         self.rows: deque[Mapping[str, object]] = deque()  # whose predictions are still to come
         self.columns = names = self._table.columns or ()
         for name in [*(settings.keep_columns or ()), *filter(None, [settings.id_column])]:
@@ -189,10 +189,9 @@ def answer_file(
 
 
 def write_answers(answers: Answers, output: Path, progress: ProgressBar) -> None:
-    """Write all answers atomically to a file; the caller must hold its lock."""
+    """Write all answers atomically, CSV as the input is; the caller must hold the output's lock."""
     rows = (answers.describe_row(row) for row in answers.read(progress))
-    with durable_file(output) as file:
-        ROW_WRITERS[output.suffix.lower()](file, rows)
+    write_rows(output, rows, PLAIN_CSV if answers.file is None else answers.file.csv_style)
 
 
 @dataclass(frozen=True)

@@ -62,10 +62,12 @@ def find_column(
 
 
 def take_text(record: Record, column: str) -> str:
-    """Return the text in a column."""
+    """Return the text in a column; a missing one (None, NaN, null) is empty, as a cell of CSV."""
     value = take_value(record, column)
+    if value is None:
+        return ""
     if not isinstance(value, str):
-        found = "nothing" if value is None else type(value).__name__
+        found = type(value).__name__
         raise BrokenRowError(f"{record.place} has {found} in {column} where a text should be")
     return value
 

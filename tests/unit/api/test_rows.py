@@ -17,8 +17,10 @@ from bertkit.base.errors import InputError, MissingFileError
 from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import open_records
 from bertkit.data.tables.settings import TableSettings
+from bertkit.tasks.classify import ClassifySettings
 from bertkit.tasks.regress import RegressSettings
 from bertkit.tasks.regress.task import RegressExample
+from bertkit.tasks.texts import build_text_parser
 
 ROWS = [{"text": "one", "label": "x"}, {"text": "two", "label": "y"}]
 LabelFirst = namedtuple("LabelFirst", "label text")
@@ -74,23 +76,33 @@ def test_frames_and_columns_of_polars_are_read():
     polars = pytest.importorskip("polars")
     assert read(polars.DataFrame(ROWS)) == ROWS
     assert list_texts(polars.Series(["one", "two"]), None) == ["one", "two"]
-    with pytest.raises(InputError, match="row 2 must be a text, got None"):
-        list_texts(polars.Series(["one", None]), None)
+    assert list_texts(polars.Series(["one", None]), None) == ["one", ""]
 
 
 @pytest.mark.parametrize(
     ("texts", "place"),
     [
-        (["one", None], "texts, row 2 must be a text, got None"),
-        ([float("nan"), "one"], "texts, row 1 must be a text, got NaN"),
-        (pd.Series(["one", None]), "texts, row 2 must be a text, got NaN"),
+        (["one", b"two"], "texts, row 2 must be a text, got bytes"),
         (np.array(["one", 3], dtype=object), "texts, row 2 must be a text, got int"),
-        (pd.DataFrame({"text": ["one", None]}), "texts, row 2 has no text in text"),
+        ([{"text": "one"}, {"body": "two"}], "texts, row 2 has no text in text"),
     ],
 )
 def test_what_is_no_text_is_named_with_its_row(texts, place):
     with pytest.raises(InputError, match=f"^{place}$"):
         list_texts(texts, None)
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), ""])
+def test_a_missing_text_is_an_empty_one_as_in_csv(tmp_path, missing):
+    frame = pd.DataFrame({"text": ["one", missing], "label": ["a", "b"]})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    for rows in (tmp_path / "a.csv", frame, [("one", "a"), (missing, "b")]):
+        table = open_records(rows)
+        parse = build_text_parser(ClassifySettings(), table)
+        assert [parse(record).text for record in table.records()] == ["one", ""]
+    for texts in (["one", missing], frame["text"], frame):
+        assert list_texts(texts, None) == ["one", ""]
+    assert list_texts([missing, "one"], None) == ["", "one"]
 
 
 def test_a_tuple_without_a_text_is_a_broken_row():

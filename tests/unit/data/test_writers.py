@@ -1,5 +1,6 @@
 """Rows in every format: what is quoted, which types stay, and what can't be written."""
 
+import codecs
 import csv
 import io
 import json
@@ -11,7 +12,10 @@ import pytest
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.files import durable_file
-from bertkit.data.writers import ROW_WRITERS, check_output
+from bertkit.data.tables.record import CsvStyle
+from bertkit.data.tables.records import open_records
+from bertkit.data.tables.settings import RecordSettings
+from bertkit.data.writers import ROW_WRITERS, check_output, write_rows
 
 ROWS = [
     {"id": 7, "text": 'a "film", long', "stars": 4.5, "tags": ["x"], "is_new": True},
@@ -43,6 +47,34 @@ def test_csv_quotes_every_line_end_in_a_cell(tmp_path):
     path = write(tmp_path / "a.csv", rows)
     assert path.read_bytes() == b'n,text\n1,"one\rcell"\n2,"\r"\n3,"a\nb\r\n"\n'
     assert pd.read_csv(path)["text"].tolist() == [row["text"] for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("content", "settings", "delimiter", "has_mark"),
+    [
+        ("text,label\nä,b\n".encode(), {}, ",", False),
+        ("text;label\nä,;b\n".encode("utf-8-sig"), {}, ";", True),
+        ("text;label\nä,;b\n".encode("cp1252"), {"encoding": "cp1252"}, ";", True),
+        ("text\tlabel\nä,\tb\n".encode("utf-16"), {}, "\t", True),
+        ("text|label\nä,|b\n".encode(), {"delimiter": "|"}, "|", False),
+    ],
+)
+def test_csv_is_written_as_the_file_was_that_it_is_made_of(
+    tmp_path, content, settings, delimiter, has_mark
+):
+    (tmp_path / "a.csv").write_bytes(content)
+    table = open_records(tmp_path / "a.csv", RecordSettings(**settings))
+    write_rows(tmp_path / "b.csv", (dict(one.values) for one in table.records()), table.csv_style)
+    made = (tmp_path / "b.csv").read_bytes()
+    assert made.startswith(codecs.BOM_UTF8) == has_mark
+    assert made.decode("utf-8-sig").splitlines()[0] == f"text{delimiter}label"
+    again = open_records(tmp_path / "b.csv", RecordSettings(delimiter=settings.get("delimiter")))
+    assert [one.values["text"] for one in again.records()] == ["ä" if delimiter == "," else "ä,"]
+
+
+def test_other_files_have_no_separator_for_csv(tmp_path):
+    (tmp_path / "a.tsv").write_text("text\tlabel\na\tb\n")
+    assert open_records(tmp_path / "a.tsv").csv_style == CsvStyle()
 
 
 def test_numbers_that_are_not_finite_are_missing(tmp_path):

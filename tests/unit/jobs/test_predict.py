@@ -5,7 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 from bertkit.base.errors import InputError
-from bertkit.jobs.predict import AnsweredRow, Answers
+from bertkit.base.progress import ProgressBar
+from bertkit.data.tables.record import CsvStyle
+from bertkit.jobs.predict import AnsweredRow, Answers, write_answers
 from bertkit.jobs.settings import PredictSettings
 from bertkit.tasks.classify import ClassifySettings
 from bertkit.tasks.classify.decoding import Classification, LabelForm
@@ -55,6 +57,16 @@ def test_all_rows_of_a_file_have_the_same_columns():
     assert one.describe_row(row(text="t", label="bad"))["predicted_label"] == "good"
     with pytest.raises(InputError, match="row 3 has the column predicted_label, which rows before"):
         one.describe_row(row(text="t", predicted_label="bad"))
+
+
+def test_csv_has_the_separator_and_the_mark_that_the_file_needs(tmp_path, monkeypatch):
+    file = SimpleNamespace(columns=("text",), csv_style=CsvStyle(";", has_mark=True))
+    one = Answers(answers().predictor, [], file)
+    monkeypatch.setattr(Answers, "read", lambda *_: iter([row(text="a;b")]))
+    write_answers(one, tmp_path / "a.csv", ProgressBar())
+    lines = (tmp_path / "a.csv").read_bytes().decode("utf-8").splitlines()
+    assert lines[0] == "\ufefftext;label;probability;probability_bad;probability_good"
+    assert lines[1] == '"a;b";good;0.75;0.25;0.75'
 
 
 def test_columns_can_be_chosen():

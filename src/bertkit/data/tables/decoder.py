@@ -1,5 +1,6 @@
 """Decoding, numbering and counting rows, which all formats share."""
 
+import codecs
 import hashlib
 import io
 import re
@@ -92,6 +93,8 @@ class RowDecoder:
         position: returns the number of bytes read of a compressed file; None for other files.
         hashed: the file of a table of records, if it is read from its beginning to its end.
         sha256: of that file, once it was read.
+        needs_mark: whether the file has a byte order mark or isn't UTF-8; CSV that is made of it
+            then has such a mark, for the same program.
     """
 
     name: str
@@ -105,6 +108,7 @@ class RowDecoder:
     position: Callable[[], int] | None = None
     hashed: HashedStream | None = None
     sha256: str | None = None
+    needs_mark: bool = False
     is_faulty: bool = False  # whether a fault was counted that ends the reading
     _last_undecodable: int = -1
 
@@ -352,9 +356,11 @@ def open_content(
         if stream is None or stream.raw is not decoder.hashed or suffix in COMPRESSIONS:
             stream = unpack(packed, suffix, decoder.refuse_rest)
         if is_text:
+            decoder.needs_mark = stream.peek(3).startswith(codecs.BOM_UTF8)
             text = open_text(stream, decoder.encoding, decoder.refuse_encoding)
             if path and text is not stream and packed.seekable():  # recoded
                 decoder.position = packed.tell
+            decoder.needs_mark |= text is not stream
             start = text.peek(SAMPLE_BYTES)[:SAMPLE_BYTES]
             if is_foreign(start) or find_content(start):
                 decoder.refuse_foreign(start)

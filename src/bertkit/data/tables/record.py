@@ -76,6 +76,16 @@ class NoLabelError(BrokenRowError):
     """A row whose label is null, to be left out and counted as one without a label."""
 
 
+class CsvStyle(NamedTuple):
+    """How the cells of a CSV file are written, so that who opened the input opens the output."""
+
+    delimiter: str = ","
+    has_mark: bool = False  # a byte order mark, without which Excel doesn't read UTF-8
+
+
+PLAIN_CSV = CsvStyle()
+
+
 class Rows(NamedTuple):
     """The columns and rows of an opened table.
 
@@ -87,3 +97,4 @@ class Rows(NamedTuple):
     columns: tuple[str, ...]
     records: Iterator[Record]  # usable rows; broken ones are counted
     num_rows: int | None = None  # if the file states it
+    delimiter: str = ","  # of CSV

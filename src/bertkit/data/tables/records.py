@@ -27,7 +27,14 @@ from bertkit.data.input_files import (
 from bertkit.data.problems import RowReport
 from bertkit.data.tables.decoder import RowDecoder, check_standard_input
 from bertkit.data.tables.formats import find_format, glue, hub, open_rows
-from bertkit.data.tables.record import BrokenRowError, NoLabelError, Record, Rows
+from bertkit.data.tables.record import (
+    PLAIN_CSV,
+    BrokenRowError,
+    CsvStyle,
+    NoLabelError,
+    Record,
+    Rows,
+)
 from bertkit.data.tables.rows import LABELED_PAIRS, TEXTS, Table, find_reader
 from bertkit.data.tables.settings import RecordFormat, RecordSettings
 
@@ -50,6 +57,7 @@ class RecordTable:
     Attributes:
         columns: column names; for JSONL, where each row has its own, those of the first thousands
             of rows; None if there are no rows.
+        csv_style: how a CSV file that is made of it is written.
         report: counts of the rows read so far; a further pass begins with a new one.
     """
 
@@ -59,6 +67,7 @@ class RecordTable:
     path: Path | RemoteFile | None = None  # None if it isn't a file
     settings: RecordSettings = field(default_factory=RecordSettings)
     columns: tuple[str, ...] | None = None
+    csv_style: CsvStyle = PLAIN_CSV
     # columns by `text`, `pair`, `label`, if the layout is a known one
     roles: dict[str, str] = field(default_factory=dict)
     report: RowReport = field(default_factory=lambda: RowReport(""))
@@ -72,6 +81,8 @@ class RecordTable:
             rows = self.open_rows(decoder, stack)
             self._opened = stack.pop_all(), decoder, rows
         self.columns, self.report = rows.columns or None, decoder.report
+        delimiter = rows.delimiter if self.format == "csv" else PLAIN_CSV.delimiter
+        self.csv_style = CsvStyle(delimiter, decoder.needs_mark)
 
     @property
     def is_standard_input(self) -> bool:

@@ -19,6 +19,7 @@ TEXTS = (DEFAULT_FIELD,)
 LABELED_TEXTS = (DEFAULT_FIELD, "label")
 LABELED_PAIRS = (DEFAULT_FIELD, "pair", "label")
 TAGGED_WORDS = ("tokens", "tags")
+MISSING = frozenset({"None", "NaN"})  # as `name_value` calls a text that isn't there
 
 
 @runtime_checkable
@@ -75,8 +76,8 @@ def _read_list(rows: Sequence[object], columns: tuple[str, ...], decoder: RowDec
     def read_records() -> Iterator[Record]:
         for number, row in enumerate(rows, start=1):
             decoder.where = f"row {number:,}"
-            if isinstance(row, str):
-                row = (row,)
+            if isinstance(row, str) or (columns == TEXTS and name_value(row) in MISSING):
+                row = (row if isinstance(row, str) else "",)
             if isinstance(row, tuple) and len(row) == len(columns):
                 row = dict(zip(columns, row, strict=True))
             if isinstance(row, Mapping):
@@ -109,7 +110,7 @@ def name_value(value: object) -> str:
 def _name_columns(rows: Sequence[object]) -> tuple[str, ...]:
     """Return the columns of mappings, or of rows that are like the first one."""
     first = rows[0]
-    if isinstance(first, str) or name_value(first) in {"None", "NaN"}:
+    if isinstance(first, str) or name_value(first) in MISSING:
         return TEXTS
     if isinstance(first, Mapping):
         return list_columns(row for row in rows if isinstance(row, Mapping))

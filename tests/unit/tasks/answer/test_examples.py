@@ -128,7 +128,7 @@ def test_answers_may_be_a_text_in_another_column():
         ({"answers": ["Ada"]}, "where a text, a list"),
         ({"answers": {"text": ["Ada"]}}, "or an object of both lists should be"),
         ({"answers": "Ada", "context": 7}, "int in context where a text should be"),
-        ({"answers": "Ada", "question": None}, "in question where a text should be"),
+        ({"answers": "Ada", "question": 7}, "int in question where a text should be"),
     ],
 )
 def test_a_record_that_cannot_be_used_is_broken(values, message):

@@ -107,7 +107,7 @@ def _read_rows(rows: "CellReader", decoder: RowDecoder) -> Rows:
         )
     records = _name_cells(rows, columns, len(first), decoder)
     chosen = (decoder.choose_column(columns),) if decoder.texts_only else columns
-    return Rows(chosen, records)
+    return Rows(chosen, records, delimiter=rows.delimiter)
 
 
 def lacks_names(columns: Sequence[str]) -> bool:

@@ -53,6 +53,7 @@ COMMANDS = {
     "convert": "bertkit.cli.model_files:convert",
     "export": "bertkit.cli.model_files:export",
     "devices": "bertkit.cli.model_files:devices",
+    "review": "bertkit.cli.review:review",
     "evaluate": "bertkit.cli.evaluate:evaluate",
     "translate": "bertkit.decoders.commands.translate:translate",
     "finetune translate": "bertkit.decoders.commands.finetune:finetune_translate",
@@ -74,7 +75,7 @@ ARGUMENTS = Group("Arguments", sort_key=0)
 PARAMETERS = Group("Parameters", sort_key=1)
 GROUPS = {
     **dict.fromkeys(("train-tokenizer", "prepare", "pretrain", "report"), PRETRAINING),
-    **dict.fromkeys(("evaluate", "translate"), FINE_TUNING),
+    **dict.fromkeys(("review", "evaluate", "translate"), FINE_TUNING),
     **dict.fromkeys(("inspect", "convert", "export", "devices"), FILES),
 }
 

@@ -1,0 +1,62 @@
+"""`bertkit review`: look at labeled rows before training on them."""
+
+from pathlib import Path
+from typing import Any
+
+from bertkit.cli.output import print_result
+from bertkit.cli.texts import NamedModel, Words, choose_model, legible
+from bertkit.recipes.review.settings import ReviewSettings
+from bertkit.tasks.settings import choose_columns
+from bertkit.tasks.table import TASKS
+
+COLUMNS: Any = choose_columns(*(entry.settings for entry in TASKS.values()))
+
+
+def review(
+    data: Words,
+    /,
+    *others: Words,
+    model: NamedModel = None,
+    output: Path | None = None,
+    report: Path | None = None,
+    settings: ReviewSettings = ReviewSettings(),
+    columns: COLUMNS = COLUMNS(),
+    json: bool = False,
+) -> None:
+    """Review labeled rows before training on them: wrong labels, repeated rows, honest numbers.
+
+    Nothing is trained: an encoder reads the rows once, and a linear layer, solved in seconds,
+    predicts each by the others. Some labels are exchanged for a check, to say how many of such
+    errors are found.
+
+    **Examples**
+
+        bertkit review reviews.csv
+
+        bertkit review train.csv test.csv
+
+        bertkit review reviews.csv --output reviewed.csv --report review.html
+
+        bertkit review pool.csv --model sentiment/ --next 50
+
+    Args:
+        data: Labeled rows: a file as for training, a GLUE folder, or hub:owner/name.
+        others: Further files, such as held-out and test data: rows that they share with DATA are
+            named.
+        model: An encoder or a fine-tuned model: a folder, or the id of a model of the Hub; by
+            default the model that comes with bertkit.
+        output: File for the rows with what was found beside them: .csv, .tsv, .jsonl or .parquet.
+        report: File for a page (.html) to go through the rows in a browser.
+        json: Print one JSON object.
+    """
+    from bertkit.data.tables.records import open_records
+
+    tables = [open_records(name, settings) for name in (data, *others)]
+    from bertkit.recipes.review.rows import choose_settings, choose_task
+    from bertkit.recipes.review.run import review as run
+
+    chosen = choose_settings(
+        choose_task(tables[0]), settings, columns.model_dump(exclude_none=True)
+    )
+    result = run(tables, chosen, choose_model(model, "vectors"))
+    print_result(result, lambda result: legible(result.describe()), json=json, facts={})

@@ -1,0 +1,92 @@
+"""What an encoder computes of the rows to review, once: features for the layer, and vectors."""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from bertkit.models.bert.config import FEATURE_HEAD
+from bertkit.models.bert.feature_based import BertFeatureBased
+from bertkit.models.bert.fine_tuning import FineTunedBert
+from bertkit.recipes.finetune.pretrained import TASK_HEADS, check_pairs, open_pretrained
+from bertkit.recipes.finetune.settings import FineTuneSettings
+from bertkit.recipes.review.rows import ReviewedRows
+from bertkit.recipes.solved_head import Features, FrozenModel, computed_features
+from bertkit.tasks.batch import Encoded, TokenSequence
+from bertkit.tasks.task import AnyTask
+from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.training.device import choose_device, prepare_memory
+from bertkit.training.job import Machine
+
+SEED = 0
+NO_TOKENS = TokenSequence([0], [0])  # of a sequence whose features are computed
+
+Vectors = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class ComputedRows:
+    """What was computed of rows.
+
+    Attributes:
+        frozen: the model, and the reviewed rows as examples of its task.
+        features: what the model's last layer reads of the rows of all files, the reviewed first.
+        vectors: of those rows, `[rows, width]` of unit length.
+    """
+
+    frozen: FrozenModel
+    features: Features
+    vectors: Vectors
+
+
+def load_encoder(model: str | Path, task: AnyTask) -> tuple[FineTunedBert, Tokenizer]:
+    """Load a model's encoder below a new head for the task, and its tokenizer."""
+    opened = open_pretrained(model, task, FineTuneSettings())
+    check_pairs(opened, task.reads_pairs)
+    torch.manual_seed(SEED)
+    kind = BertFeatureBased if FEATURE_HEAD in opened.changes else task.model_kind
+    return kind.from_pretrained(opened.without_parts(TASK_HEADS), new_heads=True), opened.tokenizer
+
+
+@contextmanager
+def computed_rows(
+    files: Sequence[ReviewedRows], task: AnyTask, model: FineTunedBert
+) -> Iterator[ComputedRows]:
+    """Compute the rows of files that are encoded; the first file is the one to review.
+
+    In float32, so that every processor finds the same.
+    """
+    device = choose_device("auto")
+    prepare_memory(device)
+    machine = Machine(device, "fp32", peak_operations=float("inf"))
+    encoded = [one for rows in files for one in rows.labeled.encoded]
+    frozen = FrozenModel(model.to(device), task, encoded, machine, SEED)
+    with (
+        tempfile.TemporaryDirectory(prefix="bertkit-") as folder,
+        computed_features(Path(folder) / "rows", frozen) as features,
+    ):
+        number = len(files[0].examples)
+        own = [_forget_tokens(one, task) for one in encoded[:number]]
+        yield ComputedRows(replace(frozen, examples=own), features, find_vectors(features))
+
+
+def _forget_tokens(encoded: Encoded, task: AnyTask) -> Encoded:
+    """Return a row without token ids, where the loss doesn't ask how many there are."""
+    if task.scored == "token":
+        return encoded
+    return replace(encoded, sequences=(NO_TOKENS,) * len(encoded.sequences))
+
+
+def find_vectors(features: Features) -> Vectors:
+    """Return a vector of unit length for each row: the mean of its features."""
+    vectors = np.empty((len(features.row_ranges), features.rows.shape[1]), np.float32)
+    for number, vector in enumerate(vectors):
+        vector[:] = features.rows[features.find_rows([number])].mean(axis=0)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors /= np.maximum(lengths, np.finfo(np.float32).tiny)
+    return vectors

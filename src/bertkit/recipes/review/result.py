@@ -1,0 +1,155 @@
+"""The result of a review: lines for a terminal, columns beside the rows, a table in a notebook."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from bertkit.base.errors import pluralize
+from bertkit.recipes.review.judgment import Judgment
+from bertkit.recipes.review.rows import ReviewedRows
+from bertkit.reports.figures.confusion_matrix import most_confused
+from bertkit.reports.notebook import Tabular
+from bertkit.reports.text import format_metric, show
+from bertkit.tasks.columns import SHOWN_CHARS
+from bertkit.tasks.evaluation import Evaluation
+from bertkit.tasks.task import AnyTask, TaskExample
+
+SHOWN_ROWS, SHOWN_PAIRS, TEXT_CHARS = 5, 3, 60
+RARE = 10  # rows of a label
+
+
+@dataclass(frozen=True)
+class PlantedErrors:
+    """Labels that were exchanged for a check."""
+
+    number: int
+    num_found: int
+
+
+@dataclass(frozen=True)
+class Quality:
+    """How well rows are predicted by the others.
+
+    Attributes:
+        metric: the one that is shown.
+        evaluation: by cross-validation.
+        hard: numbers of the rows that are predicted wrongly, however many others there are.
+    """
+
+    metric: str
+    evaluation: Evaluation
+    hard: list[int]
+
+
+@dataclass(frozen=True)
+class ReviewedRow(Tabular):
+    """What was found about a row."""
+
+    place: str  # file and line
+    text: str
+    label: str  # as given
+    looks_wrong: bool
+    likely: str  # what is expected instead of the label
+    probability: float  # of that
+    suspicion: float  # that the label is wrong: higher is more suspicious
+
+
+@dataclass(frozen=True)
+class ReviewResult:
+    """What a review found.
+
+    Attributes:
+        rows: the reviewed rows.
+        task: the task that they are for.
+        judgment: of each usable row's label; None if labels can't be checked.
+        planted: how many exchanged labels were found.
+        quality: how well rows are predicted.
+        obstacle: why labels can't be checked.
+    """
+
+    rows: ReviewedRows
+    task: AnyTask
+    judgment: Judgment | None = None
+    planted: PlantedErrors | None = None
+    quality: Quality | None = None
+    obstacle: str | None = None
+
+    @property
+    def examples(self) -> list[TaskExample]:
+        """The usable rows."""
+        return self.rows.examples
+
+    def describe(self) -> str:
+        """Describe what was found, a finding a line."""
+        return "\n".join(self.lines)
+
+    @property
+    def lines(self) -> list[str]:
+        """The findings, a line each."""
+        return [*self._describe_rows(), *self._describe_errors(), *self._describe_quality()]
+
+    def _describe_rows(self) -> Iterator[str]:
+        labeled = self.rows.labeled
+        if self.obstacle is not None:
+            yield f"{labeled.name}: {self.obstacle}"
+        else:
+            yield from labeled.describe(self.task)
+            yield from (f"{labeled.name}: {line}" for line in labeled.list_warnings(self.task))
+
+    def _describe_errors(self) -> Iterator[str]:
+        if self.judgment is None or self.planted is None:
+            return
+        number, planted = self.judgment.errors.num_errors, self.planted
+        check = ""
+        if planted.number:
+            check = (
+                f" (of {planted.number:,} errors planted for a check,"
+                f" {planted.num_found:,} are found)"
+            )
+        yield f"{number:,} of {pluralize(len(self.examples), 'label')} look wrong{check}"
+        for each in islice(self.judgment.errors.ranking.tolist(), min(SHOWN_ROWS, number)):
+            row = self.describe_row(each)
+            yield (
+                f"  {row.place}: {show(row.text, TEXT_CHARS)!r} is {show(row.label, SHOWN_CHARS)},"
+                f" likely {show(row.likely, SHOWN_CHARS)} ({row.probability:.2f})"
+            )
+
+    def _describe_quality(self) -> Iterator[str]:
+        quality = self.quality
+        if quality is None:
+            return
+        name, evaluation = quality.metric, quality.evaluation
+        shown = format_metric(name, evaluation.metrics[name], evaluation.intervals.get(name))
+        more = ""
+        labels = self.rows.labeled.counts.labels
+        rarest = min(labels.items(), key=lambda item: item[1], default=("", RARE))
+        if rarest[1] < RARE:
+            more += f"; rarest label: {show(rarest[0], SHOWN_CHARS)}, {pluralize(rarest[1], 'row')}"
+        yield f"{name} by cross-validation {shown}{more}"
+        if evaluation.confusion:
+            pairs = most_confused(evaluation.confusion, evaluation.labels, SHOWN_PAIRS)
+            listed = (f"{pair.true} → {pair.predicted} {pair.count:,}" for pair in pairs)
+            yield f"confused most: {', '.join(listed)}"
+        if quality.hard:
+            first = self.examples[quality.hard[0]].place
+            yield (
+                f"{pluralize(len(quality.hard), 'row')} predicted wrongly by any number of others;"
+                f" first {first}"
+            )
+
+    def describe_row(self, number: int) -> ReviewedRow:
+        """Return what was found about a usable row."""
+        example = self.examples[number]
+        label = ", ".join(example.label_names)
+        judged = self.judgment
+        if judged is None:
+            return ReviewedRow(example.place, example.shown, label, False, "", 0.0, 0.0)
+        return ReviewedRow(
+            example.place,
+            example.shown,
+            label,
+            bool(judged.errors.is_error[number]),
+            judged.likely[number],
+            float(judged.probability[number]),
+            float(judged.errors.suspicion[number]),
+        )

@@ -1,0 +1,133 @@
+"""Review labeled rows without training a model: wrong labels, repeats, honest numbers.
+
+An encoder computes features once; a linear layer on them, solved in seconds, predicts each row by
+the others. Read `judgment.py` and `label_errors.py` next.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from bertkit.base.errors import pluralize
+from bertkit.base.progress import announce, show_progress
+from bertkit.data.tables.records import RecordTable
+from bertkit.recipes.finetune.job import decode_all
+from bertkit.recipes.review.encoder import SEED, ComputedRows, computed_rows, load_encoder
+from bertkit.recipes.review.judgment import judge, plant
+from bertkit.recipes.review.label_errors import find_planted
+from bertkit.recipes.review.result import PlantedErrors, Quality, ReviewResult
+from bertkit.recipes.review.rows import ReviewedRows, read_rows
+from bertkit.recipes.solved_head import HeadSolver, deal_folds
+from bertkit.reports.text import make_legible, show
+from bertkit.tasks.batch import Encoded, Logits
+from bertkit.tasks.columns import SHOWN_CHARS
+from bertkit.tasks.settings import TaskSettings
+from bertkit.tasks.task import AnyTask
+
+PLANTED_SHARE = 0.05
+CURVE_SHARES = (0.2, 0.35, 0.55, 0.75, 1.0)  # of the rows that a layer is solved on
+FEWEST_ROWS = 10
+MOST_LABELS = 1000
+
+
+def review(
+    tables: Sequence[RecordTable],
+    settings: TaskSettings,
+    model: str | Path,
+) -> ReviewResult:
+    """Review the rows of a table, beside those of others.
+
+    Args:
+        tables: the first is reviewed; the others, such as a test file, are compared with it.
+        settings: of the task, with the columns of the tables.
+        model: an encoder, or a fine-tuned model, whose encoder is taken.
+
+    Raises:
+        InputError: a table can't be read, or has no labels.
+        BertkitError: the model can't be loaded.
+    """
+    files = read_files(tables, settings)
+    for rows in files:
+        for line in rows.labeled.problems:
+            announce(make_legible(line))
+    first = files[0]
+    result = ReviewResult(first, first.kind(first.settings))
+    if (reason := find_obstacle(first)) is not None:
+        return replace(result, obstacle=reason)
+    task = first.kind.from_examples(first.settings, first.examples)
+    bert, tokenizer = load_encoder(model, task)
+    for rows in files:
+        rows.labeled.encode(task, tokenizer)
+    with computed_rows(files, task, bert) as computed:
+        return judge_rows(replace(result, task=task), computed)
+
+
+def read_files(tables: Sequence[RecordTable], settings: TaskSettings) -> list[ReviewedRows]:
+    """Read the rows of all files, by the labels of the first."""
+    first = read_rows(tables[0], settings)
+    known = sorted(set(first.labeled.label_names))
+    return [first, *(read_rows(table, first.settings, known=known) for table in tables[1:])]
+
+
+def find_obstacle(rows: ReviewedRows) -> str | None:
+    """Return why the labels of rows can't be checked; None if they can."""
+    labels = Counter(rows.labeled.label_names)
+    if len(rows.examples) < FEWEST_ROWS:
+        return f"{pluralize(len(rows.examples), 'row')} are too few to check labels"
+    if len(labels) == 1:
+        return f"all rows have the label {show(next(iter(labels)), SHOWN_CHARS)}"
+    if len(labels) > MOST_LABELS:
+        return (
+            f"there are {len(labels):,} different labels in {pluralize(len(rows.examples), 'row')},"
+            " too many to check; is it the right column? --label-column names another"
+        )
+    if labels and max(labels.values()) == 1:
+        return "every row has a label of its own; is it the right column? --label-column names it"
+    return None
+
+
+def judge_rows(result: ReviewResult, computed: ComputedRows) -> ReviewResult:
+    """Judge labels, measure how well rows are predicted, and check both by planted errors."""
+    examples, frozen = result.rows.examples, computed.frozen
+    folds = deal_folds(examples, SEED)
+    solver = HeadSolver(frozen, computed.features, folds)
+    penalty = solver.choose_penalty()
+    changed, is_planted = plant(result.task, frozen.examples, PLANTED_SHARE, SEED)
+    other = HeadSolver(replace(frozen, examples=changed), computed.features, folds)
+    with show_progress("cross-validating", 1 + len(CURVE_SHARES)) as bar:
+        runs = []
+        for share in CURVE_SHARES:
+            runs.append(solver.cross_validate(penalty, share))
+            bar.advance(1)
+        found = other.cross_validate(penalty)
+        bar.advance(1)
+    task = result.task.fit_numbers(examples, frozen.examples, runs[-1])
+    planted = judge(task, changed, found)
+    return replace(
+        result,
+        task=task,
+        judgment=judge(task, frozen.examples, runs[-1]),
+        planted=PlantedErrors(int(is_planted.sum()), find_planted(planted.errors, is_planted)),
+        quality=measure_quality(task, result.rows, frozen.examples, runs),
+    )
+
+
+def measure_quality(
+    task: AnyTask, rows: ReviewedRows, encoded: Sequence[Encoded], runs: Sequence[Sequence[Logits]]
+) -> Quality:
+    """Measure how well rows are predicted by more and more of the others."""
+    examples = rows.examples
+    scorings = [task.score(examples, decode_all(task, examples, encoded, run)) for run in runs]
+    metric = choose_metric(task)
+    wrong = [scoring.errors > 0 for scoring in scorings]
+    hard = np.flatnonzero(np.all(wrong, axis=0)).tolist()
+    return Quality(metric, scorings[-1].evaluate(), hard)
+
+
+def choose_metric(task: AnyTask) -> str:
+    """Return the metric that is shown: macro F1 of one label a row, else that of the task."""
+    is_single = task.name == "classify" and task.metric == "accuracy"
+    return "macro_f1" if is_single else task.metric

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from bertkit.models.bert.config import FEATURE_HEAD
 from bertkit.models.bert.feature_based import BertFeatureBased
 from bertkit.models.bert.fine_tuning import FineTunedBert
+from bertkit.models.open_model import OpenModel
 from bertkit.recipes.finetune.pretrained import TASK_HEADS, check_pairs, open_pretrained
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.review.rows import ReviewedRows
@@ -44,13 +45,18 @@ class ComputedRows:
     vectors: Vectors
 
 
-def load_encoder(model: str | Path, task: AnyTask) -> tuple[FineTunedBert, Tokenizer]:
-    """Load a model's encoder below a new head for the task, and its tokenizer."""
-    opened = open_pretrained(model, task, FineTuneSettings())
+def load_encoder(model: str | Path, rows: ReviewedRows) -> tuple[AnyTask, FineTunedBert, Tokenizer]:
+    """Return the task of rows, a model's encoder below a new head for it, and its tokenizer."""
+    parent = OpenModel.open(model)
+    longest = min(rows.settings.max_length, parent.config.max_position_embeddings)
+    settings = rows.settings.model_copy(update={"max_length": longest})
+    task = rows.kind.from_examples(settings, rows.examples)
+    opened = open_pretrained(parent, task, FineTuneSettings())
     check_pairs(opened, task.reads_pairs)
     torch.manual_seed(SEED)
     kind = BertFeatureBased if FEATURE_HEAD in opened.changes else task.model_kind
-    return kind.from_pretrained(opened.without_parts(TASK_HEADS), new_heads=True), opened.tokenizer
+    bert = kind.from_pretrained(opened.without_parts(TASK_HEADS), new_heads=True)
+    return task, bert, opened.tokenizer
 
 
 @contextmanager

@@ -57,8 +57,7 @@ def review(
     result = ReviewResult(first, first.kind(first.settings))
     if (reason := find_obstacle(first)) is not None:
         return replace(result, obstacle=reason)
-    task = first.kind.from_examples(first.settings, first.examples)
-    bert, tokenizer = load_encoder(model, task)
+    task, bert, tokenizer = load_encoder(model, first)
     for rows in files:
         rows.labeled.encode(task, tokenizer)
     with computed_rows(files, task, bert) as computed:

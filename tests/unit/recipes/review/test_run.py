@@ -1,0 +1,67 @@
+"""The review of rows: what it says of labels, and of files in which they can't be checked."""
+
+import pytest
+from tests.unit.recipes.finetune.small import make_rows, save_model, write_rows
+
+from bertkit.data.tables.records import open_records
+from bertkit.recipes.review.rows import choose_settings, choose_task, read_rows
+from bertkit.recipes.review.run import review
+from bertkit.recipes.review.settings import ReviewSettings
+
+SETTINGS = ReviewSettings()
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("review") / "model"
+    save_model(folder)
+    return folder
+
+
+def look_at(model, *paths, settings=SETTINGS):
+    tables = [open_records(path, settings) for path in paths]
+    return review(tables, choose_settings(choose_task(tables[0]), settings, {}), model)
+
+
+def exchange(row: str) -> str:
+    text, _, label = row.rpartition(",")
+    return f"{text},{'bad' if label == 'good' else 'good'}"
+
+
+def test_exchanged_labels_come_first(tmp_path, model):
+    rows = make_rows(80, seed=1)
+    rows[10:13] = map(exchange, rows[10:13])
+    result = look_at(model, write_rows(tmp_path / "rows.csv", rows))
+    ranked = result.judgment.errors.ranking[:3]
+    assert sorted(ranked.tolist()) == [10, 11, 12]
+    assert result.planted.number == 4
+    assert result.planted.num_found >= 3
+    assert result.quality.evaluation.metrics["macro_f1"] > 0.9
+    assert "80 labels look wrong (of 4 errors planted for a check," in result.describe()
+    row = result.describe_row(10)
+    assert (row.likely, row.label, row.looks_wrong) == ("good", "bad", True)
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        ([f"text {number},same" for number in range(20)], "all rows have the label same"),
+        (["a,good", "b,bad"], "2 rows are too few"),
+        ([f"text,{number:03}x" for number in range(20)], "every row has a label of its own"),
+        ([f"text,x{number}" for number in range(1100)] * 2, "1,100 different labels in 2,200 rows"),
+    ],
+    ids=["one class", "few rows", "no class twice", "many classes"],
+)
+def test_labels_that_cannot_be_checked_are_named(tmp_path, model, rows, reason):
+    result = look_at(model, write_rows(tmp_path / "rows.csv", rows))
+    assert result.judgment is None
+    assert reason in result.describe()
+
+
+def test_measurements_are_numbers_to_predict(tmp_path):
+    rows = [
+        f"{row.rpartition(',')[0]},{number % 7}.5" for number, row in enumerate(make_rows(30, 1))
+    ]
+    table = open_records(write_rows(tmp_path / "rows.csv", [*rows, "the cat,3"]))
+    found = read_rows(table, choose_settings("classify", SETTINGS, {}))
+    assert (found.kind.name, found.examples[-1].number) == ("regress", 3.0)

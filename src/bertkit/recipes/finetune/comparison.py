@@ -2,14 +2,31 @@
 
 import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import JsonValue
 
 from bertkit.base.json_files import with_nulls
 from bertkit.reports.report import Bar, Bars
-from bertkit.reports.text import format_metric
+from bertkit.reports.text import MetricCell, format_metric, format_number, is_share
+
+
+def describe_spread(metric: str, values: Sequence[float]) -> str:
+    """Describe a metric over runs of several seeds: mean, standard deviation and range.
+
+    Runs without a value are counted; of a single value, that is all there is to say.
+    """
+    found = [value for value in values if math.isfinite(value)]
+    if len(found) < 2:
+        return format_metric(metric, *found) if found else "not defined"
+    deviation = statistics.stdev(found)
+    shown = f"{100 * deviation:.1f} points" if is_share(metric) else format_number(deviation)
+    mean, extent = statistics.fmean(found), (min(found), max(found))
+    ranged = MetricCell.of(metric, mean, extent).show_interval()
+    failed = f"; {len(values) - len(found):,} without a value" * (len(found) < len(values))
+    return f"mean {format_metric(metric, mean)} (standard deviation {shown}; {ranged}{failed})"
+
 
 SELECTION_BIAS = (
     "The best of several runs looks better on the examples by which it was chosen than on others:"
@@ -42,26 +59,29 @@ class SeedComparison:
         return max(self.values, key=lambda seed: (_rank(self.values[seed]), -seed))
 
     def describe(self) -> str:
-        """Describe the selected run and the spread of all runs."""
+        """Describe the spread of all runs and the selected one."""
         best = format_metric(self.metric, self.values[self.best_seed])
-        spread = format_metric(self.metric, self.median, self.spread)
+        spread = describe_spread(self.metric, list(self.values.values()))
         return (
-            f"Best of {len(self.values):,} runs: seed {self.best_seed} ({self.metric} {best};"
-            f" median {spread}). {SELECTION_BIAS}."
+            f"{self.metric} over {len(self.values):,} seeds: {spread}. Kept: seed {self.best_seed},"
+            f" the best ({best}). {SELECTION_BIAS}."
         )
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the comparison as JSON values; undefined numbers are null."""
-        found: dict[str, JsonValue] = with_nulls(
+        found = [value for value in self.values.values() if math.isfinite(value)]
+        shown: dict[str, JsonValue] = with_nulls(
             {
                 "best": self.best_seed,
+                "mean": statistics.fmean(found) if found else math.nan,
+                "deviation": statistics.stdev(found) if len(found) > 1 else math.nan,
                 "median": self.median,
                 "lowest": self.spread[0],
                 "highest": self.spread[1],
                 "values": {str(seed): value for seed, value in self.values.items()},
             }
         )
-        return found
+        return shown
 
     def draw(self) -> Bars:
         """Draw a bar for each run."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import isfinite
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 from pydantic import JsonValue
@@ -14,6 +14,7 @@ from pydantic import JsonValue
 from bertkit.base.errors import InputError, SettingsError, pluralize
 from bertkit.base.files import check_new_file
 from bertkit.base.output import open_output
+from bertkit.recipes.finetune.comparison import describe_spread
 from bertkit.recipes.report.facts import RunFacts, find_run, read_facts
 from bertkit.recipes.report.page import (
     MEANS,
@@ -28,7 +29,7 @@ from bertkit.recipes.report.page import (
 from bertkit.recipes.settings import ReportSettings
 from bertkit.reports.figures.svg import NUM_STYLES
 from bertkit.reports.report import Charts, Paragraph, Report, Section, Table, write_report
-from bertkit.reports.text import Cell, format_metric, is_share, make_legible, shorten
+from bertkit.reports.text import Cell, MetricCell, is_share, make_legible, shorten
 from bertkit.training.sections import LOSS, MINUTES, PACE, SPEED, compare_curves
 
 
@@ -45,6 +46,7 @@ def build_comparison(runs: Sequence[RunFacts]) -> Report:
     curves = {curve.name: curve for facts in runs for curve in choose_all_curves(facts)}
     sections: list[Section] = [
         tabulate_results(runs),
+        *tabulate_seeds(runs),
         Charts(
             compare_curves(courses, list(curves.values())),
             title="Training curves",
@@ -72,7 +74,10 @@ def build_comparison(runs: Sequence[RunFacts]) -> Report:
 
 
 def state_best(runs: Sequence[RunFacts]) -> str:
-    """State which run ends best, by the first share that all have, or by the loss."""
+    """State which run ends best, by the first share that all have, or by the loss.
+
+    Runs that differ only in their seed count together, by their mean.
+    """
     found = [last_metrics(facts) for facts in runs]
     common = [name for name in found[0] if all(name in each for each in found)]
     if not common:
@@ -80,14 +85,56 @@ def state_best(runs: Sequence[RunFacts]) -> str:
     if len({facts.record.data_fingerprint for facts in runs}) > 1:
         return f"{pluralize(len(runs), 'run')} on different data"
     name = next(filter(is_share, common), common[0])
-    ranked = sorted(range(len(runs)), key=lambda one: found[one][name], reverse=is_share(name))
-    best, second = (
-        (str(runs[one].path), format_metric(name, found[one][name])) for one in ranked[:2]
-    )
-    shown = f"{name_metric(name, *runs)} {best[1]}"
-    if best[1] == second[1]:
-        return f"{best[0]} and {second[0]} end alike: {shown}"
-    return f"{best[0]} ends best: {shown} ({second[0]}: {second[1]})"
+    groups = group_seeds(runs)
+    values = {name_group(runs, one): [found[n][name] for n in one] for one in groups}
+    ranked = sorted(values, key=lambda group: fmean(values[group]), reverse=is_share(name))
+    spreads = [describe_spread(name, values[group]) for group in ranked[:2]]
+    shown = f"{name_metric(name, *runs)} {spreads[0]}"
+    if len(ranked) == 1:
+        return f"{ranked[0]}: {shown}"
+    best, second, *_ = ranked
+    if spreads[0] == spreads[1]:
+        return f"{best} and {second} end alike: {shown}"
+    pair = values[best], values[second]
+    does_overlap = max(map(min, pair)) <= min(map(max, pair))
+    note = "; the ranges overlap, so it may be chance" if does_overlap else ""
+    note = "; one seed each" if len(ranked) == len(runs) else note
+    return f"{best} ends best: {shown} ({second}: {spreads[1]}{note})"
+
+
+def group_seeds(runs: Sequence[RunFacts]) -> list[list[int]]:
+    """Group the numbers of runs that differ only in their seed."""
+    groups: dict[str, list[int]] = {}
+    for number, facts in enumerate(runs):
+        others = {name: value for name, value in facts.record.settings.items() if name != "seed"}
+        key = repr((sorted(others.items()), facts.record.data_fingerprint))
+        groups.setdefault(key, []).append(number)
+    return list(groups.values())
+
+
+def name_group(runs: Sequence[RunFacts], group: Sequence[int]) -> str:
+    """Name a group of runs by the first one."""
+    first = str(runs[group[0]].path)
+    return first if len(group) == 1 else f"{first} ({len(group)} seeds)"
+
+
+def tabulate_seeds(runs: Sequence[RunFacts]) -> list[Table]:
+    """Tabulate the means of runs that differ only in their seed; nothing if there are none."""
+    groups = group_seeds(runs)
+    if len(groups) == len(runs):
+        return []
+    found = [last_metrics(facts) for facts in runs]
+    names = [name for name in found[0] if all(name in each for each in found)]
+    rows: list[list[Cell]] = []
+    for group in groups:
+        values = {name: [found[number][name] for number in group] for name in names}
+        cells = [
+            MetricCell.of(name, fmean(each), (min(each), max(each)))
+            for name, each in values.items()
+        ]
+        rows.append([name_group(runs, group), len(group), *cells])
+    note = "Means of the latest values, with the lowest and the highest seed in parentheses."
+    return [Table(["Run", "Seeds", *(name_metric(n, *runs) for n in names)], rows, "Seeds", note)]
 
 
 def tabulate_results(runs: Sequence[RunFacts]) -> Table:

@@ -78,7 +78,7 @@ def test_card_and_report_compare_the_runs(whole):
     output, _ = whole
     card, page = ((output / name).read_text() for name in ("README.md", "report.html"))
     assert "\n# model\n" in card
-    assert "## Seeds\n\nBest of 2 runs: seed" in card
+    assert "## Seeds\n\naccuracy over 2 seeds: mean " in card
     assert "from a test set" in card
     assert "accuracy of the runs" in page
     assert "Training curves" in page

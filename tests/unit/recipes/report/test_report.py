@@ -205,7 +205,7 @@ def test_runs_are_compared_on_common_axes(tmp_path):
     )
     html = render(one, other)
     for words in (
-        f"<h1>{one} ends best: masked accuracy 36.4 % ({other}: 0.0 %)</h1>",
+        f"<h1>{one} ends best: masked accuracy 36.4 % ({other}: 0.0 %; one seed each)</h1>",
         '<p class="name-of-page">2 runs of bertkit pretrain</p>',
         "Loss, held out",
         "Loss, training",
@@ -220,6 +220,27 @@ def test_runs_are_compared_on_common_axes(tmp_path):
         assert words in html, words
     for words in ("<td>seed</td>", "<td>threads</td>", "<td>hidden_size</td>"):
         assert words not in html, words
+
+
+def test_runs_of_several_seeds_are_compared_by_their_means(tmp_path):
+    def write(name, rate, seed, accuracy):
+        rows = [train_row(1), eval_row(40, mlm_accuracy=accuracy)]
+        return write_run(tmp_path / name, rows, settings=choose(learning_rate=rate, seed=seed))
+
+    ones = write("a-s1", 1e-3, 1, 0.30), write("a-s2", 1e-3, 2, 0.40), write("a-s3", 1e-3, 3, 0.35)
+    others = write("b-s1", 2e-3, 1, 0.38), write("b-s2", 2e-3, 2, 0.20)  # the best single run lost
+    html = render(*ones)
+    spread = "mean 35.0 % (standard deviation 5.0 points; 30.0–40.0 %)"
+    assert f"<h1>{ones[0]} (3 seeds): masked accuracy {spread}</h1>" in html
+    html = render(*ones, *others)
+    assert f"<h1>{ones[0]} (3 seeds) ends best: masked accuracy {spread} (" in html
+    assert f"({others[0]} (2 seeds): mean 29.0 % (standard deviation 12.7 points;" in html
+    assert "20.0–38.0 %); the ranges overlap, so it may be chance)</h1>" in html
+    assert ">35.0 % (30.0–40.0 %)</td>" in html
+    html = render(*ones, write("c-s1", 3e-3, 1, 0.5))
+    assert "<td>1</td>" in html
+    assert f"{tmp_path / 'c-s1'} ends best: masked accuracy 50.0 % ({ones[0]} (3" in html
+    assert "overlap" not in html
 
 
 def test_runs_on_different_data_are_told_to_be(tmp_path):

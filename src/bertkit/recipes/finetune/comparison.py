@@ -19,7 +19,7 @@ def describe_spread(metric: str, values: Sequence[float]) -> str:
     """
     found = [value for value in values if math.isfinite(value)]
     if len(found) < 2:
-        return format_metric(metric, *found) if found else "not defined"
+        return format_metric(metric, found[0] if found else None)
     deviation = statistics.stdev(found)
     shown = f"{100 * deviation:.1f} points" if is_share(metric) else format_number(deviation)
     mean, extent = statistics.fmean(found), (min(found), max(found))

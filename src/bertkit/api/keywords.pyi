@@ -243,6 +243,7 @@ class PredictKeywords(TypedDict, total=False):
     header: bool  # True
     decimal: Literal['.', ',']  # '.'
     top_k: int | None  # None
+    explain: bool  # False
     engine: Literal['auto', 'torch', 'onnx']  # 'auto'
     precision: Literal['auto', 'fp32', 'bf16', 'int8']  # 'auto'
     device: str  # 'auto'

@@ -1,8 +1,9 @@
 """`bertkit finetune <task>` and `bertkit <task>`: two commands for each task of `TASKS`."""
 
+import os
 import sys
 from collections.abc import Callable
-from itertools import islice
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,7 +34,7 @@ from bertkit.tasks.settings import choose_columns
 from bertkit.tasks.table import TASKS, TaskEntry
 
 if TYPE_CHECKING:
-    from bertkit.jobs.predict import Answers
+    from bertkit.jobs.predict import AnsweredRow, Answers
     from bertkit.recipes.finetune.result import FineTuneResult
 
 FINETUNE_DOCSTRING = """Train a model to {summary}
@@ -248,6 +249,23 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
     return predict
 
 
+def describe_answer(row: "AnsweredRow") -> str:
+    """Return an answer and its text in a line, and the words that decided in lines below.
+
+    On a terminal the words have colors, unless NO_COLOR is set: those of several explanations in
+    lines of their own.
+    """
+    shown, explanations = legible(" ".join(row.example.shown.split())), row.prediction.explanations
+    has_colors = bool(explanations) and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    colored = [one.to_terminal() for one in explanations] if has_colors else []
+    if len(colored) == 1 and shown:
+        shown = colored.pop()
+    lines = ["\t".join(filter(None, (legible(row.prediction.describe()), shown)))]
+    for one, text in zip_longest(explanations, colored):
+        lines += [*filter(None, [text]), legible(one.describe())]
+    return "\n".join(lines)
+
+
 def write_or_print(answers: "Answers", output: Path | None, *, json: bool) -> None:
     """Print predictions, each at once, or write them to a file, and announce problems."""
     from bertkit.data.writers import format_json
@@ -258,9 +276,7 @@ def write_or_print(answers: "Answers", output: Path | None, *, json: bool) -> No
         if output is not None:
             write_answers(answers, output, progress)
         for row in answers.read(progress) if output is None else ():
-            shown = " ".join(row.example.shown.split())
-            line = legible("\t".join(filter(None, (row.prediction.describe(), shown))))
-            line = format_json(answers.describe_json(row)) if json else line
+            line = format_json(answers.describe_json(row)) if json else describe_answer(row)
             sys.stdout.write(f"{line}\n")
     report = answers.report
     problems = list_problems(

@@ -15,6 +15,7 @@ from bertkit.checkpoints.run_folder import read_metrics
 from bertkit.data.problems import is_unknown
 from bertkit.inference.engines.choice import find_device
 from bertkit.inference.engines.engine import Engine, TorchEngine, check_finite
+from bertkit.inference.explain import Explainer
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.pipeline import NamedInput, Pipeline, start_engine
 from bertkit.inference.settings import EngineSettings
@@ -36,6 +37,7 @@ from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.columns import name_labels
 from bertkit.tasks.regress.task import Regress, RegressExample, Regression
 from bertkit.tasks.saved import load_task
+from bertkit.tasks.settings import ExplainAnswers
 from bertkit.tasks.table import TASKS
 from bertkit.tasks.tag.decoding import Tagging
 from bertkit.tasks.tag.examples import TagExample
@@ -89,7 +91,7 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
         task: the model's task.
         loaded: the model and its tokenizer.
         engine: the runtime of the encoder.
-        options: what a prediction gives; only classifiers have any.
+        options: what a prediction gives; those of multiple choice have none.
         metrics: of the held-out examples, if `bertkit finetune` wrote the model; else empty.
     """
 
@@ -144,7 +146,8 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
     def change(self, changes: Mapping[str, Any]) -> Self:
         """Change options, which are those of the task, too."""
         changed = super().change(changes)
-        return replace(changed, task=replace(self.task, **dict(changed.options)))
+        of_task = changed.options.model_dump(exclude={"explain"})
+        return replace(changed, task=replace(self.task, **of_task))
 
     def accept(self, named: NamedInput) -> Example:
         """Return an example of the task for an input."""
@@ -189,8 +192,25 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
     def decode_window(
         self, encoded: EncodedExamples[Example], computed: Sequence[Logits]
     ) -> Iterator[Prediction]:
-        """Decode the examples of a window."""
-        return map(self.task.decode, encoded.examples, encoded.encoded, computed)
+        """Decode the examples of a window, and explain the predictions if that is asked for."""
+        rows = encoded.examples, encoded.encoded, computed
+        found = map(self.task.decode, *rows)
+        if not (isinstance(self.options, ExplainAnswers) and self.options.explain):
+            return found
+        return map(self._explain, *rows, found)
+
+    def _explain(
+        self, example: Example, encoded: Encoded, logits: Logits, found: Prediction
+    ) -> Prediction:
+        """Return a prediction with its explanations."""
+        explain = Explainer(
+            self.task,
+            self.loaded.model,
+            self.loaded.tokenizer,
+            self._compute,
+            self.engine.tokens_per_batch,
+        )
+        return replace(found, explanations=explain(example, encoded, logits, found))
 
     def count(self, encoded: EncodedExamples[Example], computed: object = None) -> PredictionCounts:
         """Count the examples of a window."""

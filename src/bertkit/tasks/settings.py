@@ -165,3 +165,13 @@ class PairInputs(TaskInputs):
     def gather(self, words: Sequence[str]) -> list[Any]:
         """Return texts, or tuples of two."""
         return list(words) if self.pair is None else [(word, self.pair) for word in words]
+
+
+class ExplainAnswers(Settings):
+    """Whether predictions are explained."""
+
+    explain: bool = Field(
+        default=False,
+        description="Show the words that decided, each with its weight: what the prediction loses"
+        " without the word.",
+    )

@@ -10,7 +10,7 @@ from bertkit.tasks.answer import AnswerInputs, AnswerSettings
 from bertkit.tasks.choose import ChooseInputs, ChooseSettings
 from bertkit.tasks.classify import ClassifyAnswers, ClassifySettings
 from bertkit.tasks.regress import RegressSettings
-from bertkit.tasks.settings import PairInputs, TaskInputs, TaskSettings
+from bertkit.tasks.settings import ExplainAnswers, PairInputs, TaskInputs, TaskSettings
 from bertkit.tasks.tag import TagSettings
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ TASKS: Mapping[str, TaskEntry] = {
         "bertkit.tasks.regress.task:Regress",
         PairInputs,
         pipeline_tag="text-classification",
+        answers=ExplainAnswers,
     ),
     "tag": TaskEntry(
         TagSettings,
@@ -57,6 +58,7 @@ TASKS: Mapping[str, TaskEntry] = {
         "bertkit.tasks.tag.task:Tag",
         example_data=".conll",
         pipeline_tag="token-classification",
+        answers=ExplainAnswers,
     ),
     "answer": TaskEntry(
         AnswerSettings,
@@ -65,6 +67,7 @@ TASKS: Mapping[str, TaskEntry] = {
         AnswerInputs,
         ".json",
         "question-answering",
+        ExplainAnswers,
     ),
     "choose": TaskEntry(
         ChooseSettings,

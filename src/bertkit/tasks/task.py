@@ -24,6 +24,7 @@ from bertkit.models.bert.fine_tuning import FINE_TUNED, FineTunedBert, Scored
 from bertkit.reports.notebook import Row, Tabular
 from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits, TaskBatch
 from bertkit.tasks.evaluation import TaskScoring
+from bertkit.tasks.explanation import Explanation
 from bertkit.tasks.settings import TaskSettings, TextSettings
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Scores
@@ -113,19 +114,53 @@ class TaskExample(ABC):
 
 @dataclass(frozen=True)
 class TaskPrediction(Tabular, ABC):
-    """What a model says of an example; subclasses are frozen dataclasses."""
+    """What a model says of an example; subclasses are frozen dataclasses.
+
+    Attributes:
+        explanations: which words decided, if that was asked for: one for each label, entity,
+            answer or number that was predicted.
+    """
+
+    explanations: tuple[Explanation, ...] = field(
+        default=(), kw_only=True, repr=False, compare=False
+    )
 
     @abstractmethod
     def describe(self) -> str:
         """Return it as readable text, one line or a few."""
 
     def to_json(self) -> Row:
-        """Return it as JSON data; by default the fields of its dataclass."""
-        return asdict(self)
+        """Return it as JSON data: the values, and explanations if there are some."""
+        if not self.explanations:
+            return self.list_values()
+        explained = [one.to_json() for one in self.explanations]
+        return {**self.list_values(), "explanations": explained}
 
     def to_row(self) -> Row:
-        """Return it as the columns of a table; by default those of `to_json`."""
-        return self.to_json()
+        """Return it as the columns of a table: the values, and what decided in a text."""
+        return {**self.list_columns(), **self.tell_words()}
+
+    def list_values(self) -> Row:
+        """Return what was predicted, as JSON data; by default the fields of its dataclass."""
+        values = asdict(replace(self, explanations=()))
+        del values["explanations"]
+        return values
+
+    def list_columns(self) -> Row:
+        """Return what was predicted as the columns of a table; by default `list_values`."""
+        return self.list_values()
+
+    def tell_words(self) -> Row:
+        """Return the weightiest words of each explanation in a column, if there are some."""
+        told = [one.list_words() for one in self.explanations]
+        if len(told) > 1:
+            told = [
+                f"{one.target}: {words}" for one, words in zip(self.explanations, told, strict=True)
+            ]
+        return {"explanation": "; ".join(told)} if told else {}
+
+    def _repr_html_(self) -> str:
+        return super()._repr_html_() + "".join(one._repr_html_() for one in self.explanations)
 
 
 Example = TypeVar("Example", bound=TaskExample)

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -293,6 +294,33 @@ def test_the_likeliest_labels_are_given(run, model, classify, write_csv, tmp_pat
     (row,) = csv.DictReader(io.StringIO(output.read_text()))
     assert list(json.loads(row["probabilities"])) == list(best)
     assert "--top-k must be at least 1" in run(*words[:3], "--top-k", "0", exit_code=2).err
+
+
+def test_the_words_that_decided_are_shown_below_in_files_and_in_color_on_a_terminal(
+    run, model, write_csv, tmp_path, monkeypatch
+):
+    words = ["classify", model, "a dog saw.", "--explain", "--engine", "torch"]
+    first, weights, check = run(*words).out.rstrip("\n").split("\n")
+    assert first.endswith("\ta dog saw.")
+    label = first.split("\t")[0]
+    assert re.fullmatch(rf"  (\w+ [+-]\d+\.\d,? ){{3}} \(points of {label}\)", weights)
+    assert re.fullmatch(r"  without .+: .+ %; without .+ at random: .+ %", check)
+    (found,) = read_json_lines(run(*words, "--json").out)
+    (explained,) = found["explanations"]
+    assert [word["text"] for word in explained["words"]] == ["a", "dog", "saw"]
+    assert explained["target"] == label
+
+    table = write_csv("in.csv", ["text"], [["a dog saw."]])
+    output = tmp_path / "out.csv"
+    run("classify", model, "--file", table, "--explain", "--output", output, "--engine", "torch")
+    (row,) = csv.DictReader(io.StringIO(output.read_text()))
+    assert row["explanation"] == weights.partition("  (")[0].strip()
+
+    monkeypatch.setattr("bertkit.cli.output.StandardOutput.isatty", lambda _: True)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert "\x1b[1m\x1b[3" in run(*words).out
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in run(*words).out
 
 
 def test_many_files_have_an_output_each_also_of_several_processes(run, model, tmp_path):

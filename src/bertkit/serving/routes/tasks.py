@@ -29,6 +29,7 @@ from bertkit.serving.routes.requests import (
 )
 from bertkit.serving.searcher import SearchOptions
 from bertkit.tasks.classify import ClassifyAnswers
+from bertkit.tasks.settings import ExplainAnswers
 
 RELOAD_SECONDS = 5  # that loading a model takes, about
 
@@ -42,9 +43,12 @@ TASKS: Mapping[str, tuple[type[TaskBody[Any, Any]], str]] = {
         "Find the texts of a corpus that are nearest in meaning.",
     ),
     "classify": (TaskBody[Text | Pair, ClassifyAnswers], "Classify texts, or pairs of texts."),
-    "regress": (TaskBody[Text | Pair, Settings], "Predict numbers."),
-    "tag": (TaskBody[Text | Texts, Settings], "Find entities, or other tags of words."),
-    "answer": (TaskBody[Question | Pair, Settings], "Answer questions with a part of a text."),
+    "regress": (TaskBody[Text | Pair, ExplainAnswers], "Predict numbers."),
+    "tag": (TaskBody[Text | Texts, ExplainAnswers], "Find entities, or other tags of words."),
+    "answer": (
+        TaskBody[Question | Pair, ExplainAnswers],
+        "Answer questions with a part of a text.",
+    ),
     "choose": (TaskBody[Choices, Settings], "Choose among endings."),
 }
 

@@ -15,9 +15,16 @@ from pydantic import (
     model_validator,
 )
 
-from bertkit.base.settings import Count, Settings
+from bertkit.base.settings import Count
 from bertkit.tasks.columns import spell_label
-from bertkit.tasks.settings import OF_MANY_LABELS, OF_ONE_LABEL, TOP_K, LabelColumn, TextSettings
+from bertkit.tasks.settings import (
+    OF_MANY_LABELS,
+    OF_ONE_LABEL,
+    TOP_K,
+    ExplainAnswers,
+    LabelColumn,
+    TextSettings,
+)
 
 DEFAULT_THRESHOLD = 0.5
 
@@ -106,7 +113,7 @@ class ClassifySettings(TextSettings):
         return self
 
 
-class ClassifyAnswers(Settings):
-    """Which labels of a prediction are given."""
+class ClassifyAnswers(ExplainAnswers):
+    """Which labels of a prediction are given, and whether it is explained."""
 
     top_k: Count | None = Field(default=None, description=TOP_K)

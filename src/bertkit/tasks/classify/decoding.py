@@ -69,19 +69,19 @@ class Classification(TaskPrediction):
         given = [f"{show(label, LABEL_COLUMNS)} {format_percent(shares[label])}" for label in names]
         return ", ".join(given) or NO_LABEL
 
-    def to_json(self) -> Row:
+    def list_values(self) -> Row:
         """Return the labels and all probabilities."""
         found: Row = {"label": self.label, "probability": self.probability}
         if self.form.separator is not None:
             found = {"labels": list(self.labels)}
         return {**found, "probabilities": self.probabilities}
 
-    def to_row(self) -> Row:
+    def list_columns(self) -> Row:
         """Return the labels, and a column with the probability of each class.
 
         Ranked probabilities, which are of other classes in each row, share one column.
         """
-        found = dict(self.to_json())
+        found = dict(self.list_values())
         if self.form.separator is not None:
             found["labels"] = self.form.separator.join(self.labels)
         if self.form.is_ranked:
@@ -91,7 +91,8 @@ class Classification(TaskPrediction):
 
     def as_row(self) -> Row:
         """Return the labels and the probability of the likeliest."""
-        return {"labels": ", ".join(self.labels), "probability": self.probability}
+        labels = ", ".join(self.labels)
+        return {"labels": labels, "probability": self.probability, **self.tell_words()}
 
     def as_rows(self) -> Sequence[Row]:
         """Return a row for each label, the likeliest first."""

@@ -120,7 +120,7 @@ class Tagging(TaskPrediction):
         """Return each word with its tag, as `word/tag`."""
         return " ".join(f"{word.text}/{show(word.tag)}" for word in self.words)
 
-    def to_json(self) -> Row:
+    def list_values(self) -> Row:
         """Return all words and entities."""
         return {
             "words": [word._asdict() for word in self.words],
@@ -130,7 +130,8 @@ class Tagging(TaskPrediction):
     def as_row(self) -> Row:
         """Return the words and the entities as texts."""
         entities = "; ".join(f"{one.type}: {one.text}" for one in self.entities)
-        return {"words": " ".join(word.text for word in self.words), "entities": entities}
+        words = " ".join(word.text for word in self.words)
+        return {"words": words, "entities": entities, **self.tell_words()}
 
     def as_rows(self) -> Sequence[Row]:
         """Return a row for each word."""

@@ -1,0 +1,173 @@
+"""Explanations: exact weights of words as a reader sees them, for each task, and their check."""
+
+from functools import partial
+
+import pytest
+import torch
+from tests.closeness import assert_close as assert_near
+from tests.unit.inference.small_task import save_answerer, save_classifier, save_model, save_tagger
+
+from bertkit.base.errors import SettingsError
+from bertkit.inference import explain
+from bertkit.inference.explain_inputs import find_written_words
+from bertkit.inference.predictor import Predictor
+from bertkit.tasks.choose import ChooseSettings
+from bertkit.tasks.choose.task import Choose
+from bertkit.tasks.classify import ClassifySettings
+from bertkit.tasks.classify.task import Classify
+from bertkit.tasks.regress import RegressSettings
+from bertkit.tasks.regress.task import Regress
+
+assert_close = partial(assert_near, precision="float32")
+MULTI = Classify(ClassifySettings(max_length=16, multi_label=True, threshold=0.1), ("x", "y", "z"))
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    place = tmp_path_factory.mktemp("models")
+    folders = {
+        "classify": save_classifier(place / "labels"),
+        "multi": save_model(place / "multi", MULTI),
+        "regress": save_model(place / "numbers", Regress(RegressSettings(max_length=16))),
+        "tag": save_tagger(place / "tags"),
+        "answer": save_answerer(place / "answers"),
+        "choose": save_model(place / "choices", Choose(ChooseSettings(max_length=16))),
+    }
+    return {name: Predictor.load(one, precision="fp32") for name, one in folders.items()}
+
+
+def words_of(explanation):
+    return [word.text for word in explanation.words]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Broke after a week.", ["Broke", "after", "a", "week"]),
+        ("(It's well-made!)  - 100%, really...", ["It's", "well-made!", "-", "100%", "really"]),
+        ("u.s. ... 5.0", ["u.s", "...", "5.0"]),
+        ("我们很好。", ["我", "们", "很", "好"]),
+        (" \n", []),
+    ],
+)
+def test_words_are_those_that_a_reader_sees(text, words):
+    assert [text[start:stop] for start, stop in find_written_words(text)] == words
+
+
+@pytest.mark.parametrize("name", ["classify", "multi", "regress"])
+def test_a_weight_is_what_the_prediction_loses_without_the_word(models, name):
+    predict, text = models[name], "the cats, saw a dog"
+    shorter = ["cats, saw a dog", "the , saw a dog", "the cats, a dog", "the cats, saw dog"]
+    shorter.append("the cats, saw a")
+    found = predict(text, explain=True)
+    assert len(found.explanations) == (len(found.labels) if name == "multi" else 1)
+    for one in found.explanations:
+        assert words_of(one) == ["the", "cats", "saw", "a", "dog"]
+        others = predict(shorter)
+        values = [each.probabilities[one.target] if one.target else each.value for each in others]
+        assert_close([one.value - word.weight for word in one.words], values)
+        whole = found.probabilities[one.target] if one.target else found.value
+        assert_close(one.value, whole)
+
+
+def test_the_named_words_are_left_out_together_for_the_check(models):
+    (one,) = models["classify"]("the cats, saw a dog", explain=True).explanations
+    assert 0 < len(one.named) <= 3
+    weights = [one.words[place].weight for place in one.named]
+    assert weights == sorted((word.weight for word in one.words), reverse=True)[: len(weights)]
+    assert min(weights) > 0
+    left = "the cats, saw a dog"
+    for place in sorted(one.named, reverse=True):
+        word = one.words[place]
+        left = left[: word.start] + left[word.stop :]
+    assert_close(one.value_without, models["classify"](left).probabilities[one.target])
+
+
+def test_both_texts_of_a_pair_have_words(models):
+    (one,) = models["classify"](("the cat", "a dog."), explain=True).explanations
+    places = [(word.part, word.start, word.text) for word in one.words]
+    assert places == [("text", 0, "the"), ("text", 4, "cat"), ("pair", 0, "a"), ("pair", 2, "dog")]
+
+
+def test_words_that_are_cut_off_or_stand_in_several_windows_are_told_apart(models):
+    predict, text = models["classify"], "the cat saw a dog - " * 4
+    (one,) = predict(text, explain=True).explanations
+    assert len(one.words) == 14  # [CLS] and [SEP] take the rest of 16 tokens
+    windows = models["tag"](text, explain=True)
+    assert all(len(one.words) == 24 for one in windows.explanations)
+
+
+def test_gradients_add_up_and_name_words_of_long_texts(models, monkeypatch):
+    predict, text = models["classify"], "the cats, saw a dog"
+    (exact,) = predict(text, explain=True).explanations
+    monkeypatch.setattr(explain, "GRADIENT_COST", 0)
+    (one,) = predict(text, explain=True).explanations
+    assert (exact.method, one.method) == ("words left out", "gradients")
+    assert words_of(one) == words_of(exact)
+    encoded = predict.loaded.tokenizer.encode("the cats, saw a dog")
+    masked = [
+        id_ if token in {"[CLS]", "[SEP]", "[UNK]"} else predict.loaded.tokenizer.mask_id
+        for id_, token in zip(encoded.ids, encoded.tokens, strict=True)
+    ]
+    with torch.inference_mode():
+        logits = predict.loaded.model(torch.tensor([masked])).double()[0]
+    empty = logits.softmax(-1)[predict.task.labels.index(one.target)].item()
+    total = sum(word.weight for word in one.words)
+    assert total == pytest.approx(one.value - empty, abs=1e-3)
+
+
+def test_each_entity_is_explained_with_its_words_masked(models):
+    predict = models["tag"]
+    found = predict("a cat saw the dogs.", explain=True)
+    assert [one.target for one in found.explanations] == [
+        f"{entity.type} {entity.text}" for entity in found.entities
+    ]
+    assert found.entities
+    given = predict(("a", "cat", "saw", "the", "dogs", "."), explain=True)
+    for one, entity, same in zip(
+        found.explanations, found.entities, given.explanations, strict=True
+    ):
+        assert_close(one.value, entity.probability)
+        assert words_of(one) == ["a", "cat", "saw", "the", "dogs"]
+        assert_close([word.weight for word in one.words], [word.weight for word in same.words][:5])
+    encode, model = predict.loaded.tokenizer.encode, predict.loaded.model
+    texts = "a cat saw the dogs.", "a [MASK] saw the dogs."
+    ids = torch.tensor([encode(text, read_mask=True).ids for text in texts])
+    with torch.inference_mode():
+        whole, hidden = model(ids).softmax(-1)[:, [1, 2, 3, 4, 5, 7]]  # 6 is ##s
+    entity, one = found.entities[0], found.explanations[0]
+    span = slice(entity.first_word, entity.stop_word)
+    share = hidden[span].gather(1, whole[span].argmax(-1)[:, None]).mean().item()
+    assert_close(one.value - one.words[1].weight, share)
+
+
+def test_an_answer_is_explained_by_question_and_context(models):
+    found = models["answer"](("the cat", "a dog saw the hat . " * 3), explain=True)
+    (one,) = found.explanations
+    assert one.target == found.text
+    assert {word.part for word in one.words} == {"question", "context"}
+    assert sum(word.weight != 0 for word in one.words) > 3
+    assert 0 < one.value < 1
+
+
+def test_nothing_to_explain_is_no_error(models):
+    (one,) = models["classify"]("", explain=True).explanations
+    assert (one.words, one.named, one.value_without) == ((), (), one.value)
+    with pytest.raises(SettingsError, match="no setting explain"):
+        models["choose"](("a cat", ("a dog", "a hat")), explain=True)
+    assert models["classify"]("a cat").explanations == ()
+
+
+def test_explanations_are_shown_as_text_as_html_and_as_data(models):
+    text = "the <b>cat</b>\x1b[0m saw"
+    found = models["classify"](text, explain=True)
+    (one,) = found.explanations
+    assert "\x1b" not in one.describe()
+    assert one.to_terminal().count("\x1b") % 2 == 0
+    assert "␛" in one.to_terminal()
+    assert "<b>cat" not in found._repr_html_().split("</table>")[1]
+    assert "background: rgba(" in found._repr_html_()
+    (told,) = found.to_json()["explanations"]
+    assert [text[word["start"] : word["stop"]] for word in told["words"]] == words_of(one)
+    assert found.to_row()["explanation"] == one.list_words()
+    assert "explanations" not in models["classify"](text).to_json()

@@ -83,6 +83,19 @@ def test_rows_are_decided_by_mouse(show):
     assert [row[4:] for row in saved] == [["change", "good"], ["keep", ""], ["change", "neutral"]]
 
 
+def test_a_key_held_down_decides_once_and_a_button_takes_its_own_keys(show):
+    page = show()
+    page.keyboard.down("Space")
+    page.keyboard.down("Space")  # repeated by the keyboard
+    page.keyboard.up("Space")
+    expect(place(page)).to_have_text("a.csv, row 4")
+    page.get_by_role("button", name="Skip").press("Space")
+    expect(page.get_by_role("status")).to_have_text("Row 4: skipped.")
+    page.keyboard.press("Alt+Enter")
+    page.keyboard.press("Control+Enter")
+    assert [row[4:] for row in save(page)] == [["keep", ""], ["skip", ""]]
+
+
 def test_decisions_outlast_the_page(show):
     page = show()
     page.keyboard.press("Enter")

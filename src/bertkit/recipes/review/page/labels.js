@@ -36,7 +36,8 @@ export class LabelField {
     this.found = element("div", { class: "chips", role: "group", "aria-label": "Labels",
       "aria-live": "polite" });
     this.root = element("div", { class: "field" },
-      element("label", { for: "label" }, "Another label: type its beginning"), this.input, this.found);
+      element("label", { for: "label" }, "Another label: type its beginning (Esc leaves)"),
+      this.input, this.found);
     this.show();
   }
 

@@ -64,12 +64,9 @@ def test_rows_are_decided_by_keys_alone(show):
     page.keyboard.press("Enter")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")  # no label is likely
-    page.keyboard.type("Other, too")
-    expect(page.get_by_role("group", name="Labels")).to_have_text("Other, too (new)Enter")
+    page.keyboard.type("x")
     page.keyboard.press("Escape")
     assert [row[4:] for row in save(page)] == [["keep", ""], ["skip", ""], ["change", "neutral"]]
-    page.get_by_label("Another label").press("Enter")
-    assert save(page)[2][4:] == ["change", "Other, too"]
     expect(page.locator(".state")).to_contain_text("3 of 3 decided: 1 changed, 1 kept, 1 skipped")
 
 

@@ -12,19 +12,18 @@ export function legible(text) {
 
 /**
  * At most eight labels that may be meant: those that begin with what was typed, the shortest first,
- * then those that have it elsewhere; if there are none, what was typed as a new label.
+ * then those that have it elsewhere. Without labels to choose from, what was typed.
  */
 export function findLabels(labels, typed) {
   const fold = (text) => text.normalize("NFKC").toLowerCase();
   const wanted = fold(typed.trim());
-  if (wanted === "") {
-    return labels.length > MAX_SHOWN ? [] : labels;
+  if (labels.length === 0 || wanted === "") {
+    return [typed.trim()].filter(Boolean).concat(labels.length > MAX_SHOWN ? [] : labels);
   }
   const found = labels.filter((label) => fold(label).includes(wanted));
   const [first, others] = [true, false].map((begins) =>
     found.filter((label) => fold(label).startsWith(wanted) === begins));
-  const ranked = first.sort((one, two) => one.length - two.length).concat(others);
-  return found.length === 0 ? [typed.trim()] : ranked.slice(0, MAX_SHOWN);
+  return first.sort((one, two) => one.length - two.length).concat(others).slice(0, MAX_SHOWN);
 }
 
 /** A field for the beginning of a label, and buttons of the labels that may be meant. */
@@ -47,7 +46,7 @@ export class LabelField {
     this.labelsFound = findLabels(this.labels, typed);
     this.found.replaceChildren(...this.labelsFound.map((label, index) => element("button",
       { type: "button", class: "chip", onclick: () => this.take(label) },
-      element("bdi", {}, legible(label)), this.labels.includes(label) ? null : " (new)",
+      element("bdi", {}, legible(label)),
       typed !== "" && index === 0 ? element("kbd", {}, "Enter") : null)));
     if (typed !== "") {
       this.root.scrollIntoView({ block: "nearest" });

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from bertkit.api.models import report as report
     from bertkit.api.predictions import evaluate as evaluate
     from bertkit.api.predictions import predict as predict
+    from bertkit.api.review import review as review
     from bertkit.api.training import finetune as finetune
     from bertkit.api.training import prepare as prepare
     from bertkit.api.training import pretrain as pretrain
@@ -84,6 +85,7 @@ _NAMES = {
     "bertkit.api.models": "export inspect report",
     "bertkit.api.training": "finetune prepare pretrain train_tokenizer",
     "bertkit.api.predictions": "evaluate predict",
+    "bertkit.api.review": "review",
     "bertkit.api.vectors": "embed search similarity",
     "bertkit.base.errors": "BertkitError",
     "bertkit.inference.embeddings.embedder": "Embedder",

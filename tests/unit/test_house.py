@@ -83,6 +83,7 @@ PUBLIC_NAMES = [
     "pretrain",
     "project",
     "report",
+    "review",
     "score",
     "search",
     "similarity",

@@ -249,6 +249,24 @@ class PredictKeywords(TypedDict, total=False):
     device: str  # 'auto'
     revision: str | None  # None
 
+class ReviewKeywords(TypedDict, total=False):
+    text_column: str | None  # None
+    pair_column: str | None  # None
+    label_column: str | None  # None
+    question_column: str | None  # None
+    context_column: str | None  # None
+    choices_column: str | None  # None
+    multi_label: bool  # False
+    label_separator: str  # ','
+    next: int | None  # None
+    overwrite: bool  # False
+    encoding: str | None  # None
+    delimiter: str | None  # None
+    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet', 'conll', 'squad']  # 'auto'
+    header: bool  # True
+    decimal: Literal['.', ',']  # '.'
+    max_broken: float  # 0.01
+
 class EmbedKeywords(TypedDict, total=False):
     pooling: Sequence[Literal['cls', 'mean', 'max', 'mean_sqrt_len_tokens', 'weightedmean', 'lasttoken', 'first_last_mean', 'last_four_concat', 'last_four_sum']] | None  # None
     normalize: bool | None  # None

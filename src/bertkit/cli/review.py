@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+from bertkit.base.progress import announce
 from bertkit.cli.output import print_result
 from bertkit.cli.texts import NamedModel, Words, choose_model, legible
-from bertkit.recipes.review.settings import ReviewSettings
+from bertkit.recipes.review.settings import ReviewSettings, choose_settings
 from bertkit.tasks.settings import choose_columns
 from bertkit.tasks.table import TASKS
 
@@ -52,11 +53,14 @@ def review(
     from bertkit.data.tables.records import open_records
 
     tables = [open_records(name, settings) for name in (data, *others)]
-    from bertkit.recipes.review.rows import choose_settings, choose_task
+    chosen = choose_settings(tables[0], settings, columns.model_dump(exclude_none=True))
     from bertkit.recipes.review.run import review as run
+    from bertkit.recipes.review.table import Places
 
-    chosen = choose_settings(
-        choose_task(tables[0]), settings, columns.model_dump(exclude_none=True)
+    places = Places(output, report, settings.overwrite)
+    result = run(tables, chosen, choose_model(model, "vectors"), places)
+    for path in filter(None, (output, report)):
+        announce(f"wrote {path}")
+    print_result(
+        result, lambda result: legible(result.describe()), json=json, facts=result.to_json()
     )
-    result = run(tables, chosen, choose_model(model, "vectors"))
-    print_result(result, lambda result: legible(result.describe()), json=json, facts={})

@@ -6,7 +6,9 @@ many, and few characters that are: it is refused, because each of its letters wo
 
 import codecs
 import io
+import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, NoReturn
 
@@ -15,7 +17,7 @@ from pydantic import AfterValidator, Field
 
 from bertkit.base.errors import InputError
 from bertkit.data.compression import BUFFER_BYTES, stream_pieces
-from bertkit.reports.text import format_percent
+from bertkit.reports.text import format_percent, show
 
 OF_FILES = Parameter(group=Group("Reading files", sort_key=7))  # a panel of the help
 MaxBroken = Annotated[
@@ -91,17 +93,23 @@ class DecodingCounts:
         self.num_invalid += other.num_invalid
         self.first_invalid = self.first_invalid or other.first_invalid
 
+    def are_foreign(self, least: int = LEAST_INVALID) -> bool:
+        """Whether the lines seem to be in another encoding; at least so many are invalid then."""
+        bad = self.num_invalid
+        is_enough = bad >= max(least, LEAST_SHARE * self.num_lines)
+        return is_enough and (bad > self.num_non_ascii or 3 * bad >= self.num_lines)
+
     def check(self, name: str, *, is_whole: bool) -> None:
         """Raise an error if the lines seem to be in another encoding.
 
         They do if more have invalid bytes than have valid characters outside of ASCII, or a third
         has. Until all lines were read (`is_whole`), few of them don't tell.
         """
-        bad, least = self.num_invalid, LEAST_INVALID if is_whole else MANY_INVALID
-        if bad < max(least, LEAST_SHARE * self.num_lines):
-            return
-        if bad > self.num_non_ascii or 3 * bad >= self.num_lines:
-            read = f"{'' if is_whole else 'the first '}{self.num_lines:,} lines"
+        if self.are_foreign(LEAST_INVALID if is_whole else MANY_INVALID):
+            bad, read = (
+                self.num_invalid,
+                f"{'' if is_whole else 'the first '}{self.num_lines:,} lines",
+            )
             raise InputError(
                 f"{name}: {bad:,} of {read} ({format_percent(bad / self.num_lines)}) aren't UTF-8"
                 f" and would lose characters, the first at {self.first_invalid}; {ADVICE}"
@@ -158,6 +166,70 @@ def is_binary(sample: bytes) -> bool:
 def refuse_encoding(name: str) -> NoReturn:
     """Raise an error for a file that is text in another encoding."""
     raise InputError(f"{name} is text, but not in UTF-8, and would lose characters; {ADVICE}")
+
+
+WESTERN = "cp1252"  # latin-1 with the quotes, dashes and € of Windows
+# Letters outside of ASCII by which texts of Western Europe are known: those of one language, as the
+# same bytes are letters of many in Czech, Hungarian or Turkish, and signs in Polish or on old Macs.
+WESTERN_LETTERS = tuple(
+    {*letters, *letters.upper()}
+    for letters in (
+        "äöüßé",
+        "éèàêâîôûùçëïœ",
+        "áéíóúñüç",
+        "àèéìòù",
+        "ãõáéíóúâêôçà",
+        "åäöæøé",
+        "ëéïöüè",
+    )
+)
+WESTERN_SIGNS = {*"\xa0€‚„…‹›‘’“”•–—™¡§©«®°²´µ·»½¿×"}
+LEAST_WESTERN, LEAST_LETTERS = 0.95, 8  # share of letters that are those of one language; all
+SHOWN_CHARS, WORD = 40, re.compile(r"\w+")
+BESIDE_ASCII = re.compile(r"(?<=[A-Za-z])[^\W_]|[^\W_](?=[A-Za-z])")
+
+
+def guess_encoding(content: bytes, kept: str | None = None) -> str | None:
+    """Guess the encoding of text that isn't UTF-8 and would be refused; None if it isn't evident.
+
+    Args:
+        content: a file, or its beginning.
+        kept: the encoding of similar files, such as the training data; it is tried first.
+    """
+    counts = DecodingCounts()
+    try:
+        content.decode()
+    except UnicodeDecodeError as error:
+        counts.add_invalid(content, "", error)
+    if content.startswith(UTF16_MARKS) or is_binary(content) or not counts.are_foreign():
+        return None
+    with suppress(UnicodeError):
+        if kept is not None and content.decode(kept):
+            return kept
+    with suppress(UnicodeError):
+        return WESTERN if _is_western(content.decode(WESTERN)) else None
+    return None
+
+
+def describe_guess(content: bytes, encoding: str) -> str:
+    """Say in which encoding a file is read, with the first word by which it can be checked."""
+    words = (found[0] for found in WORD.finditer(content.decode(encoding, errors="replace")))
+    word = next((word for word in words if not word.isascii()), "")
+    shown = f", such as {show(word, SHOWN_CHARS)!r}" if word else ""
+    return f"read as {encoding}, since it isn't UTF-8{shown}"
+
+
+def _is_western(text: str) -> bool:
+    """Whether a text's letters outside of ASCII are those of one Western European language.
+
+    Half of them must also stand beside a letter of ASCII, as few do in other alphabets.
+    """
+    others = [letter for letter in text if letter > "\x7f" and letter not in WESTERN_SIGNS]
+    least = max(LEAST_LETTERS, LEAST_WESTERN * len(others))
+    beside = sum(not found[0].isascii() for found in BESIDE_ASCII.finditer(text))
+    return 2 * beside >= len(others) and any(
+        sum(letter in letters for letter in others) >= least for letters in WESTERN_LETTERS
+    )
 
 
 # First bytes of files that aren't text, whatever their names say.

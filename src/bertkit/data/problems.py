@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, JsonValue, TypeAdapter
 from bertkit.base.errors import InputError, pluralize
 from bertkit.base.progress import announce
 from bertkit.data.encodings import DecodingCounts
-from bertkit.reports.text import format_percent
+from bertkit.reports.text import format_percent, make_legible
 from bertkit.tokenization.settings import MAX_WORD_CHARS
 
 MAX_PLACES = 5
@@ -223,6 +223,11 @@ class RowReport(Problems):
     def add_unlabeled(self, message: str) -> None:
         """Count a row that is left out because it has no label."""
         self.add(UNLABELED, message)
+
+    def announce_notes(self) -> None:
+        """Announce how the file is read, where nothing else shows the report's lines."""
+        for note in self.notes:
+            announce(make_legible(f"{self.name}: {note}"))
 
     def summary_lines(self) -> list[str]:
         """Return the problems as lines for users; empty if there are none."""

@@ -105,6 +105,7 @@ def judge_pairs(
     pairs = table.read(MinimalPair.parse)
     if not pairs:
         raise InputError(f"{table.name} has no pairs")
+    table.report.announce_notes()
     scorer, outcomes = load(), []
     with show_progress("Judging", len(pairs)) as progress:
         scores = scorer.stream(text for pair in pairs for text in pair[:2])

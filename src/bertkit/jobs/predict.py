@@ -29,6 +29,7 @@ from bertkit.inference.predictor import AnyPredictor, PredictionCounts, Predicto
 from bertkit.inference.settings import EngineSettings
 from bertkit.jobs.settings import PredictSettings
 from bertkit.models.open_model import OpenModel
+from bertkit.tasks.labeled_table import settle_columns
 from bertkit.tasks.settings import choose_columns, with_columns
 from bertkit.tasks.table import TASKS
 from bertkit.tasks.task import AnyTask, TaskExample, TaskPrediction
@@ -46,10 +47,10 @@ class ExampleFile:
         self, task: AnyTask, table: RecordTable, settings: PredictSettings, columns: Settings
     ) -> None:
         self._table = table
-        self._parse = task.example_kind.build_parser(
-            with_columns(task.settings, columns), self._table, needs_answer=False
-        )
+        found = settle_columns(with_columns(task.settings, columns), table, needs_answer=False)
+        self._parse = task.example_kind.build_parser(found, table, needs_answer=False)
         self.report, self.csv_style = self._table.report, self._table.csv_style
+        self.report.announce_notes()
         self.rows: deque[Mapping[str, object]] = deque()  # whose predictions are still to come
         self.columns = names = self._table.columns or ()
         for name in [*(settings.keep_columns or ()), *filter(None, [settings.id_column])]:

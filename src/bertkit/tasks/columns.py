@@ -41,7 +41,7 @@ def find_column(
     if wanted is None:
         wanted = table.roles.get(role)
     if wanted is None:
-        wanted = next((name for name in usual if columns is None or name in columns), None)
+        wanted = find_usual(columns, usual)
     if wanted is None or (columns is not None and not has_column(columns, wanted)):
         if table.format == TEXT and role != TEXT:
             raise InputError(
@@ -59,6 +59,18 @@ def find_column(
             f"{table.name} has {what}; name one of its columns with --{role}-column: {shown}{hint}"
         )
     return wanted
+
+
+def find_usual(columns: Sequence[str] | None, usual: Sequence[str]) -> str | None:
+    """Find the column with a usual name, in lower or upper case; None if there is none.
+
+    Without rows there are no columns: then it is the first of these names.
+    """
+    if columns is None:
+        return usual[0] if usual else None
+    folded = {name.casefold(): name for name in reversed(columns)}
+    exact = next((name for name in usual if name in columns), None)
+    return exact or next((folded[name] for name in usual if name in folded), None)
 
 
 def take_text(record: Record, column: str) -> str:

@@ -1,6 +1,6 @@
 """Settings shared by all tasks, and by tasks on texts or pairs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
 
 from pydantic import Field, create_model, model_validator
@@ -62,6 +62,20 @@ ContextColumn = Annotated[
 ]
 
 
+USUAL_PAIRS = (  # first and second text in GLUE, related data sets and their copies on the Hub
+    ("text", "text_pair"),
+    ("text", "pair"),
+    ("premise", "hypothesis"),
+    ("sentence1", "sentence2"),
+    ("question1", "question2"),
+    ("question", "sentence"),
+    ("text1", "text2"),
+    ("query", "passage"),
+    ("query", "document"),
+)
+USUAL_TEXT = ("text", "sentence", *(first for first, _ in USUAL_PAIRS))
+
+
 class TaskSettings(Settings):
     """Settings of a task: they belong to the model, and are stored with it."""
 
@@ -70,6 +84,7 @@ class TaskSettings(Settings):
     )
     metric: Metric = Field(default="auto", description=METRIC_HELP)
     metrics: ClassVar[tuple[str, ...]] = ("auto", "loss")
+    usual_columns: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # names by role, such as label
 
     @model_validator(mode="after")
     def _metric_is_the_tasks(self) -> Self:
@@ -104,6 +119,14 @@ class TextSettings(LongTextSettings, TaskSettings):
         " the maximum of its tokens, which transformers refuses to load and sentence-transformers"
         " loads. By default as the folder of a sentence encoder says, else cls.",
     )
+
+    usual_columns: ClassVar[Mapping[str, tuple[str, ...]]] = {"text": USUAL_TEXT}
+    learns_numbers: ClassVar[bool] = False
+
+    @property
+    def separator(self) -> str | None:
+        """What is between several labels in a cell; None if a cell has one."""
+        return None
 
     @model_validator(mode="after")
     def _windows_have_room(self) -> Self:

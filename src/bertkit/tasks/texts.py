@@ -12,26 +12,13 @@ from bertkit.base.errors import InputError
 from bertkit.data.tables.record import Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.tasks.batch import Encoded, TaskBatch, TokenSequence
-from bertkit.tasks.columns import TEXT, find_column, take_text
+from bertkit.tasks.columns import take_text
+from bertkit.tasks.labeled_table import find_text_columns
 from bertkit.tasks.settings import TextSettings
 from bertkit.tasks.task import TaskExample
 from bertkit.tokenization.encoding import cut_longest_first
 from bertkit.tokenization.long_texts import MAX_WINDOWS
 from bertkit.tokenization.tokenizer import Tokenizer
-
-# Column names of first and second text in GLUE, related datasets and their copies on the Hub.
-USUAL_PAIRS = (
-    (TEXT, "text_pair"),
-    (TEXT, "pair"),
-    ("premise", "hypothesis"),
-    ("sentence1", "sentence2"),
-    ("question1", "question2"),
-    ("question", "sentence"),
-    ("text1", "text2"),
-    ("query", "passage"),
-    ("query", "document"),
-)
-USUAL_TEXT = (TEXT, "sentence", *(first for first, _ in USUAL_PAIRS))
 
 SettingsKind = TypeVar("SettingsKind", bound=TextSettings)
 
@@ -94,23 +81,6 @@ def build_text_parser(settings: TextSettings, table: RecordTable) -> Callable[[R
         return Texts(take_text(record, text), second)
 
     return parse
-
-
-def find_text_columns(settings: TextSettings, table: RecordTable) -> tuple[str, str | None]:
-    """Find the columns of text and pair: from the settings, the table's roles or usual names."""
-    text, pair = settings.text_column, settings.pair_column
-    if table.format == TEXT and pair is None:
-        return TEXT, None  # one text per line, whatever the column was called in training
-    if text is None and pair is None and not table.roles:
-        columns = set(table.columns or ())
-        for names in USUAL_PAIRS:
-            if columns.issuperset(names) and (TEXT in names or TEXT not in columns):
-                return names
-    has_pair = pair is not None or (text is None and "pair" in table.roles)
-    return (
-        find_column(table, "text", text, USUAL_TEXT),
-        find_column(table, "pair", pair) if has_pair else None,
-    )
 
 
 def learn_pairs(settings: SettingsKind, texts: Iterable[Texts]) -> SettingsKind:

@@ -23,6 +23,7 @@ FILES = {
     "features": (f"--model {EMPTY} {TEXTS} --output {{output}}", ".jsonl"),
     "translate": (f"{EMPTY} --file {TEXTS} --output {{output}}", ".txt"),
     "report": (f"{MISSING} --output {{output}}", ".html"),
+    "review": (f"{TABLE} --model {EMPTY} --output {{output}}", ".csv"),
     "view": (f"words --model {EMPTY} --output {{output}}", ".html"),
     **dict.fromkeys(TASKS, (f"{EMPTY} --file {TABLE} --output {{output}}", ".csv")),
 }

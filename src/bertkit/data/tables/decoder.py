@@ -23,8 +23,10 @@ from bertkit.data.encodings import (
     NUM_BYTES,
     SAMPLE_BYTES,
     DecodingCounts,
+    describe_guess,
     find_content,
     find_other_content,
+    guess_encoding,
     is_binary,
     is_foreign,
     open_text,
@@ -109,6 +111,7 @@ class RowDecoder:
     hashed: HashedStream | None = None
     sha256: str | None = None
     needs_mark: bool = False
+    guessed: str | None = None  # the encoding, if none was named and the content shows it
     is_faulty: bool = False  # whether a fault was counted that ends the reading
     _last_undecodable: int = -1
 
@@ -120,8 +123,16 @@ class RowDecoder:
 
     @property
     def encoding(self) -> str | None:
-        """The encoding that was named."""
-        return self.layout.encoding
+        """The encoding that was named, or is evident."""
+        return self.layout.encoding or self.guessed
+
+    def guess_encoding(self, content: bytes) -> None:
+        """Guess the encoding of a table of records by its beginning, unless one was named."""
+        if self.layout.encoding is None and not self.texts_only:
+            self.guessed = guess_encoding(content)
+        if self.guessed is not None:
+            how = describe_guess(content, self.guessed)
+            self.report.notes.append(f"{how}; --encoding names another")
 
     @property
     def decoding(self) -> DecodingCounts:
@@ -357,6 +368,7 @@ def open_content(
             stream = unpack(packed, suffix, decoder.refuse_rest)
         if is_text:
             decoder.needs_mark = stream.peek(3).startswith(codecs.BOM_UTF8)
+            decoder.guess_encoding(stream.peek(BUFFER_BYTES))
             text = open_text(stream, decoder.encoding, decoder.refuse_encoding)
             if path and text is not stream and packed.seekable():  # recoded
                 decoder.position = packed.tell

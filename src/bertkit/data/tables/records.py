@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import TypeVar, get_args
 
@@ -43,6 +44,7 @@ Example = TypeVar("Example")
 HUB_FORMAT = "hub"
 ROWS_FORMAT = "rows"
 MAX_BYTES = 4 << 30
+LOOKED_ROWS, LOOKED_BYTES = 5000, 16 << 20  # of a table, before it is read
 RECORD_FORMATS = sorted({*get_args(RecordFormat)} - {"auto"})
 
 OpenRows = Callable[[RowDecoder, ExitStack], Rows]
@@ -83,6 +85,18 @@ class RecordTable:
         self.columns, self.report = rows.columns or None, decoder.report
         delimiter = rows.delimiter if self.format == "csv" else PLAIN_CSV.delimiter
         self.csv_style = CsvStyle(delimiter, decoder.needs_mark)
+
+    def look(self) -> list[Record]:
+        """Return the first thousands of rows, which `records` then yields first."""
+        assert self._opened is not None
+        stack, decoder, rows = self._opened
+        found, records = list[Record](), iter(rows.records)
+        for record in islice(records, LOOKED_ROWS):
+            found.append(record)
+            if decoder.report.num_bytes > LOOKED_BYTES:
+                break
+        self._opened = stack, decoder, rows._replace(records=chain(found, records))
+        return found
 
     @property
     def is_standard_input(self) -> bool:

@@ -34,6 +34,7 @@ from bertkit.reports.figures.confusion_matrix import list_rows
 from bertkit.reports.notebook import show_metrics
 from bertkit.reports.report import Report, write_report
 from bertkit.tasks.evaluation import Evaluation
+from bertkit.tasks.labeled_table import settle_columns
 from bertkit.tasks.saved import list_scorer_files
 from bertkit.tasks.sections import CHANCE, build_sections, state_metric
 from bertkit.tasks.settings import with_columns
@@ -84,7 +85,8 @@ def evaluate(
         raise InputError("standard input can't be evaluated; write it to a file first")
     predictor = load()
     task = predictor.task
-    labeled = TaskSet.read(type(task), table, with_columns(task.settings, columns), task.labels)
+    reading = settle_columns(with_columns(task.settings, columns), table, needs_answer=True)
+    labeled = TaskSet.read(type(task), table, reading, task.labels)
     counted, predictions = PredictionCounts(), list[TaskPrediction]()
     decode = task.for_evaluation(len(labeled.examples)).decode
     with show_progress("Evaluating", len(labeled.examples)) as progress:

@@ -25,6 +25,7 @@ from bertkit.recipes.model_card import DataCounts
 from bertkit.reports.text import make_legible, show
 from bertkit.tasks.batch import EncodedTable
 from bertkit.tasks.columns import SHOWN_CHARS, SHOWN_LABELS, name_labels, sort_labels
+from bertkit.tasks.labeled_table import settle_columns
 from bertkit.tasks.look_alikes import describe_look_alikes
 from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.table import TASKS
@@ -213,7 +214,9 @@ class FineTuningData(LabeledData[TaskSet]):
                     f" write it to a file first"
                 )
             tables.append(open_records(source, self._reading, split=flag))
-        train = TaskSet.read(self.kind, tables[0], self._task_settings)
+        train_table, *_ = tables
+        self._task_settings = settle_columns(self._task_settings, train_table, needs_answer=True)
+        train = TaskSet.read(self.kind, train_table, self._task_settings)
         known = sort_labels(set(train.label_names)) if self.has_dev else []
         others = [
             TaskSet.read(self.kind, table, self._task_settings, known) for table in tables[1:]

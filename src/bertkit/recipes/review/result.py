@@ -1,14 +1,21 @@
 """The result of a review: lines for a terminal, columns beside the rows, a table in a notebook."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 
+from markupsafe import Markup
+from pydantic import JsonValue
+
 from bertkit.base.errors import pluralize
+from bertkit.base.json_files import with_nulls
+from bertkit.data.writers import Row
 from bertkit.recipes.review.judgment import Judgment
 from bertkit.recipes.review.rows import ReviewedRows
 from bertkit.reports.figures.confusion_matrix import most_confused
-from bertkit.reports.notebook import Tabular
+from bertkit.reports.notebook import Tabular, show_rows
 from bertkit.reports.text import format_metric, show
 from bertkit.tasks.columns import SHOWN_CHARS
 from bertkit.tasks.evaluation import Evaluation
@@ -40,18 +47,25 @@ class Quality:
     evaluation: Evaluation
     hard: list[int]
 
+    def to_json(self) -> dict[str, object]:
+        """Return metrics and their intervals."""
+        return {"metrics": self.evaluation.metrics, "intervals": self.evaluation.intervals}
+
 
 @dataclass(frozen=True)
 class ReviewedRow(Tabular):
     """What was found about a row."""
 
+    number: int  # of the row in the file, from 1
     place: str  # file and line
     text: str
     label: str  # as given
     looks_wrong: bool
-    likely: str  # what is expected instead of the label
-    probability: float  # of that
-    suspicion: float  # that the label is wrong: higher is more suspicious
+    likely: str  # what is expected instead of the label; empty if nothing is known
+    probability: float  # of that; NaN if there is none
+    suspicion: float  # that the label is wrong, higher is more suspicious; NaN if it isn't known
+    notes: Sequence[str] = ()  # what else was found
+    twins: Sequence[int] = ()  # numbers of the rows that repeat it
 
 
 @dataclass(frozen=True)
@@ -137,19 +151,67 @@ class ReviewResult:
                 f" first {first}"
             )
 
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """The number of each row in the file, from 1, by its place."""
+        return {record.place: number for number, record in enumerate(self.rows.records, start=1)}
+
+    @property
+    def ranking(self) -> list[int]:
+        """The usable rows, the most suspicious first."""
+        if self.judgment is None:
+            return list(range(len(self.examples)))
+        numbers: list[int] = self.judgment.errors.ranking.tolist()
+        return numbers
+
     def describe_row(self, number: int) -> ReviewedRow:
         """Return what was found about a usable row."""
-        example = self.examples[number]
-        label = ", ".join(example.label_names)
-        judged = self.judgment
-        if judged is None:
-            return ReviewedRow(example.place, example.shown, label, False, "", 0.0, 0.0)
+        example, judged = self.examples[number], self.judgment
+        is_wrong, likely, probability, suspicion = False, "", math.nan, math.nan
+        if judged is not None:
+            is_wrong, likely = bool(judged.errors.is_error[number]), judged.likely[number]
+            probability = float(judged.probability[number])
+            suspicion = float(judged.errors.suspicion[number])
         return ReviewedRow(
-            example.place,
-            example.shown,
-            label,
-            bool(judged.errors.is_error[number]),
-            judged.likely[number],
-            float(judged.probability[number]),
-            float(judged.errors.suspicion[number]),
+            number=self.numbers[example.place],
+            place=example.place,
+            text=example.shown,
+            label=self.rows.show_label(number),
+            looks_wrong=is_wrong,
+            likely=likely,
+            probability=probability,
+            suspicion=suspicion,
         )
+
+    def to_rows(self) -> list[Row]:
+        """Return the cells of each row of the file, with the findings in columns beside them."""
+        from bertkit.recipes.review.table import list_rows
+
+        return list(list_rows(self))
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the findings as JSON values; undefined numbers are null."""
+        suspects = [self.describe_row(number) for number in self.ranking if self.is_wrong(number)]
+        found: dict[str, JsonValue] = with_nulls(
+            {
+                "data": self.rows.labeled.name,
+                "task": self.task.name,
+                "num_rows": len(self.examples),
+                "obstacle": self.obstacle,
+                "looks_wrong": [vars(row) for row in suspects],
+                "planted": None if self.planted is None else vars(self.planted),
+                **({} if self.quality is None else self.quality.to_json()),
+                "findings": self.lines,
+            }
+        )
+        return found
+
+    def is_wrong(self, number: int) -> bool:
+        """Whether a usable row's label looks wrong."""
+        return self.judgment is not None and bool(self.judgment.errors.is_error[number])
+
+    def _repr_html_(self) -> str:
+        """Show the findings in a notebook, and the rows that look wrong as a table."""
+        suspects = (self.describe_row(number) for number in self.ranking if self.is_wrong(number))
+        lines = Markup("<p>{}</p>").format(Markup("<br>").join(self.lines))
+        return f"{lines}{show_rows([row.as_row() for row in suspects])}"

@@ -1,6 +1,6 @@
 """The rows of a file to review: its records as they are, and the examples made of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -8,7 +8,6 @@ from bertkit.base.errors import InputError
 from bertkit.data.tables.record import Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.recipes.finetune.data import TaskSet
-from bertkit.recipes.review.settings import ReviewSettings
 from bertkit.tasks.classify.examples import ClassifyExample
 from bertkit.tasks.columns import NUMBER
 from bertkit.tasks.regress.task import RegressExample
@@ -37,28 +36,15 @@ class ReviewedRows:
         """The usable rows, in order."""
         return self.labeled.examples
 
-    @property
-    def values(self) -> dict[str, Mapping[str, object]]:
-        """The cells of each row by its place."""
-        return {record.place: record.values for record in self.records}
+    def show_label(self, number: int) -> str:
+        """Return the label of a usable row as text; empty if it has none."""
+        example = self.examples[number]
+        value = getattr(example, "number", None)
+        return f"{value:g}" if value is not None else ", ".join(example.label_names)
 
 
 def _find_kind(settings: TaskSettings) -> type[AnyTask]:
     return next(entry.load() for entry in TASKS.values() if type(settings) is entry.settings)
-
-
-def choose_task(table: RecordTable) -> str:
-    """Return the task that a table's format and columns show: by default, to classify."""
-    columns = set(table.columns or ())
-    if table.format == "squad" or {"question", "context", "answers"} <= columns:
-        return "answer"
-    if (
-        table.format == "conll"
-        or {"tokens", "tags"} <= columns
-        or {"tokens", "ner_tags"} <= columns
-    ):
-        return "tag"
-    return "choose" if "choices" in columns else "classify"
 
 
 def read_rows(
@@ -100,12 +86,3 @@ def _read_numbers(rows: ReviewedRows) -> ReviewedRows:
     kept = {name: value for name, value in values.items() if name in settings.model_fields}
     labeled = TaskSet(rows.labeled.name, rows.labeled.tables, numbered)
     return ReviewedRows(labeled, rows.records, settings(**kept))
-
-
-def choose_settings(
-    name: str, settings: ReviewSettings, columns: Mapping[str, object]
-) -> TaskSettings:
-    """Return the settings of a task with the columns that were named."""
-    kind = TASKS[name].settings
-    values = {**settings.model_dump(exclude_unset=True), **columns}
-    return kind(**{key: value for key, value in values.items() if key in kind.model_fields})

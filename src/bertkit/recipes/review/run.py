@@ -20,6 +20,7 @@ from bertkit.recipes.review.judgment import judge, plant
 from bertkit.recipes.review.label_errors import find_planted
 from bertkit.recipes.review.result import PlantedErrors, Quality, ReviewResult
 from bertkit.recipes.review.rows import ReviewedRows, read_rows
+from bertkit.recipes.review.table import Places, open_places, write_review
 from bertkit.recipes.solved_head import HeadSolver, deal_folds
 from bertkit.reports.text import make_legible, show
 from bertkit.tasks.batch import Encoded, Logits
@@ -37,6 +38,7 @@ def review(
     tables: Sequence[RecordTable],
     settings: TaskSettings,
     model: str | Path,
+    places: Places,
 ) -> ReviewResult:
     """Review the rows of a table, beside those of others.
 
@@ -44,11 +46,22 @@ def review(
         tables: the first is reviewed; the others, such as a test file, are compared with it.
         settings: of the task, with the columns of the tables.
         model: an encoder, or a fine-tuned model, whose encoder is taken.
+        places: where to write what was found.
 
     Raises:
         InputError: a table can't be read, or has no labels.
-        BertkitError: the model can't be loaded.
+        BertkitError: the model can't be loaded, or the findings can't be written.
     """
+    with open_places(places, [table.path for table in tables if table.path]) as (output, report):
+        result = find_all(tables, settings, model)
+        write_review(result, output, report)
+    return result
+
+
+def find_all(
+    tables: Sequence[RecordTable], settings: TaskSettings, model: str | Path
+) -> ReviewResult:
+    """Return what a review finds."""
     files = read_files(tables, settings)
     for rows in files:
         for line in rows.labeled.problems:

@@ -1,13 +1,18 @@
 """Settings of `bertkit review`."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import Field
 
 from bertkit.base.settings import Count, redefine
+from bertkit.data.tables.records import RecordTable
 from bertkit.data.tables.settings import RecordSettings
 from bertkit.recipes.settings import EvaluateSettings
 from bertkit.tasks.classify import ClassifySettings
+from bertkit.tasks.labeled_table import settle_columns
+from bertkit.tasks.settings import TaskSettings
+from bertkit.tasks.table import TASKS
 
 
 class ReviewSettings(RecordSettings):
@@ -23,3 +28,27 @@ class ReviewSettings(RecordSettings):
         " --model a fine-tuned model.",
     )
     overwrite: bool = redefine(EvaluateSettings, "overwrite")
+
+
+def choose_settings(
+    table: RecordTable, settings: ReviewSettings, columns: Mapping[str, object]
+) -> TaskSettings:
+    """Return the settings of a table's task, with the columns that are named or found."""
+    kind = TASKS[choose_task(table)].settings
+    values = {**settings.model_dump(exclude_unset=True), **columns}
+    chosen = kind(**{key: value for key, value in values.items() if key in kind.model_fields})
+    return settle_columns(chosen, table, needs_answer=settings.next is None)
+
+
+def choose_task(table: RecordTable) -> str:
+    """Return the task that a table's format and columns show: by default, to classify."""
+    columns = set(table.columns or ())
+    if table.format == "squad" or {"question", "context", "answers"} <= columns:
+        return "answer"
+    if (
+        table.format == "conll"
+        or {"tokens", "tags"} <= columns
+        or {"tokens", "ner_tags"} <= columns
+    ):
+        return "tag"
+    return "choose" if "choices" in columns else "classify"

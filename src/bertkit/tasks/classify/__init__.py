@@ -21,6 +21,7 @@ from bertkit.tasks.settings import (
     OF_MANY_LABELS,
     OF_ONE_LABEL,
     TOP_K,
+    USUAL_TEXT,
     ExplainAnswers,
     LabelColumn,
     TextSettings,
@@ -58,12 +59,18 @@ class ClassifySettings(TextSettings):
         " with the best micro F1 on the held-out examples.",
     )
 
+    usual_columns: ClassVar = {"text": USUAL_TEXT, "label": ("label", "labels")}
     metrics: ClassVar = ("auto", "loss", *dict.fromkeys((*OF_ONE_LABEL, *OF_MANY_LABELS)))
 
     @property
     def label_names(self) -> tuple[str, ...] | None:
         """The listed labels; None if none are listed."""
         return None if self.labels is None else tuple(map(spell_label, self.labels.split(",")))
+
+    @property
+    def separator(self) -> str | None:
+        """What is between several labels in a cell; None if a cell has one."""
+        return self.label_separator if self.multi_label else None
 
     def choose_metric(self, labels: Sequence[str] = ()) -> str:
         """Return the metric that is shown first: the default if the loss selects the model."""

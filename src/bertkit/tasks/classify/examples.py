@@ -26,7 +26,6 @@ from bertkit.tasks.look_alikes import find_typing_errors
 from bertkit.tasks.missing_labels import NEGATIVE_MARKS, explain_kept, find_marks
 from bertkit.tasks.texts import TextExample, Texts, build_text_parser
 
-USUAL_LABEL = ("label", "labels")
 FLAGS = {"0": False, "1": True, "false": False, "true": True}
 FLAG_VALUES = FLAGS.keys() | {*NEGATIVE_MARKS}
 OTHER_SEPARATORS = (";", "|", "/", ",")
@@ -62,7 +61,8 @@ class ClassifyExample(TextExample):
         parse_texts = build_text_parser(settings, table)
         column = None
         if needs_answer:
-            column = find_column(table, "label", settings.label_column, USUAL_LABEL)
+            usual = settings.usual_columns["label"]
+            column = find_column(table, "label", settings.label_column, usual)
 
         def parse(record: Record) -> ClassifyExample:
             if column is None:

@@ -35,7 +35,6 @@ from bertkit.tasks.texts import (
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Scores
 
-USUAL_NUMBER = ("label", "labels", "score", "similarity", "similarity_score")
 LARGEST = 1e18  # its square, summed over a batch, still fits a float32
 FAR_MEAN, SMALL_SPREAD, LARGE_SPREAD = 20.0, 0.05, 20.0  # STS-B: 0 to 5, mean 2.7, std 1.5
 
@@ -56,7 +55,9 @@ class RegressExample(TextExample):
         parse_texts = build_text_parser(settings, table)
         column, decimal = None, table.settings.decimal
         if needs_answer:
-            column = find_column(table, "label", settings.label_column, USUAL_NUMBER)
+            column = find_column(
+                table, "label", settings.label_column, settings.usual_columns["label"]
+            )
 
         def parse(record: Record) -> RegressExample:
             number = None if column is None else take_number(record, column, decimal)

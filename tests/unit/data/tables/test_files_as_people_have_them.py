@@ -109,24 +109,24 @@ def test_numbers_that_are_missing_are_null_in_every_table(tmp_path, name):
 
 @pytest.mark.parametrize("num_rows", [3, 300])
 def test_rows_that_would_lose_characters_are_refused(tmp_path, num_rows):
-    rows = "".join(f"Schön {n},x\n" for n in range(num_rows))
-    path = write(tmp_path, "a.csv", ("text,label\n" + rows).encode("latin-1"))
-    at = r"the first at .*a\.csv, line 2, byte 4 \(0xF6\); name its encoding, such as"
+    rows = "".join(f"Złoty {n},x\n" for n in range(num_rows))
+    path = write(tmp_path, "a.csv", ("text,label\n" + rows).encode("cp1250"))
+    at = r"the first at .*a\.csv, line 2, byte 2 \(0xB3\); name its encoding, such as"
     refuse(path, rf"lines \([79].*%\) aren't UTF-8 and would lose characters, {at}")
     with pytest.raises(InputError, match="aren't UTF-8 and would lose characters"):
         texts(path)
-    few = "text,label\n" + "plain,x\n" * 70 + "Schön,x\n" * 3
-    path = write(tmp_path, "b.csv", few.encode("latin-1"))
+    few = "text,label\n" + "plain,x\n" * 70 + "Złoty,x\n" * 3
+    path = write(tmp_path, "b.csv", few.encode("cp1250"))
     refuse(path, "3 of 74 lines")
     assert read(path, encoding="utf-8")[1].num_undecodable == 3
-    isolated = few.encode("latin-1") + "Schön,x\n".encode() * 3
+    isolated = few.encode("cp1250") + "Złoty,x\n".encode() * 3
     assert read(write(tmp_path, "c.csv", isolated))[1].num_undecodable == 3
 
 
 def test_a_file_of_json_in_another_encoding_is_refused(tmp_path):
-    rows = [{"text": f"Schön {n}", "label": "x"} for n in range(9)]
-    content = json.dumps(rows, ensure_ascii=False).encode("latin-1")
-    refuse(write(tmp_path, "a.json", content), r"9 of 10 lines .* byte 15 \(0xF6\)")
+    rows = [{"text": f"Złoty {n}", "label": "x"} for n in range(9)]
+    content = json.dumps(rows, ensure_ascii=False).encode("cp1250")
+    refuse(write(tmp_path, "a.json", content), r"9 of 10 lines .* byte 13 \(0xB3\)")
 
 
 def test_a_wrong_encoding_is_told(tmp_path):

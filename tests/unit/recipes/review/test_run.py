@@ -3,10 +3,12 @@
 import pytest
 from tests.unit.recipes.finetune.small import make_rows, save_model, write_rows
 
+import bertkit
 from bertkit.data.tables.records import open_records
-from bertkit.recipes.review.rows import choose_settings, choose_task, read_rows
+from bertkit.recipes.review.rows import read_rows
 from bertkit.recipes.review.run import review
-from bertkit.recipes.review.settings import ReviewSettings
+from bertkit.recipes.review.settings import ReviewSettings, choose_settings
+from bertkit.recipes.review.table import Places
 
 SETTINGS = ReviewSettings()
 
@@ -20,7 +22,7 @@ def model(tmp_path_factory):
 
 def look_at(model, *paths, settings=SETTINGS):
     tables = [open_records(path, settings) for path in paths]
-    return review(tables, choose_settings(choose_task(tables[0]), settings, {}), model)
+    return review(tables, choose_settings(tables[0], settings, {}), model, Places())
 
 
 def exchange(row: str) -> str:
@@ -63,5 +65,26 @@ def test_measurements_are_numbers_to_predict(tmp_path):
         f"{row.rpartition(',')[0]},{number % 7}.5" for number, row in enumerate(make_rows(30, 1))
     ]
     table = open_records(write_rows(tmp_path / "rows.csv", [*rows, "the cat,3"]))
-    found = read_rows(table, choose_settings("classify", SETTINGS, {}))
+    found = read_rows(table, choose_settings(table, SETTINGS, {}))
     assert (found.kind.name, found.examples[-1].number) == ("regress", 3.0)
+
+
+def test_findings_stand_beside_the_rows_of_the_file(tmp_path, model):
+    rows = [f"{row},{number}" for number, row in enumerate(make_rows(30, seed=1))]
+    path = tmp_path / "rows.csv"
+    path.write_text("\n".join(["text,label,notes", *rows]) + "\n", encoding="utf-8")
+    output, report = tmp_path / "reviewed.csv", tmp_path / "review.html"
+    found = bertkit.review(path, model=model, output=output, report=report)
+    lines = output.read_text(encoding="utf-8").splitlines()
+    names = ["looks_wrong", "likely", "probability", "suspicion", "notes"]
+    assert lines[0].split(",") == ["text", "label", "notes", *(f"review_{name}" for name in names)]
+    assert len(lines) == 31
+    assert [row["notes"] for row in found.to_rows()] == [str(number) for number in range(30)]
+    assert "Review of" in report.read_text(encoding="utf-8")
+    assert "label" in found._repr_html_()
+
+
+def test_a_list_of_pairs_is_reviewed_as_a_file_is(model):
+    pairs = [tuple(row.rsplit(",", 1)) for row in make_rows(30, seed=1)]
+    found = bertkit.review(pairs, model=model)
+    assert found.to_rows()[0].keys() >= {"text", "label", "looks_wrong"}

@@ -1,0 +1,182 @@
+"""One look at a table: which columns are the text and the label, without loading torch or a model.
+
+A column that isn't named is the one with a usual name, or else the only one whose cells look like
+it, as a note in the table's report says. If several do, one error names them all.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from bertkit.base.errors import InputError
+from bertkit.data.tables.decoder import show_names
+from bertkit.data.tables.formats.separated import lacks_names
+from bertkit.data.tables.profiles import ColumnProfile, profile_columns
+from bertkit.data.tables.records import RecordTable, open_records
+from bertkit.data.tables.rows import Table
+from bertkit.data.tables.settings import RecordSettings
+from bertkit.tasks.columns import TEXT, find_column, find_usual
+from bertkit.tasks.settings import USUAL_PAIRS, SettingsKind, TaskSettings, TextSettings
+
+LABEL = "label"
+# Words of a cell on average, from which a column may have the texts: of sentences, of queries.
+LEAST_WORDS = (3.0, 1.5)
+MAX_SHOWN = 5  # columns that could be one
+KINDS = {TEXT: "of texts", LABEL: "of few values that repeat"}
+NUMBERS = "of numbers"  # those that are learned
+
+Candidates = Mapping[str, list[ColumnProfile]]  # by role, text or label
+
+
+class UnclearColumnsError(InputError):
+    """Several columns could be the text or the label; `flags` name the likeliest."""
+
+    def __init__(self, message: str, flags: Sequence[str]) -> None:
+        super().__init__(message)
+        self.flags = flags
+
+
+class LabeledTable(NamedTuple):
+    """An opened table, and the names of its columns."""
+
+    table: RecordTable
+    text: str
+    pair: str | None
+    label: str | None  # None if no answer is needed
+
+
+def open_labeled(
+    source: Table,
+    settings: RecordSettings,
+    task: TextSettings,
+    *,
+    split: str = "train",
+    needs_answer: bool = True,
+) -> LabeledTable:
+    """Open a table of texts, and find the columns of text, pair and label.
+
+    What was guessed, encoding or columns, is among the notes of the table's report.
+
+    Args:
+        settings: how it is read.
+        task: settings with the columns that are named.
+        split: train, dev or test, if `source` has several.
+        needs_answer: whether there must be a label.
+
+    Raises:
+        UnclearColumnsError: several columns could be the text or the label.
+        InputError: no column can be, or the table can't be read.
+    """
+    table = open_records(source, settings, split=split)
+    settled = settle_columns(task, table, needs_answer=needs_answer)
+    text, pair = find_text_columns(settled, table)
+    label = _find(settled, table, LABEL) if needs_answer else None
+    return LabeledTable(table, text, pair, label)
+
+
+def settle_columns(
+    settings: SettingsKind, table: RecordTable, *, needs_answer: bool
+) -> SettingsKind:
+    """Return settings with the columns that were found by their cells; the table notes them.
+
+    Columns that are named, or have a usual name, stay as they are. Errors as in `open_labeled`.
+    """
+    roles = [role for role in settings.usual_columns if role != LABEL or needs_answer]
+    missing = [role for role in roles if _is_missing(settings, table, role)]
+    if not isinstance(settings, TextSettings) or not _can_look(settings, table, missing):
+        return settings
+    taken = {_find(settings, table, role) for role in roles if role not in missing}
+    found = _find_candidates(settings, table, missing, taken)
+    clear = {role: each[0] for role, each in found.items() if len(each) == 1}
+    if len(clear) < len(missing):
+        raise _describe_unclear(settings, table, found)
+    shown = [
+        f"the {role} is {one.describe()}, the only column {_describe_kind(settings, role)}"
+        for role, one in clear.items()
+    ]
+    flags = " and ".join(f"--{role}-column" for role in clear)
+    names = "name others" if len(clear) > 1 else "names another"
+    table.report.notes.append(f"{'; '.join(shown)}; {flags} {names}")
+    return settings.model_copy(update={f"{role}_column": one.name for role, one in clear.items()})
+
+
+def find_text_columns(settings: TextSettings, table: RecordTable) -> tuple[str, str | None]:
+    """Find the columns of text and pair: from the settings, the table's roles or usual names."""
+    text, pair = settings.text_column, settings.pair_column
+    if table.format == TEXT and pair is None:
+        return TEXT, None  # one text per line, whatever the column was called in training
+    if text is None and pair is None and not table.roles:
+        columns = set(table.columns or ())
+        for names in USUAL_PAIRS:
+            if columns.issuperset(names) and (TEXT in names or TEXT not in columns):
+                return names
+    has_pair = pair is not None or (text is None and "pair" in table.roles)
+    first = _find(settings, table, TEXT)
+    return first, find_column(table, "pair", pair) if has_pair else None
+
+
+def _find(settings: TaskSettings, table: RecordTable, role: str) -> str:
+    """Find the column of a role, as `find_column`."""
+    named = getattr(settings, f"{role}_column")
+    return find_column(table, role, named, settings.usual_columns[role])
+
+
+def _is_missing(settings: TaskSettings, table: RecordTable, role: str) -> bool:
+    """Whether the column of a role is neither named nor has a usual name."""
+    if getattr(settings, f"{role}_column") is not None or role in table.roles:
+        return False
+    return find_usual(table.columns, settings.usual_columns[role]) is None
+
+
+def _can_look(settings: TextSettings, table: RecordTable, missing: Collection[str]) -> bool:
+    """Whether missing columns can be found by their cells.
+
+    Not in plain text, in pairs, and where the first row is data.
+    """
+    columns = table.columns or ()
+    is_table = len(columns) > 1 and table.format != TEXT and not lacks_names(columns)
+    is_single = settings.pair_column is None and not settings.pairs
+    return bool(missing) and is_table and is_single
+
+
+def _find_candidates(
+    settings: TextSettings, table: RecordTable, missing: Collection[str], taken: Collection[str]
+) -> Candidates:
+    """Find the columns that can have each missing role; those with the longest texts first."""
+    columns = [name for name in table.columns or () if name not in taken]
+    profiles = profile_columns(table.look(), columns, settings.separator)
+    has_numbers = settings.learns_numbers
+    labels = [one for one in profiles if (one.is_number if has_numbers else one.is_label)]
+    is_headless = any(one.name in one.cells for one in labels) and table.settings.header
+    found = {TEXT: _find_texts(profiles), LABEL: labels}
+    return {role: [] if is_headless else found[role] for role in missing}
+
+
+def _find_texts(profiles: Sequence[ColumnProfile]) -> list[ColumnProfile]:
+    """Find the columns of sentences, or else of a few words, by their number of words."""
+    others = [one for one in profiles if not one.is_label]
+    for least in LEAST_WORDS:
+        if found := [one for one in others if one.num_words >= least]:
+            return sorted(found, key=lambda one: -one.num_words)
+    return []
+
+
+def _describe_unclear(settings: TextSettings, table: RecordTable, found: Candidates) -> InputError:
+    """Return the error that says what each missing column could be, and how to name it."""
+    if not any(found.values()):
+        _find(settings, table, next(iter(found)))  # the error that lists all columns
+    parts, flags = list[str](), list[str]()
+    for role, candidates in found.items():
+        if not candidates:
+            parts.append(f"no column {_describe_kind(settings, role)} could be the {role}")
+            continue
+        names = " or ".join(one.describe() for one in candidates[:MAX_SHOWN])
+        parts.append(f"the {role} {'is' if len(candidates) == 1 else 'could be'} {names}")
+        flags += [f"--{role}-column", candidates[0].name] if len(candidates) > 1 else []
+    wanted = " and ".join(f"--{role}-column" for role, each in found.items() if len(each) != 1)
+    columns = show_names(table.columns or ())
+    message = f"{table.name}: {'; '.join(parts)}; choose with {wanted} of {columns}"
+    return UnclearColumnsError(message, flags if all(found.values()) else ())
+
+
+def _describe_kind(settings: TextSettings, role: str) -> str:
+    return NUMBERS if role == LABEL and settings.learns_numbers else KINDS[role]

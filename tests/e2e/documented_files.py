@@ -135,6 +135,12 @@ def write_reviews(path: Path) -> None:
     write_rows(path, [f"{text},{labels[label]}" for text, _, label in rows])
 
 
+def write_decisions(path: Path) -> None:
+    head = '"number","place","text","label","decision","new_label"'
+    row = '"3","reviews.csv, line 4","A text","negative","change","positive"'
+    path.write_text(f"{head}\r\n{row}\r\n", encoding="utf-8-sig")
+
+
 def write_vectors(path: Path) -> None:
     np.save(path, np.random.default_rng(0).normal(size=(20, 384)).astype(np.float32))
 
@@ -149,6 +155,7 @@ MAKERS: Mapping[str, Callable[[Path], object]] = {
     "books": write_books,
     "bundled": save_bundled,
     "de-en": save_translator,
+    "decisions.csv": write_decisions,
     "endings": lambda folder: save_model(folder, Choose(ChooseSettings(max_length=16))),
     "features.parquet": save_features,
     "gpt": save_causal,

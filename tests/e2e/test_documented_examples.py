@@ -71,6 +71,7 @@ GIVEN = {
         is_quick=True,
     ),
     "docs/guide/regress.md": Given(("similarity",)),
+    "docs/guide/review.md": Given(("reviews.csv", "decisions.csv")),
     "docs/guide/score.md": Given(("run",)),
     "docs/guide/search.md": Given(
         ("all-MiniLM-L6-v2", "passages.jsonl", "vectors.npy"),

@@ -19,9 +19,9 @@ ROWS = [
 
 @pytest.fixture
 def show(open_page, tmp_path):
-    def show_rows(rows=ROWS, labels=("bad", "good", "neutral", HOSTILE), **options):
-        path = tmp_path / "review.html"
-        write_page(path, ReviewPage("Review of a.csv", ["3 rows"], labels, rows, "sha").build())
+    def show_rows(rows=ROWS, labels=("bad", "good", "neutral", HOSTILE), lines=1, **options):
+        path, summary = tmp_path / "review.html", [f"finding {line}" for line in range(lines)]
+        write_page(path, ReviewPage("Review of a.csv", summary, labels, rows, "sha").build())
         page = open_page(path, **options)
         page.locator(".card > p" if rows else "main").first.wait_for()
         return page
@@ -64,9 +64,12 @@ def test_rows_are_decided_by_keys_alone(show):
     page.keyboard.press("Enter")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")  # no label is likely
-    page.keyboard.type("x")
+    page.keyboard.type("Other, too")
+    expect(page.get_by_role("group", name="Labels")).to_have_text("Other, too (new) Enter")
     page.keyboard.press("Escape")
     assert [row[4:] for row in save(page)] == [["keep", ""], ["skip", ""], ["change", "neutral"]]
+    page.get_by_label("Another label").press("Enter")
+    assert save(page)[2][4:] == ["change", "Other, too"]
     expect(page.locator(".state")).to_contain_text("3 of 3 decided: 1 changed, 1 kept, 1 skipped")
 
 
@@ -84,12 +87,16 @@ def test_rows_are_decided_by_mouse(show):
 
 
 def test_a_key_held_down_decides_once_and_a_button_takes_its_own_keys(show):
-    page = show()
+    page = show(lines=20)
+    expect(page.get_by_text("finding 19")).to_be_hidden()
+    page.locator("summary").press("Space")
+    expect(page.get_by_text("finding 19")).to_be_visible()
+    page.locator(".card").focus()
     page.keyboard.down("Space")
     page.keyboard.down("Space")  # repeated by the keyboard
     page.keyboard.up("Space")
     expect(place(page)).to_have_text("a.csv, row 4")
-    page.get_by_role("button", name="Skip").press("Space")
+    page.get_by_role("button", name="Skip", exact=True).press("Space")
     expect(page.get_by_role("status")).to_have_text("Row 4: skipped.")
     page.keyboard.press("Alt+Enter")
     page.keyboard.press("Control+Enter")
@@ -138,7 +145,7 @@ def test_of_many_rows_only_those_in_sight_are_in_the_document(show):
     expect(page.locator(".state")).to_contain_text("2 of 20,000 decided")
     page.keyboard.type("99")
     chips = page.get_by_role("group", name="Labels").get_by_role("button")
-    expect(chips.first).to_have_text("99Enter")
+    expect(chips.first).to_have_text("99 Enter")
     expect(chips).to_have_count(8)
 
 

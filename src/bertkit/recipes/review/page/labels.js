@@ -12,18 +12,19 @@ export function legible(text) {
 
 /**
  * At most eight labels that may be meant: those that begin with what was typed, the shortest first,
- * then those that have it elsewhere. Without labels to choose from, what was typed.
+ * then those that have it elsewhere; if there are none, what was typed as a new label.
  */
 export function findLabels(labels, typed) {
   const fold = (text) => text.normalize("NFKC").toLowerCase();
   const wanted = fold(typed.trim());
-  if (labels.length === 0 || wanted === "") {
-    return [typed.trim()].filter(Boolean).concat(labels.length > MAX_SHOWN ? [] : labels);
+  if (wanted === "") {
+    return labels.length > MAX_SHOWN ? [] : labels;
   }
   const found = labels.filter((label) => fold(label).includes(wanted));
   const [first, others] = [true, false].map((begins) =>
     found.filter((label) => fold(label).startsWith(wanted) === begins));
-  return first.sort((one, two) => one.length - two.length).concat(others).slice(0, MAX_SHOWN);
+  const ranked = first.sort((one, two) => one.length - two.length).concat(others);
+  return found.length === 0 ? [typed.trim()] : ranked.slice(0, MAX_SHOWN);
 }
 
 /** A field for the beginning of a label, and buttons of the labels that may be meant. */
@@ -46,8 +47,8 @@ export class LabelField {
     this.labelsFound = findLabels(this.labels, typed);
     this.found.replaceChildren(...this.labelsFound.map((label, index) => element("button",
       { type: "button", class: "chip", onclick: () => this.take(label) },
-      element("bdi", {}, legible(label)),
-      typed !== "" && index === 0 ? element("kbd", {}, "Enter") : null)));
+      element("bdi", {}, legible(label)), this.labels.includes(label) ? null : " (new)",
+      typed !== "" && index === 0 ? [" ", element("kbd", {}, "Enter")] : null)));
     if (typed !== "") {
       this.root.scrollIntoView({ block: "nearest" });
     }

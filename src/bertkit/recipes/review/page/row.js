@@ -28,7 +28,7 @@ export function buildCard(row, made, review) {
   const name = (label) => element("b", { dir: "auto" }, legible(label));
   const button = (key, shortcut, words, onclick) => element("button",
     { type: "button", class: "chip", "aria-keyshortcuts": shortcut, onclick },
-    words, element("kbd", {}, key));
+    words, element("kbd", { "aria-hidden": "true" }, key));
   return [
     element("p", { class: "quiet" }, legible(place)),
     element("p", { id: "text", class: "text", dir: "auto", tabindex: 0 }, legible(text)),

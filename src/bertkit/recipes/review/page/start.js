@@ -8,6 +8,8 @@ import { RowList } from "./row_list.js";
 import { State } from "./state.js";
 import { followTheme, preferredTheme, themeButton } from "./theme.js";
 
+const MAX_OPEN = 5; // findings; more are folded at first
+
 /** One row at a time, about which something is decided, and the list of all rows. */
 class Review {
   constructor(identity, labels, rows) {
@@ -22,7 +24,8 @@ class Review {
     this.counts = element("span", { class: "quiet" });
     this.said = element("p", { class: "for-ears", role: "status" });
     const save = element("button", { type: "button", class: "chip", "aria-keyshortcuts": "Control+S",
-      onclick: () => this.save() }, "Save decisions", element("kbd", {}, "Ctrl S"));
+      onclick: () => this.save() }, "Save decisions",
+      element("kbd", { "aria-hidden": "true" }, "Ctrl S"));
     this.root = element("div", {},
       element("div", { class: "state" }, this.progress, this.counts, save),
       element("div", { class: "review" },
@@ -74,7 +77,7 @@ class Review {
   press(event) {
     const { key, target, repeat } = event;
     const isCommand = event.ctrlKey || event.metaKey;
-    const isButton = target.closest("button") !== null && (key === " " || key === "Enter");
+    const isButton = target.closest("button, summary") !== null && (key === " " || key === "Enter");
     if (isCommand && key.toLowerCase() === "s") {
       event.preventDefault();
       this.save();
@@ -100,7 +103,8 @@ async function start() {
   followTheme(theme);
   const button = themeButton(theme, (name) => theme.set({ theme: name }));
   main.append(element("div", { class: "heading" }, document.querySelector("h1"), button),
-    element("ul", {}, summary.map((line) => element("li", {}, line))));
+    element("details", { open: summary.length <= MAX_OPEN }, element("summary", {}, "Findings"),
+      element("ul", {}, summary.map((line) => element("li", {}, line)))));
   const read = async (name) => JSON.parse(new TextDecoder().decode(await readBytes(name)));
   const [labels, rows] = await Promise.all([read("labels"), read("rows")]);
   const review = new Review(identity, labels, rows);

@@ -1,0 +1,173 @@
+"""Repeats: equal, folded and near texts in groups, in several files, and what isn't a repeat."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from bertkit.recipes.review import repeats
+from bertkit.recipes.review.repeats import (
+    Text,
+    compare,
+    describe_repeats,
+    find_repeats,
+    find_threshold,
+    fold,
+    plant_edit,
+)
+
+TEXT = (
+    "the delivery arrived late and one of the boxes was open so I want my money back please"
+    " because nobody answered when we called about it on Monday but your shop has been good before"
+)
+WORDS = TEXT.split()
+
+
+def write_texts(number: int, seed: int = 0) -> list[str]:
+    """Different sentences of 8 to 20 words, of which some have invented ones."""
+    generator = np.random.default_rng(seed)
+    letters = [*"abcdefghijklmnopqrstuvwxyz"]
+    invented = ["".join(generator.choice(letters, 6)) for _ in range(500)]
+    return [
+        " ".join(generator.choice([*WORDS, *invented], generator.integers(8, 21)).tolist())
+        for _ in range(number)
+    ]
+
+
+def find(texts: list[Text], labels: str | None = None, files: str | None = None):
+    """The groups of rows, whose labels and files are a character each."""
+    return find_repeats(
+        texts,
+        [*labels] if labels else [None] * len(texts),
+        [int(each) for each in files or ""] or [0] * len(texts),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("Great film!", "great film"),
+        ("it's  so\tgood", "It’s so good…"),
+        ("Stra\u00dfe", "STRASSE"),
+        ("cafe\u0301", "caf\u00e9"),
+        ("so\u00adft ware\u200b", "soft ware"),
+        ("\uff21\uff22\uff23", "abc"),
+    ],
+)
+def test_texts_are_equal_without_case_marks_and_blanks(text, other):
+    (group,) = find([text, "something else entirely", other])
+    assert (group.members, group.kind, group.similarity) == ((0, 2), "folded", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("3.5", "35"),
+        ("C++", "C"),
+        ("good 😀", "good 😡"),
+        ("schön", "schon"),
+        ("?", "!"),
+        ("", " "),
+    ],
+)
+def test_texts_that_mean_different_things_are_not_repeats(text, other):
+    assert find([text, other]) == []
+
+
+def test_equal_texts_are_a_group_and_those_with_different_labels_come_first():
+    groups = find(["a b", "c d", "A B", "a b", "c d", "e"], "xyxyzx")
+    assert [group.members for group in groups] == [(1, 4), (0, 2, 3)]
+    assert [group.kind for group in groups] == ["equal", "folded"]
+    assert [group.has_conflict for group in groups] == [True, True]
+    assert find(["a b", "a b"], "xx")[0].has_conflict is False
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_a_planted_edit_is_near_its_text_alone(number):
+    texts = [text for text in write_texts(300) if len(text.split()) > 14]
+    generator = np.random.default_rng(number)
+    edited = plant_edit(texts[0], texts[1], number, generator)
+    (group,) = find([*texts, edited])
+    assert group.members == (0, len(texts))
+    assert group.kind in {"near", "folded"}
+    assert group.similarity == pytest.approx(compare(fold(texts[0]), fold(edited)))
+
+
+def test_sentences_of_the_same_words_are_not_near():
+    assert not find(write_texts(1000))
+
+
+def test_the_threshold_falls_with_the_length_of_texts_and_finds_most_edits():
+    long = [" ".join(pair) for pair in itertools.pairwise(write_texts(400))]
+    short = [" ".join(text.split()[:9]) for text in long]
+    thresholds = find_threshold(short), find_threshold(long)
+    assert repeats.THRESHOLDS[0] <= thresholds[0] < thresholds[1] <= repeats.THRESHOLDS[1]
+    generator = np.random.default_rng(1)
+    edits = [plant_edit(text, long[0], number, generator) for number, text in enumerate(long)]
+    found = np.mean([compare(*pair) >= thresholds[1] for pair in zip(long, edits, strict=True)])
+    assert found > 0.9
+
+
+def test_every_text_of_a_row_must_be_near():
+    context = write_texts(1)[0]
+    rows = [
+        ("who was late then", context),
+        ("what did the box cost", context),
+        ("who was late then?", context),
+    ]
+    (group,) = find(rows)
+    assert group.members == (0, 2)
+    assert group.kind == "folded"
+
+
+def test_a_template_is_not_a_group_of_repeats():
+    names = ["".join(letters) for letters in itertools.product("bdfg", "aeio", "klmn")]
+    texts = [
+        f"Which is the largest of all cities in the country of {name} today?" for name in names
+    ]
+    (group,) = find([*texts, *write_texts(20)], "xy" * 42)
+    assert (group.members, group.kind) == (tuple(range(64)), "template")
+    assert not group.has_conflict
+    (line,) = describe_repeats([group], ["a.csv"])
+    assert line.startswith("64 rows follow 1 template: more than 20 texts that differ by")
+
+
+def test_rows_of_other_files_that_stand_in_the_first_are_counted():
+    near = "the delivery arrived late and one of the large boxes was open"
+    texts = ["a b", "A b", "c d", near, "a b", near.replace("large ", ""), "e f", "a b"]
+    groups = find(texts, "xyxxxxxx", "00001112")
+    assert [group.is_leak for group in groups] == [True, True]
+    equal, near = describe_repeats(groups, ["train.csv", "dev.csv", "test\x1b.csv"])
+    assert equal.split("; ") == [
+        "1 row of train.csv stands twice, with another label",
+        "1 row of dev.csv stands in train.csv",
+        "1 row of test␛.csv stands in train.csv",
+        "1 row of test␛.csv stands in dev.csv",
+    ]
+    assert near.startswith("1 row of dev.csv stands nearly in train.csv (they differ by")
+
+
+def test_a_row_counts_once():
+    texts = ["one two three four five six seven", "one two three four five six seven"]
+    texts += ["one two three four five six sevens"]
+    groups = find(texts)
+    assert [group.members for group in groups] == [(0, 1), (0, 1, 2)]
+    assert describe_repeats(groups, ["a"]) == [
+        "1 row stands twice",
+        "1 row stands nearly twice (they differ by about a word)",
+    ]
+
+
+def test_no_texts_have_no_repeats():
+    assert find([]) == []
+    assert describe_repeats([], ["a"]) == []
+
+
+def test_texts_in_blocks_have_the_same_groups(monkeypatch):
+    texts = write_texts(60)
+    texts += [plant_edit(text, texts[0], 0, np.random.default_rng(0)) for text in texts[:30]]
+    whole = find(texts)
+    monkeypatch.setattr(repeats, "CHARACTERS_AT_ONCE", 100)
+    monkeypatch.setattr(repeats, "PAIRS_AT_ONCE", 3)
+    assert find(texts) == whole
+    assert len(whole) > 20

@@ -2,15 +2,14 @@
 
 All functions are pure and take out-of-fold predictions: each row is predicted by a model of the
 other folds. A row is suspicious by its normalized margin, the probability of the likeliest other
-label less that of its own; how many rows are wrong is confident learning's count. To check the
-whole, `plant_errors` exchanges some labels; the caller predicts again, and `find_planted` says how
-many of them are found at the same cut.
+label less that of its own. How many are wrong is confident learning's count, which grows with the
+mistakes of a weak model; therefore `check_errors` lowers it by errors that are planted for a check.
 
 Source: Northcutt, Jiang and Chuang, "Confident Learning: Estimating Uncertainty in Dataset
-Labels", JAIR 2021.
+Labels", JAIR 2021; Blanchard, Lee and Scott, "Semi-Supervised Novelty Detection", JMLR 2010.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ Flags = NDArray[np.bool_]
 
 UNJUDGED = -1.0  # the suspicion of a row that can't be judged, which is the lowest
 NO_LABEL = -1
+LEAST_SHARE, LEAST_NUMBER = 0.1, 5  # of planted errors above a cut; fewer say too little
 SCORES_PER_BLOCK = 1 << 22  # 32 MB
 
 
@@ -102,30 +102,74 @@ def _count_errors(labels: Ids, confident: Ids, counts: Ids) -> int:
     return round(float((counts * other / np.maximum(total, 1)).sum()))
 
 
-def plant_errors(labels: Ids, share: float, seed: int) -> tuple[Ids, Flags]:
-    """Exchange the labels of a share of the rows, at random, for labels of other rows.
+def plant_errors(
+    labels: Ids, share: float, seed: int, owners: Ids | None = None
+) -> tuple[Ids, Flags]:
+    """Exchange a label in each of a share of the rows, at random, for one of other rows.
 
-    A label is drawn as often as it occurs among the rows that have another one.
+    A label is drawn as often as it occurs among those that differ. Where a row has several, such as
+    the tags of its words, it is as often one of the commonest label as one of another.
+
+    Args:
+        labels: ids, of all rows.
+        share: of the rows.
+        seed: of the random choice.
+        owners: the row of each label, ascending; None if each row has one.
 
     Returns:
-        the changed labels, and which rows were changed; none where all labels are the same.
+        the changed labels, and which were changed; none where all labels are the same.
     """
     generator = np.random.default_rng(seed)
-    num_rows = len(labels)
-    number = round(share * num_rows)
-    changed, is_planted = labels.copy(), np.zeros(num_rows, np.bool_)
-    if number == 0 or len(np.unique(labels)) < 2:
+    changed, is_planted = labels.copy(), np.zeros(len(labels), np.bool_)
+    if len(np.unique(labels)) < 2:
         return changed, is_planted
-    chosen = np.sort(generator.permutation(num_rows)[:number])
+    candidates = _choose_labels(labels, np.arange(len(labels)) if owners is None else owners, seed)
+    chosen = np.sort(generator.permutation(candidates)[: round(share * len(candidates))])
     # Among labels in order, those behind the rows of one's own label, around the end, are others.
     in_order = np.sort(labels, kind="stable")
     first, stop = (np.searchsorted(in_order, labels[chosen], side) for side in ("left", "right"))
-    steps = generator.integers(0, num_rows - (stop - first))
-    changed[chosen] = in_order[(stop + steps) % num_rows]
+    steps = generator.integers(0, len(labels) - (stop - first))
+    changed[chosen] = in_order[(stop + steps) % len(labels)]
     is_planted[chosen] = True
     return changed, is_planted
 
 
-def find_planted(errors: LabelErrors, is_planted: Flags) -> int:
-    """Return how many of the planted errors are among those found."""
-    return int((errors.is_error & is_planted).sum())
+def _choose_labels(labels: Ids, owners: Ids, seed: int) -> Ids:
+    """Choose one label of each row; return their indexes."""
+    generator = np.random.default_rng((seed, 1))
+    _, first, place = np.unique(owners, return_index=True, return_inverse=True)
+    is_common = labels == np.bincount(labels).argmax()
+    is_wanted = is_common == (generator.random(len(first)) < 0.5)[place]
+    chosen: Ids = np.lexsort((generator.random(len(labels)), ~is_wanted, owners))[first]
+    return chosen
+
+
+def check_errors(
+    errors: LabelErrors, suspicion: Numbers, is_planted: Flags
+) -> tuple[LabelErrors, int]:
+    """Lower the number of errors to what planted ones allow, and count those found at the same cut.
+
+    Wherever the cut, the share of rows above it is at least that of the errors times the share of
+    planted errors above it. So the least ratio of both bounds the share of errors from above.
+
+    Args:
+        errors: of the labels as they are.
+        suspicion: `[rows]`, with planted errors.
+        is_planted: `[rows]`, which rows have one.
+
+    Returns:
+        the errors that remain, and how many planted errors are more suspicious than the first row
+        that isn't among them.
+    """
+    planted, others = np.sort(suspicion[is_planted]), np.sort(suspicion[~is_planted])
+    if not len(planted) or not len(others):
+        return errors, 0
+    shares = 1 - np.searchsorted(planted, planted) / len(planted)
+    ratios = (1 - np.searchsorted(others, planted) / len(others)) / shares
+    least = min(1.0, max(LEAST_SHARE, LEAST_NUMBER / len(planted)))
+    bound = float(ratios[shares >= least].min())
+    remaining = errors.ranking[: min(errors.num_errors, round(bound * len(suspicion)))]
+    is_error = np.zeros(len(suspicion), np.bool_)
+    is_error[remaining] = True
+    cut = max(0.0, float(others[max(0, len(others) - 1 - len(remaining))]))
+    return replace(errors, is_error=is_error), int((planted > cut).sum())

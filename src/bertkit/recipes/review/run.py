@@ -17,7 +17,7 @@ from bertkit.data.tables.records import RecordTable
 from bertkit.recipes.finetune.job import decode_all
 from bertkit.recipes.review.encoder import SEED, ComputedRows, computed_rows, load_encoder
 from bertkit.recipes.review.judgment import judge, plant
-from bertkit.recipes.review.label_errors import find_planted
+from bertkit.recipes.review.label_errors import check_errors
 from bertkit.recipes.review.result import PlantedErrors, Quality, ReviewResult
 from bertkit.recipes.review.rows import ReviewedRows, read_rows
 from bertkit.recipes.review.table import Places, open_places, write_review
@@ -117,12 +117,13 @@ def judge_rows(result: ReviewResult, computed: ComputedRows) -> ReviewResult:
         found = other.cross_validate(penalty)
         bar.advance(1)
     task = result.task.fit_numbers(examples, frozen.examples, runs[-1])
-    planted = judge(task, changed, found)
+    judgment, planted = judge(task, frozen.examples, runs[-1]), judge(task, changed, found)
+    errors, num_found = check_errors(judgment.errors, planted.errors.suspicion, is_planted)
     return replace(
         result,
         task=task,
-        judgment=judge(task, frozen.examples, runs[-1]),
-        planted=PlantedErrors(int(is_planted.sum()), find_planted(planted.errors, is_planted)),
+        judgment=replace(judgment, errors=errors),
+        planted=PlantedErrors(int(is_planted.sum()), num_found),
         quality=measure_quality(task, result.rows, frozen.examples, runs),
     )
 

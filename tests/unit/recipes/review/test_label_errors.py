@@ -6,8 +6,9 @@ import pytest
 from bertkit.recipes.review import label_errors
 from bertkit.recipes.review.label_errors import (
     UNJUDGED,
+    LabelErrors,
+    check_errors,
     find_label_errors,
-    find_planted,
     plant_errors,
 )
 
@@ -64,10 +65,47 @@ def test_planted_labels_differ_and_are_as_frequent_as_others():
     again, _ = plant_errors(labels, 0.5, seed=1)
     np.testing.assert_array_equal(changed, again)
     errors = find_label_errors(np.eye(3)[labels], changed)
-    assert find_planted(errors, is_planted) == errors.num_errors == 500
+    assert errors.is_error.tolist() == is_planted.tolist()
 
 
 def test_nothing_is_planted_among_equal_labels():
     changed, is_planted = plant_errors(np.ones(10, np.int64), 0.5, seed=0)
     assert changed.tolist() == [1] * 10
     assert not is_planted.any()
+
+
+def test_one_label_of_a_row_is_exchanged_as_often_a_common_one():
+    labels, owners = np.tile([0, 0, 0, 0, 1], 400), np.repeat(np.arange(400), 5)
+    changed, is_planted = plant_errors(labels, 0.5, seed=0, owners=owners)
+    assert len(set(owners[is_planted])) == is_planted.sum() == 200
+    assert np.mean(labels[is_planted] == 0) == pytest.approx(0.5, abs=0.1)
+    np.testing.assert_array_equal(changed != labels, is_planted)
+
+
+def test_planted_errors_bound_the_number_of_errors():
+    """Of 1,000 rows, 20 are wrong; 100 others look wrong to the models, none as much as those."""
+    generator = np.random.default_rng(0)
+    wrong, hard, fine = (
+        generator.uniform(*bounds, number)
+        for bounds, number in (((0.5, 1.0), 20), ((0.0, 0.4), 100), ((-1.0, 0.0), 880))
+    )
+    suspicion = np.concatenate([hard, wrong, fine])
+    errors = LabelErrors(suspicion, np.zeros(1000, np.int64), suspicion > 0)
+    is_planted = np.arange(1000) >= 950
+    with_planted = suspicion.copy()
+    with_planted[is_planted] = np.linspace(0.2, 1.0, 50)
+    checked, num_found = check_errors(errors, with_planted, is_planted)
+    assert errors.num_errors == 120
+    assert 20 <= checked.num_errors <= 40
+    assert checked.is_error[100:120].all()
+    first_left = np.sort(suspicion[:950])[-1 - checked.num_errors]
+    assert num_found == (with_planted[950:] > first_left).sum() > 20
+    untouched, found = check_errors(errors, suspicion, np.zeros(1000, np.bool_))
+    assert (untouched.num_errors, found) == (120, 0)
+
+
+def test_no_error_remains_where_planted_ones_are_more_suspicious():
+    errors = find_label_errors(PROBABILITIES, LABELS)
+    suspicion = np.array([-0.9, -0.9, -0.9, 0.9, 0.95])
+    checked, num_found = check_errors(errors, suspicion, np.array([0, 0, 0, 1, 1], np.bool_))
+    assert (checked.num_errors, num_found) == (0, 2)

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from tests.unit.data.tables.formats.workbooks import HEADER, write_parts
 
 from bertkit.data.tables.records import Record, open_records
 from bertkit.data.tables.settings import RecordSettings
 
 NUM_INPUTS = 6_000
-FORMATS = ("csv", "tsv", "jsonl", "parquet", "conll", "squad", "text")
-NO_HEADER = 126  # first bytes from here on
+FORMATS = ("csv", "tsv", "jsonl", "parquet", "conll", "squad", "text", "xlsx")
+NO_HEADER = 128  # first bytes from here on; a multiple of the number of formats
 ANSWERS = {"text": ["b"], "answer_start": [2]}
 QUESTION = {"id": "1", "question": "a?", "context": "a b", "answers": ANSWERS}
 SQUAD = {"data": [{"paragraphs": [{"context": "a b", "qas": [{"id": 1, "question": "a?"}]}]}]}
@@ -24,6 +25,11 @@ def write_parquet(row: dict[str, object]) -> bytes:
     return buffer.getvalue()
 
 
+def write_workbook() -> bytes:
+    rows = f'{HEADER}<row r="2"><c r="A2" t="s"><v>0</v></c><c t="b"><v>1</v></c></row>'
+    return write_parts(io.BytesIO(), rows).getvalue()
+
+
 EXAMPLES = {
     "csv": b'text,label\n"a, ""b""\n",x\nc,y\n',
     "tsv": b'text\tlabel\na "b"\tx\nc\ty\n',
@@ -31,16 +37,19 @@ EXAMPLES = {
     "parquet": write_parquet(QUESTION),
     "conll": b"# id = 1\na\tNN\tO\nb\tNN\tB-X\n\n-DOCSTART-\n\nc\tNN\tO\n",
     "squad": json.dumps(SQUAD).encode(),
+    "xlsx": write_workbook(),
     "text": b"a\nb\r\nc",
 }
 # what once came to errors of other libraries
-FAILED = (b'~tex\xff\xfflabe\tNN\t"O\nb\nc,y\n',)
+FAILED = (b'\x80tex\xff\xfflabe\tNN\t"O\nb\nc,y\n',)
 
 
 def seeds() -> list[bytes]:
     """A file of each format."""
     numbers = [(number, EXAMPLES[name]) for number, name in enumerate(FORMATS)]
-    return [bytes([first + number]) + content for number, content in numbers for first in (0, 126)]
+    return [
+        bytes([first + number]) + content for number, content in numbers for first in (0, NO_HEADER)
+    ]
 
 
 def dict_of(record: Record) -> dict[str, object]:

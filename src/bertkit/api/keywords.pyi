@@ -17,7 +17,7 @@ class FillMaskKeywords(TypedDict, total=False):
     revision: str | None  # None
     encoding: str | None  # None
     delimiter: str | None  # None
-    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet']  # 'auto'
+    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet', 'xlsx']  # 'auto'
     text_column: str | None  # None
 
 class NextSentenceKeywords(TypedDict, total=False):
@@ -33,7 +33,7 @@ class ScoreKeywords(TypedDict, total=False):
     revision: str | None  # None
     encoding: str | None  # None
     delimiter: str | None  # None
-    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet']  # 'auto'
+    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet', 'xlsx']  # 'auto'
     text_column: str | None  # None
 
 class ExportKeywords(TypedDict, total=False):
@@ -61,7 +61,7 @@ class FinetuneKeywords(FinetuneArguments, total=False):
     overwrite: bool  # False
     encoding: str | None  # None
     delimiter: str | None  # None
-    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet', 'conll', 'squad']  # 'auto'
+    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet', 'xlsx', 'conll', 'squad']  # 'auto'
     header: bool  # True
     decimal: Literal['.', ',']  # '.'
     max_broken: float  # 0.01
@@ -217,7 +217,7 @@ class EvaluateKeywords(TypedDict, total=False):
     overwrite: bool  # False
     encoding: str | None  # None
     delimiter: str | None  # None
-    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet', 'conll', 'squad']  # 'auto'
+    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet', 'xlsx', 'conll', 'squad']  # 'auto'
     header: bool  # True
     decimal: Literal['.', ',']  # '.'
     max_broken: float  # 0.01
@@ -239,7 +239,7 @@ class PredictKeywords(TypedDict, total=False):
     overwrite: bool  # False
     encoding: str | None  # None
     delimiter: str | None  # None
-    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet', 'conll', 'squad']  # 'auto'
+    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet', 'xlsx', 'conll', 'squad']  # 'auto'
     header: bool  # True
     decimal: Literal['.', ',']  # '.'
     top_k: int | None  # None
@@ -262,7 +262,7 @@ class ReviewKeywords(TypedDict, total=False):
     overwrite: bool  # False
     encoding: str | None  # None
     delimiter: str | None  # None
-    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet', 'conll', 'squad']  # 'auto'
+    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet', 'xlsx', 'conll', 'squad']  # 'auto'
     header: bool  # True
     decimal: Literal['.', ',']  # '.'
     max_broken: float  # 0.01
@@ -283,7 +283,7 @@ class EmbedKeywords(TypedDict, total=False):
     stride: int | None  # None
     encoding: str | None  # None
     delimiter: str | None  # None
-    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet']  # 'auto'
+    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet', 'xlsx']  # 'auto'
     text_column: str | None  # None
 
 class SearchKeywords(TypedDict, total=False):
@@ -308,7 +308,7 @@ class SearchKeywords(TypedDict, total=False):
     similarity: Literal['cosine', 'dot', 'euclidean', 'manhattan'] | None  # None
     encoding: str | None  # None
     delimiter: str | None  # None
-    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet']  # 'auto'
+    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet', 'xlsx']  # 'auto'
     text_column: str | None  # None
     id_column: str | None  # None
 
@@ -329,5 +329,5 @@ class SimilarityKeywords(TypedDict, total=False):
     deterministic: bool  # False
     encoding: str | None  # None
     delimiter: str | None  # None
-    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet']  # 'auto'
+    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet', 'xlsx']  # 'auto'
     text_column: str | None  # None

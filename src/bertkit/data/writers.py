@@ -1,23 +1,29 @@
-"""Writing rows: arrays, lines, cells and Parquet, each whole and durable."""
+"""Writing rows: arrays, lines, cells, Parquet and workbooks, each whole and durable."""
 
 import codecs
 import csv
 import io
 import json
+import re
+import shutil
+import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator
+from datetime import datetime
 from functools import partial
 from itertools import chain, count, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from bertkit.base.checksums import FileRecord
-from bertkit.base.errors import InputError, SettingsError
+from bertkit.base.errors import InputError, MissingExtraError, SettingsError, storage_errors
+from bertkit.base.extras import describe_install
 from bertkit.base.files import DurableFile, DurableStream, check_new_file, durable_file
 from bertkit.base.json_files import with_nulls
-from bertkit.data.tables.record import PLAIN_CSV, CsvStyle
+from bertkit.data.tables.record import PLAIN_CSV, CsvStyle, NumberCell
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,6 +31,9 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 LINE_END = "\r\n"
 METADATA_KEY = b"bertkit"  # in Parquet, of what the rows depend on
+MAX_SHEET_ROWS, MAX_SHEET_COLUMNS, MAX_CELL_CHARS = 1 << 20, 1 << 14, 32_767  # Excel's own
+MAX_SHEET_NUMBER = 1 << 53  # a larger one would lose digits
+NO_CHARACTER = re.compile("[\ufffe\uffff]")  # in XML; XlsxWriter escapes the others
 ROWS_AT_ONCE = 4096  # of Parquet; the first so many decide the types of the columns
 
 
@@ -203,11 +212,70 @@ def _build_table(rows: list[Row], schema: "pa.Schema", number: int) -> "pa.Table
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
+def write_xlsx(file: DurableFile, rows: Iterable[Row]) -> None:
+    """Write a workbook of one sheet, in bounded memory: numbers as numbers, all else as text.
+
+    No text is a formula or a link, whatever it begins with. Nested values are JSON.
+
+    Raises:
+        InputError: there are more rows, columns or characters than a sheet holds.
+    """
+    writer = _find_xlsx_writer()
+    with storage_errors(file.path, "written"), tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "rows.xlsx")
+        workbook = writer.Workbook(path, {"constant_memory": True, "tmpdir": folder})
+        workbook.set_properties({"created": datetime(1980, 1, 1)})  # noqa: DTZ001 (always the same)
+        try:
+            try:
+                _fill_sheet(workbook.add_worksheet(), rows)
+            finally:
+                workbook.close()  # and its temporary files
+        except writer.exceptions.FileCreateError as error:
+            raise error.args[0] from None  # what the disk said
+        with path.open("rb") as made:
+            shutil.copyfileobj(made, DurableStream(file))
+
+
+def _find_xlsx_writer() -> ModuleType:
+    try:
+        import xlsxwriter
+    except ImportError:
+        raise MissingExtraError(
+            f".xlsx is written with XlsxWriter; {describe_install('xlsx')}, or write .csv"
+        ) from None
+    return cast("ModuleType", xlsxwriter)
+
+
+def _fill_sheet(sheet: Any, rows: Iterable[Row]) -> None:
+    for number, cells in enumerate(_list_cells(rows)):
+        if number == MAX_SHEET_ROWS or len(cells) > MAX_SHEET_COLUMNS:
+            raise InputError(
+                f"a sheet of .xlsx holds {MAX_SHEET_ROWS:,} rows and {MAX_SHEET_COLUMNS:,} columns,"
+                " and there are more; write .csv, .jsonl or .parquet"
+            )
+        for column, cell in enumerate(cells):
+            _write_cell(sheet, number, column, cell)
+
+
+def _write_cell(sheet: Any, row: int, column: int, cell: Any) -> None:
+    number = cell.number if isinstance(cell, NumberCell) else cell
+    if isinstance(number, int | float) and abs(number) < MAX_SHEET_NUMBER:
+        sheet.write_number(row, column, number)
+    elif text := NO_CHARACTER.sub("\N{REPLACEMENT CHARACTER}", "" if cell is None else str(cell)):
+        if len(text.encode("utf-16-le")) > 2 * MAX_CELL_CHARS:
+            raise InputError(
+                f"row {row:,} has over {MAX_CELL_CHARS:,} characters in a cell, the most that .xlsx"
+                " holds; write .csv, .jsonl or .parquet"
+            )
+        sheet.write_string(row, column, text)
+
+
 ROW_WRITERS: dict[str, Callable[[DurableFile, Iterable[Row]], None]] = {
     ".jsonl": write_jsonl,
     ".csv": write_csv,
     ".tsv": write_tsv,
     ".parquet": write_parquet,
+    ".xlsx": write_xlsx,
 }
 
 
@@ -220,8 +288,9 @@ def write_rows(output: Path, rows: Iterable[Row], style: CsvStyle = PLAIN_CSV) -
 
 
 def check_output(output: Path, *, overwrite: bool) -> None:
-    """Raise an error if the extension is unknown or the file exists and must not be replaced."""
-    check_suffix(output, ROW_WRITERS)
+    """Raise an error if the format is unknown, or the file exists and must not be replaced."""
+    if check_suffix(output, ROW_WRITERS) == ".xlsx":
+        _find_xlsx_writer()
     check_new_file(output, overwrite=overwrite)
 
 

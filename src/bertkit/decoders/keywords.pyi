@@ -21,7 +21,7 @@ class GenerateKeywords(TypedDict, total=False):
     precision: Literal['auto', 'fp32', 'bf16', 'int8']  # 'auto'
     encoding: str | None  # None
     delimiter: str | None  # None
-    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet']  # 'auto'
+    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet', 'xlsx']  # 'auto'
     text_column: str | None  # None
 
 class SummarizeKeywords(TypedDict, total=False):
@@ -53,7 +53,7 @@ class SummarizeKeywords(TypedDict, total=False):
     stride: int | None  # None
     encoding: str | None  # None
     delimiter: str | None  # None
-    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet']  # 'auto'
+    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet', 'xlsx']  # 'auto'
     text_column: str | None  # None
 
 class TranslateKeywords(TypedDict, total=False):
@@ -72,5 +72,5 @@ class TranslateKeywords(TypedDict, total=False):
     precision: Literal['auto', 'fp32', 'bf16', 'int8']  # 'auto'
     encoding: str | None  # None
     delimiter: str | None  # None
-    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet']  # 'auto'
+    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet', 'xlsx']  # 'auto'
     text_column: str | None  # None

@@ -10,7 +10,7 @@ from bertkit.base.errors import DamagedFileError, InputError
 from bertkit.base.json_files import parse_json
 from bertkit.data.tables.decoder import has_column, look_up, show_names
 from bertkit.data.tables.formats.separated import lacks_names
-from bertkit.data.tables.record import BrokenRowError, ClassName, NoLabelError, Record
+from bertkit.data.tables.record import BrokenRowError, ClassName, NoLabelError, NumberCell, Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.data.tables.settings import NAMED_DELIMITERS
 from bertkit.reports.text import show
@@ -198,7 +198,7 @@ def take_value(record: Record, column: str) -> object:
 def take_answer(record: Record, column: str) -> object:
     """Return the value in a column of numbers to learn, such as that of a class."""
     value = _take_given(record, column)
-    return value.number if isinstance(value, ClassName) else value
+    return value.number if isinstance(value, ClassName | NumberCell) else value
 
 
 def settle_class(label: str, listed: Collection[str]) -> str:

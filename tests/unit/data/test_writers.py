@@ -119,5 +119,7 @@ def test_a_column_that_comes_later_is_told(tmp_path, name):
 
 
 def test_another_ending_is_told(tmp_path):
-    with pytest.raises(SettingsError, match=r"must end with \.jsonl or \.csv or \.tsv or \.parqu"):
-        check_output(tmp_path / "a.xlsx", overwrite=False)
+    with pytest.raises(
+        SettingsError, match=r"with \.jsonl or \.csv or \.tsv or \.parquet or \.xlsx"
+    ):
+        check_output(tmp_path / "a.ods", overwrite=False)

@@ -76,6 +76,18 @@ class NoLabelError(BrokenRowError):
     """A row whose label is null, to be left out and counted as one without a label."""
 
 
+class NumberCell(str):
+    """A number of a workbook as text, as CSV has it; a workbook is written with `number`."""
+
+    number: float
+
+    def __new__(cls, number: float) -> Self:
+        """Return the shortest text of the number."""
+        made = super().__new__(cls, number)
+        made.number = number
+        return made
+
+
 class CsvStyle(NamedTuple):
     """How the cells of a CSV file are written, so that who opened the input opens the output."""
 

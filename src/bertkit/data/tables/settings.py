@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field
 from bertkit.base.settings import Settings
 from bertkit.data.encodings import OF_FILES, Encoding, MaxBroken
 
-TableFormat = Literal["auto", "text", "json", "jsonl", "csv", "tsv", "parquet"]
+TableFormat = Literal["auto", "text", "json", "jsonl", "csv", "tsv", "parquet", "xlsx"]
 RecordFormat = Literal[TableFormat, "conll", "squad"]
 IdColumn = Annotated[
     str | None,

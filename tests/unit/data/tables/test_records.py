@@ -216,7 +216,7 @@ def test_a_file_without_rows_is_told_when_it_is_gathered(tmp_path, name):
         ("a.parquet", b"", r"a\.parquet is damaged or cut short after row 0"),
         ("a.xyz", b"", r"a\.xyz doesn't show its format; name it with --format: conll, csv, j"),
         ("a.zip", b"", r"a\.zip isn't text: unpack it first"),
-        ("a.xlsx", b"PK", r"a\.xlsx isn't text: save it as CSV first"),
+        ("a.ods", b"PK", r"a\.ods isn't text: save it as CSV first"),
         ("a", b"", r"a doesn't show its format; name"),
     ],
 )

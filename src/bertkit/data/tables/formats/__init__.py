@@ -13,7 +13,16 @@ from typing import Any, NamedTuple
 from bertkit.base.remote import RemoteFile
 from bertkit.data.input_files import find_extension
 from bertkit.data.tables.decoder import RowDecoder, open_content
-from bertkit.data.tables.formats import conll, jsonl, lines, mediawiki, parquet, separated, squad
+from bertkit.data.tables.formats import (
+    conll,
+    jsonl,
+    lines,
+    mediawiki,
+    parquet,
+    separated,
+    squad,
+    workbook,
+)
 from bertkit.data.tables.record import Rows
 
 
@@ -32,10 +41,12 @@ FORMATS = {
     "csv": FileFormat(separated.read_csv_rows, (".csv",)),
     "tsv": FileFormat(separated.read_tsv_rows, (".tsv",)),
     "parquet": FileFormat(parquet.read_rows, (".parquet",), is_text=False),
+    "xlsx": FileFormat(workbook.read_rows, (".xlsx",), is_text=False),
     "conll": FileFormat(conll.read_rows, (".conll", ".conllu", ".iob", ".iob2", ".bio")),
     "squad": FileFormat(squad.read_rows),
     "mediawiki": FileFormat(mediawiki.read_rows, (".xml",), is_text=False),
 }
+SEEKABLE = {"parquet": parquet.open_table, "xlsx": workbook.open_workbook}
 EXTENSIONS = {extension: name for name, one in FORMATS.items() for extension in one.extensions}
 
 
@@ -50,9 +61,10 @@ def open_rows(
 ) -> Rows:
     """Open a table at its first row until the stack ends; a path of None is standard input."""
     chosen = FORMATS[name]
+    open_seekable = SEEKABLE.get(name)
     opened = (
-        parquet.open_table(path, decoder)
-        if name == "parquet"
-        else open_content(path, decoder, is_text=chosen.is_text)
+        open_content(path, decoder, is_text=chosen.is_text)
+        if open_seekable is None
+        else open_seekable(path, decoder)
     )
     return chosen.read_rows(stack.enter_context(opened), decoder)

@@ -94,7 +94,7 @@ def _read_rows(rows: "CellReader", decoder: RowDecoder) -> Rows:
         return Rows((), iter(()))
     rows.is_blank_row = len(first) == 1 or decoder.texts_only
     if decoder.layout.header:
-        columns = _name_columns(first)
+        columns = name_columns(first)
         if not decoder.texts_only:
             decoder.check_unique(columns)
     else:
@@ -139,7 +139,7 @@ def _read_first(rows: "CellReader", decoder: RowDecoder) -> list[str] | None:
     return first
 
 
-def _name_columns(header: list[str]) -> tuple[str, ...]:
+def name_columns(header: list[str]) -> tuple[str, ...]:
     """Return the names in a header without blanks around them, and without empty ones at its end.
 
     Exported spreadsheets have such; if all names are empty, they are kept.
@@ -189,7 +189,7 @@ def _name_cells(
         ):
             del cells[len(columns) :]
         is_header = may_repeat_header and cells[0].strip() == columns[0]
-        if is_header and _name_columns(cells) == columns:  # of a concatenated file
+        if is_header and name_columns(cells) == columns:  # of a concatenated file
             decoder.report.add(REPEATED_HEADER, decoder.place)
             decoder.finish_row(f"{decoder.place} has the names of the columns again")
         elif len(cells) == len(columns):

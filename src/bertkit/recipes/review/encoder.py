@@ -1,7 +1,7 @@
 """What an encoder computes of the rows to review, once: features for the layer, and vectors."""
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,17 +32,10 @@ Vectors = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class ComputedRows:
-    """What was computed of rows.
-
-    Attributes:
-        frozen: the model, and the reviewed rows as examples of its task.
-        features: what the model's last layer reads of the rows of all files, the reviewed first.
-        vectors: of those rows, `[rows, width]` of unit length.
-    """
+    """What was computed of rows: the model with their examples, and what its last layer reads."""
 
     frozen: FrozenModel
     features: Features
-    vectors: Vectors
 
 
 def load_encoder(model: str | Path, rows: ReviewedRows) -> tuple[AnyTask, FineTunedBert, Tokenizer]:
@@ -61,24 +54,19 @@ def load_encoder(model: str | Path, rows: ReviewedRows) -> tuple[AnyTask, FineTu
 
 @contextmanager
 def computed_rows(
-    files: Sequence[ReviewedRows], task: AnyTask, model: FineTunedBert
+    rows: ReviewedRows, task: AnyTask, model: FineTunedBert
 ) -> Iterator[ComputedRows]:
-    """Compute the rows of files that are encoded; the first file is the one to review.
-
-    In float32, so that every processor finds the same.
-    """
+    """Compute rows that are encoded, in float32, so that every processor finds the same."""
     device = choose_device("auto")
     prepare_memory(device)
     machine = Machine(device, "fp32", peak_operations=float("inf"))
-    encoded = [one for rows in files for one in rows.labeled.encoded]
-    frozen = FrozenModel(model.to(device), task, encoded, machine, SEED)
+    frozen = FrozenModel(model.to(device), task, list(rows.labeled.encoded), machine, SEED)
     with (
         tempfile.TemporaryDirectory(prefix="bertkit-") as folder,
         computed_features(Path(folder) / "rows", frozen) as features,
     ):
-        number = len(files[0].examples)
-        own = [_forget_tokens(one, task) for one in encoded[:number]]
-        yield ComputedRows(replace(frozen, examples=own), features, find_vectors(features))
+        light = [_forget_tokens(one, task) for one in frozen.examples]
+        yield ComputedRows(replace(frozen, examples=light), features)
 
 
 def _forget_tokens(encoded: Encoded, task: AnyTask) -> Encoded:

@@ -13,8 +13,9 @@ from bertkit.base.errors import pluralize
 from bertkit.base.json_files import with_nulls
 from bertkit.data.writers import Row
 from bertkit.recipes.review.judgment import Judgment
+from bertkit.recipes.review.quality import LearningCurve, find_confused
+from bertkit.recipes.review.repeats import RepeatedGroup, describe_repeats
 from bertkit.recipes.review.rows import ReviewedRows
-from bertkit.reports.figures.confusion_matrix import most_confused
 from bertkit.reports.notebook import Tabular, show_rows
 from bertkit.reports.text import format_metric, show
 from bertkit.tasks.columns import SHOWN_CHARS
@@ -40,11 +41,13 @@ class Quality:
     Attributes:
         metric: the one that is shown.
         evaluation: by cross-validation.
+        curve: of the metric over the number of rows; None if none fits.
         hard: numbers of the rows that are predicted wrongly, however many others there are.
     """
 
     metric: str
     evaluation: Evaluation
+    curve: LearningCurve | None
     hard: list[int]
 
     def to_json(self) -> dict[str, object]:
@@ -75,6 +78,8 @@ class ReviewResult:
     Attributes:
         rows: the reviewed rows.
         task: the task that they are for.
+        repeats: rows of all files that repeat each other; those of the reviewed file come first.
+        names: of all files.
         judgment: of each usable row's label; None if labels can't be checked.
         planted: how many exchanged labels were found.
         quality: how well rows are predicted.
@@ -83,6 +88,8 @@ class ReviewResult:
 
     rows: ReviewedRows
     task: AnyTask
+    repeats: Sequence[RepeatedGroup]
+    names: Sequence[str]
     judgment: Judgment | None = None
     planted: PlantedErrors | None = None
     quality: Quality | None = None
@@ -100,7 +107,12 @@ class ReviewResult:
     @property
     def lines(self) -> list[str]:
         """The findings, a line each."""
-        return [*self._describe_rows(), *self._describe_errors(), *self._describe_quality()]
+        return [
+            *self._describe_rows(),
+            *self._describe_errors(),
+            *describe_repeats(self.repeats, self.names),
+            *self._describe_quality(),
+        ]
 
     def _describe_rows(self) -> Iterator[str]:
         labeled = self.rows.labeled
@@ -134,16 +146,14 @@ class ReviewResult:
             return
         name, evaluation = quality.metric, quality.evaluation
         shown = format_metric(name, evaluation.metrics[name], evaluation.intervals.get(name))
-        more = ""
+        more = "" if quality.curve is None else f"; {quality.curve.describe(name)}"
         labels = self.rows.labeled.counts.labels
         rarest = min(labels.items(), key=lambda item: item[1], default=("", RARE))
         if rarest[1] < RARE:
             more += f"; rarest label: {show(rarest[0], SHOWN_CHARS)}, {pluralize(rarest[1], 'row')}"
         yield f"{name} by cross-validation {shown}{more}"
-        if evaluation.confusion:
-            pairs = most_confused(evaluation.confusion, evaluation.labels, SHOWN_PAIRS)
-            listed = (f"{pair.true} → {pair.predicted} {pair.count:,}" for pair in pairs)
-            yield f"confused most: {', '.join(listed)}"
+        if pairs := find_confused(evaluation, SHOWN_PAIRS):
+            yield f"confused most: {', '.join(show(pair.describe()) for pair in pairs)}"
         if quality.hard:
             first = self.examples[quality.hard[0]].place
             yield (
@@ -156,13 +166,29 @@ class ReviewResult:
         """The number of each row in the file, from 1, by its place."""
         return {record.place: number for number, record in enumerate(self.rows.records, start=1)}
 
+    @cached_property
+    def groups(self) -> dict[int, RepeatedGroup]:
+        """The group of each usable row that repeats others; the first where there are several."""
+        found: dict[int, RepeatedGroup] = {}
+        for group in self.repeats:
+            for member in group.members if group.kind != "template" else ():
+                found.setdefault(member, group)
+        return {member: group for member, group in found.items() if member < len(self.examples)}
+
     @property
     def ranking(self) -> list[int]:
-        """The usable rows, the most suspicious first."""
-        if self.judgment is None:
-            return list(range(len(self.examples)))
-        numbers: list[int] = self.judgment.errors.ranking.tolist()
-        return numbers
+        """The usable rows: those that look wrong, with other labels, repeated; then the others."""
+        numbers: list[int] = list(range(len(self.examples)))
+        if self.judgment is not None:
+            numbers = self.judgment.errors.ranking.tolist()
+        return sorted(numbers, key=self._find_urgency)
+
+    def _find_urgency(self, number: int) -> int:
+        """Return 0 for a row that looks wrong, 1 for one with a conflict, 2 for a repeated one."""
+        if self.is_wrong(number):
+            return 0
+        group = self.groups.get(number)
+        return 3 if group is None else 1 if group.has_conflict else 2
 
     def describe_row(self, number: int) -> ReviewedRow:
         """Return what was found about a usable row."""
@@ -181,7 +207,32 @@ class ReviewResult:
             likely=likely,
             probability=probability,
             suspicion=suspicion,
+            notes=self._list_notes(number),
+            twins=[
+                self.numbers[self.examples[member].place] for member in self._list_twins(number)
+            ],
         )
+
+    def _list_twins(self, number: int) -> list[int]:
+        """Return the other rows of the reviewed file that repeat a row."""
+        group = self.groups.get(number)
+        members = () if group is None else group.members
+        return [each for each in members if each != number and each < len(self.examples)]
+
+    def _list_notes(self, number: int) -> list[str]:
+        """Return what is said of a row besides its label."""
+        group, notes = self.groups.get(number), list[str]()
+        if group is None:
+            return notes
+        places = [self.examples[each].place for each in self._list_twins(number)]
+        how = "nearly repeats" if group.kind == "near" else "repeats"
+        if places:
+            more = f" and {len(places) - 1:,} more" if len(places) > 1 else ""
+            notes.append(f"{how} {places[0]}{more}")
+        if group.has_conflict:
+            notes.append("with another label")
+        others = {self.names[file] for file in group.files if file}
+        return [*notes, *(f"stands in {name} too" for name in sorted(others))]
 
     def to_rows(self) -> list[Row]:
         """Return the cells of each row of the file, with the findings in columns beside them."""

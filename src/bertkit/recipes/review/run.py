@@ -18,10 +18,12 @@ from bertkit.recipes.finetune.job import decode_all
 from bertkit.recipes.review.encoder import SEED, ComputedRows, computed_rows, load_encoder
 from bertkit.recipes.review.judgment import judge, plant
 from bertkit.recipes.review.label_errors import check_errors
+from bertkit.recipes.review.quality import measure_curve
+from bertkit.recipes.review.repeats import RepeatedGroup, find_repeats
 from bertkit.recipes.review.result import PlantedErrors, Quality, ReviewResult
 from bertkit.recipes.review.rows import ReviewedRows, read_rows
 from bertkit.recipes.review.table import Places, open_places, write_review
-from bertkit.recipes.solved_head import HeadSolver, deal_folds
+from bertkit.recipes.solved_head import NUM_FOLDS, HeadSolver, deal_folds
 from bertkit.reports.text import make_legible, show
 from bertkit.tasks.batch import Encoded, Logits
 from bertkit.tasks.columns import SHOWN_CHARS
@@ -67,13 +69,13 @@ def find_all(
         for line in rows.labeled.problems:
             announce(make_legible(line))
     first = files[0]
-    result = ReviewResult(first, first.kind(first.settings))
+    names = [rows.labeled.name for rows in files]
+    result = ReviewResult(first, first.kind(first.settings), find_all_repeats(files), names)
     if (reason := find_obstacle(first)) is not None:
         return replace(result, obstacle=reason)
     task, bert, tokenizer = load_encoder(model, first)
-    for rows in files:
-        rows.labeled.encode(task, tokenizer)
-    with computed_rows(files, task, bert) as computed:
+    first.labeled.encode(task, tokenizer)
+    with computed_rows(first, task, bert) as computed:
         return judge_rows(replace(result, task=task), computed)
 
 
@@ -82,6 +84,17 @@ def read_files(tables: Sequence[RecordTable], settings: TaskSettings) -> list[Re
     first = read_rows(tables[0], settings)
     known = sorted(set(first.labeled.label_names))
     return [first, *(read_rows(table, first.settings, known=known) for table in tables[1:])]
+
+
+def find_all_repeats(files: Sequence[ReviewedRows]) -> list[RepeatedGroup]:
+    """Group the rows of all files that repeat each other."""
+    texts, labels, numbers = list[tuple[str, ...]](), list[str | None](), list[int]()
+    for number, rows in enumerate(files):
+        for place, example in enumerate(rows.examples):
+            texts.append(tuple(value for _, value in example.arguments))
+            labels.append(rows.show_label(place) or None)
+            numbers.append(number)
+    return find_repeats(texts, labels, numbers)
 
 
 def find_obstacle(rows: ReviewedRows) -> str | None:
@@ -135,9 +148,11 @@ def measure_quality(
     examples = rows.examples
     scorings = [task.score(examples, decode_all(task, examples, encoded, run)) for run in runs]
     metric = choose_metric(task)
+    num_others = len(examples) * (NUM_FOLDS - 1) / NUM_FOLDS
+    curve = measure_curve(scorings, metric, [share * num_others for share in CURVE_SHARES])
     wrong = [scoring.errors > 0 for scoring in scorings]
     hard = np.flatnonzero(np.all(wrong, axis=0)).tolist()
-    return Quality(metric, scorings[-1].evaluate(), hard)
+    return Quality(metric, scorings[-1].evaluate(), curve, hard)
 
 
 def choose_metric(task: AnyTask) -> str:

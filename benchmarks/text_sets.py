@@ -50,8 +50,13 @@ def read_gzip(path: Path) -> str:
 
 
 def read_reviews(data: Path) -> list[str]:
-    with (data / "tasks" / "sst2" / "train.csv").open(newline="", encoding="utf-8") as stream:
-        return [row["text"] for row in csv.DictReader(stream)]
+    return [text for text, _ in read_labeled_reviews(data, "train")]
+
+
+def read_labeled_reviews(data: Path, part: str) -> list[tuple[str, str]]:
+    """Return (sentence, label) of a part of SST-2."""
+    with (data / "tasks" / "sst2" / f"{part}.csv").open(newline="", encoding="utf-8") as stream:
+        return [(row["text"], row["label"]) for row in csv.DictReader(stream)]
 
 
 def read_squad(data: Path) -> Iterator[str]:

@@ -148,10 +148,9 @@ class _Work:
     def _follow_gradients(self, target: Target) -> Numbers:
         explainer, sequences = self.explainer, self.read.encoded.sequences
         baseline = [*sequences]
-        for number, hidden in self.read.without(
-            range(len(self.read.words)), explainer.tokenizer.mask_id
-        ):
-            baseline[number] = hidden
+        all_words, pad_id = range(len(self.read.words)), explainer.tokenizer.pad_id
+        for number, empty in self.read.without(all_words, pad_id):
+            baseline[number] = empty
         tokens = attribute(explainer.model, sequences, baseline, target, explainer.tokens_per_batch)
         owners = np.concatenate(self.read.owners)
         is_word = owners != NO_WORD

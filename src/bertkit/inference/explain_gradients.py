@@ -1,7 +1,7 @@
 """Integrated gradients: how much each token adds to a value, for texts of many words.
 
 Source: Sundararajan et al. 2017, "Axiomatic Attribution for Deep Networks", section 3; the path is
-that of the embeddings, from those of [MASK] in the place of all words, and its points are those of
+that of the embeddings, from those of [PAD] in the place of all words, and its points are those of
 Gauss and Legendre.
 """
 

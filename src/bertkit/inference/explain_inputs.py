@@ -151,11 +151,11 @@ class ReadInput:
         return sum(len(one) * len({*one} - {NO_WORD}) for one in self.owners)
 
     def without(
-        self, left_out: Collection[int], mask_id: int | None
+        self, left_out: Collection[int], token_id: int | None
     ) -> Iterator[tuple[int, TokenSequence]]:
         """Yield the sequences that words are in, with their numbers, without these words.
 
-        Their tokens are dropped, or replaced by a mask where the others must keep their places.
+        Their tokens are dropped, or replaced by another where the others must keep their places.
         """
         for number, (owners, (ids, segments)) in enumerate(
             zip(self.owners, self.encoded.sequences, strict=True)
@@ -163,8 +163,8 @@ class ReadInput:
             is_out = [owner in left_out for owner in owners]
             if not any(is_out):
                 continue
-            if mask_id is not None:
-                hidden = [mask_id if out else id_ for id_, out in zip(ids, is_out, strict=True)]
+            if token_id is not None:
+                hidden = [token_id if out else id_ for id_, out in zip(ids, is_out, strict=True)]
                 yield number, TokenSequence(hidden, segments)
                 continue
             kept = [place for place, out in enumerate(is_out) if not out]

@@ -16,6 +16,7 @@ from bertkit.data.problems import is_unknown
 from bertkit.inference.engines.choice import find_device
 from bertkit.inference.engines.engine import Engine, TorchEngine, check_finite
 from bertkit.inference.explain import Explainer
+from bertkit.inference.explain_gradients import GRADIENT_COST
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.pipeline import NamedInput, Pipeline, start_engine
 from bertkit.inference.settings import EngineSettings
@@ -134,6 +135,16 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
         """The most tokens that the task reads of an input."""
         return self.task.settings.most_tokens
 
+    @property
+    def explains(self) -> bool:
+        """Whether predictions are explained."""
+        return isinstance(self.options, ExplainAnswers) and self.options.explain
+
+    @property
+    def most_passes(self) -> int:
+        """As in `Pipeline`; an explanation reads a text once without each word."""
+        return GRADIENT_COST if self.explains else 1
+
     def _repr_html_(self) -> str:
         """Show task, labels and metrics in a notebook."""
         labels = f": {name_labels(self.task.labels)}" if self.task.labels else ""
@@ -195,7 +206,7 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
         """Decode the examples of a window, and explain the predictions if that is asked for."""
         rows = encoded.examples, encoded.encoded, computed
         found = map(self.task.decode, *rows)
-        if not (isinstance(self.options, ExplainAnswers) and self.options.explain):
+        if not self.explains:
             return found
         return map(self._explain, *rows, found)
 

@@ -23,11 +23,13 @@ from bertkit.serving.sharing.fair_queue import (
     ModelRequest,
     Results,
     WritingOptions,
+    estimate_tokens,
     find_texts,
 )
 
 JSON, EVENTS = "application/json", "text/event-stream"
 MAX_FOUND, MAX_CANDIDATES = 10_000, 100_000  # of all queries, and of all [MASK]s, of a request
+MAX_EXPLAINED = 1000  # tokens of a text, about, which its explanation reads a hundred times
 MAX_ROWS = 16  # sequences that are written at a time for a text
 
 
@@ -94,6 +96,7 @@ class RequestContext:
             truncate=truncate,
             most_tokens=compute.most_tokens or loaded.max_length,
             written_tokens=written,
+            most_passes=compute.most_passes,
         )
 
     async def run(
@@ -104,6 +107,7 @@ class RequestContext:
         truncate: bool | None = None,
         most_tokens: int = sys.maxsize,
         written_tokens: int = 0,
+        most_passes: int = 1,
     ) -> Results:
         """Return what a pipeline, or a function of one input, gives in the model's thread."""
         settings = self.service.settings
@@ -120,6 +124,7 @@ class RequestContext:
             truncates=settings.auto_truncate if truncate is None else truncate,
             most_tokens=most_tokens,
             written_tokens=written_tokens,
+            most_passes=most_passes,
         )
         return await self.resume(self.request)
 
@@ -189,6 +194,13 @@ def check_size(pipeline: Pipeline[Any, Any], inputs: Sequence[ModelInput]) -> No
         raise Reason.UNREADABLE.error(
             f"a server takes at most {MAX_ROWS} beams and answers, and the request asks for"
             f" {options.num_rows:,}"
+        )
+    most = pipeline.most_tokens or sys.maxsize
+    if pipeline.most_passes > 1 and any(
+        min(estimate_tokens(one), most) > MAX_EXPLAINED for one in inputs
+    ):
+        raise Reason.UNREADABLE.error(
+            f"a server explains texts of up to about {MAX_EXPLAINED:,} tokens; shorten or divide it"
         )
     if isinstance(pipeline, FillMask):
         num_masks = sum(text.count(MASK) for text in find_texts(inputs))

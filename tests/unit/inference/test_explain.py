@@ -105,12 +105,12 @@ def test_gradients_add_up_and_name_words_of_long_texts(models, monkeypatch):
     assert (exact.method, one.method) == ("words left out", "gradients")
     assert words_of(one) == words_of(exact)
     encoded = predict.loaded.tokenizer.encode("the cats, saw a dog")
-    masked = [
-        id_ if token in {"[CLS]", "[SEP]", "[UNK]"} else predict.loaded.tokenizer.mask_id
+    emptied = [
+        id_ if token in {"[CLS]", "[SEP]", "[UNK]"} else predict.loaded.tokenizer.pad_id
         for id_, token in zip(encoded.ids, encoded.tokens, strict=True)
     ]
     with torch.inference_mode():
-        logits = predict.loaded.model(torch.tensor([masked])).double()[0]
+        logits = predict.loaded.model(torch.tensor([emptied])).double()[0]
     empty = logits.softmax(-1)[predict.task.labels.index(one.target)].item()
     total = sum(word.weight for word in one.words)
     assert total == pytest.approx(one.value - empty, abs=1e-3)

@@ -245,12 +245,41 @@ def test_each_task_gives_its_pipelines_result(client, path, one):
             "100,100 words in all",
         ),
         ("single/classify", {"inputs": [["the cat", "a dog"]]}, "takes single texts"),
+        (
+            "entities/tag",
+            {"inputs": ["a dog", "a cat " * 3000], "options": {"explain": True}},
+            "explains texts of up to about 1,000 tokens",
+        ),
+        ("chooser/choose", {"inputs": CHOICES, "options": {"explain": True}}, "no setting explain"),
     ],
 )
 def test_what_a_task_does_not_take_is_refused(client, path, body, message):
     answer = client.post(f"/v1/models/{path}", body)
     assert answer.status in {400, 404}
     assert message in answer.json["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("sentiment/classify", "the cat saw a dog."),
+        ("sentiment/classify", ["the cat", "a dog"]),
+        ("reranker/regress", ["the cat", "a dog"]),
+        ("entities/tag", "a cat saw the dogs"),
+        ("reader/answer", {"question": "the cat", "context": "a dog saw the hat"}),
+    ],
+)
+def test_the_words_that_decided_are_given_if_they_are_asked_for(client, path, value):
+    body = {"inputs": [value], "options": {"explain": True}}
+    answer = client.post(f"/v1/models/{path}", body).json
+    ((one, *_),) = [found["explanations"] for found in answer["results"]]
+    texts = [value] if isinstance(value, str) else list(value)
+    texts = list(value.values()) if isinstance(value, dict) else texts
+    assert [word["text"] for word in one["words"]] == " ".join(texts).replace(".", "").split()
+    assert any(word["weight"] for word in one["words"])
+    usual = client.post(f"/v1/models/{path}", {"inputs": [value]}).json
+    assert usual["usage"] == answer["usage"]
+    assert "explanations" not in usual["results"][0]
 
 
 def test_the_texts_of_a_corpus_are_found(client, corpus):

@@ -207,13 +207,15 @@ def _check_columns(table: RecordTable, columns: Mapping[str, str]) -> None:
 
 
 def _take_text(record: Record, column: str) -> str:
-    """Return the text in a column, or in a field of one (`translation.de`)."""
+    """Return the text in a column, or in a field of one (`translation.de`); null is empty."""
     try:
         value = look_up(record.values, column)
     except KeyError:
-        value = None
+        raise BrokenRowError(f"{record.place} has nothing in {column}") from None
+    if value is None:
+        return ""
     if not isinstance(value, str):
-        found = "nothing" if value is None else type(value).__name__
+        found = type(value).__name__
         raise BrokenRowError(f"{record.place} has {found} in {column} where a text should be")
     return value
 

@@ -11,6 +11,7 @@ from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.progress import show_progress
 from bertkit.base.settings import Settings
 from bertkit.data.problems import announce_unknown
+from bertkit.data.tables.records import open_records
 from bertkit.data.tables.rows import Table
 from bertkit.inference.predictor import AnyPredictor, Predictor
 from bertkit.inference.settings import EngineSettings
@@ -21,6 +22,7 @@ from bertkit.recipes.evaluate.run import evaluate as run_evaluate
 from bertkit.recipes.settings import EvaluateSettings
 from bertkit.reports.notebook import ResultList
 from bertkit.tasks.classify import ClassifyAnswers
+from bertkit.tasks.saved import find_reading
 
 if TYPE_CHECKING:
     from bertkit.api.keywords import EvaluateKeywords, PredictKeywords
@@ -61,7 +63,7 @@ def predict(model: Model, data: Table, **settings: "Unpack[PredictKeywords]") ->
     predictor: AnyPredictor
     chosen, columns = build(PredictSettings, settings), build(TaskColumns, settings)
     rows = hold_rows(data)
-    table = None if are_tuples(rows) else open_rows(rows, chosen)
+    table = None if are_tuples(rows) else open_rows(rows, chosen, find_kept(model))
     if table is None:
         refuse_columns(settings)
     predictor = Predictor.take(model, build(EngineSettings, settings))
@@ -78,6 +80,11 @@ def predict(model: Model, data: Table, **settings: "Unpack[PredictKeywords]") ->
         found = ResultList(row.prediction for row in answered.read(progress))
     announce_unknown(answered.counts.unknown_tokens, answered.counts.text_tokens)
     return found
+
+
+def find_kept(model: Model) -> Mapping[str, str]:
+    """Return how the model's training data were read, where that isn't the default."""
+    return model.task.reading if isinstance(model, Predictor) else find_reading(model)
 
 
 def refuse_columns(settings: Mapping[str, object]) -> None:
@@ -120,4 +127,6 @@ def evaluate(model: Model, data: Table, **settings: "Unpack[EvaluateKeywords]") 
     chosen, columns = build(EvaluateSettings, settings), build(TaskColumns, settings)
     load = partial(Predictor.take, model, build(EngineSettings, settings))
     name = None if isinstance(model, Predictor) else str(model)
-    return run_evaluate(load, hold_rows(data), chosen, columns, name)
+    kept = find_kept(model)
+    table = open_records(hold_rows(data), chosen, split=chosen.split, kept=kept)
+    return run_evaluate(load, table, chosen, columns, name)

@@ -6,7 +6,7 @@ exception, so that code that doesn't know bertkit can catch it.
 """
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from traceback import walk_tb
@@ -19,6 +19,7 @@ class BertkitError(Exception):
     """Base class of all errors that the caller can fix; the message says how."""
 
     exit_code = 2
+    flags: Sequence[str] = ()  # and their values, with which the command works
     has_finished_parts = False  # whether other files of many are finished, in the same folder
 
 

@@ -10,6 +10,7 @@ from bertkit.cli.output import print_result
 from bertkit.cli.texts import Words, legible, open_result
 from bertkit.inference.settings import EngineSettings
 from bertkit.recipes.settings import EvaluateSettings
+from bertkit.tasks.saved import open_for_model
 from bertkit.tasks.settings import choose_columns
 from bertkit.tasks.table import TASKS
 
@@ -51,7 +52,9 @@ def evaluate(
     """
     from bertkit.checkpoints.hub import check_model
 
-    check_model(model)  # before torch is loaded
+    check_model(model)  # this, and the data, before torch is loaded
+    split = settings.split
+    table = open_for_model(model, data, settings, columns, split=split, needs_answer=True)
     from bertkit.inference.predictor import AnyPredictor
     from bertkit.recipes.evaluate.run import check_output, summarize, write_evaluation
     from bertkit.recipes.evaluate.run import evaluate as run
@@ -62,7 +65,7 @@ def evaluate(
         output, "evaluating into", data, check_output, overwrite=overwrite, is_workplace=True
     ) as place:
         load = partial(AnyPredictor.load, model, loading)
-        result = run(load, data, settings, columns, model)
+        result = run(load, table, settings, columns, model)
         for line in result.data_problems:
             announce(legible(line))
         if place is not None:

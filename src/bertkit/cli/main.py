@@ -21,6 +21,7 @@ from bertkit.base.settings import describe_validation
 from bertkit.base.signals import interruptible
 from bertkit.base.wings import list_installed, load_object
 from bertkit.cli.help import hide_rare, take_help_flag
+from bertkit.cli.next_step import describe_next
 from bertkit.cli.output import (
     ReaderGoneError,
     announced_log,
@@ -31,6 +32,7 @@ from bertkit.cli.output import (
 )
 from bertkit.cli.predict import PAIRS_OF_TEXTS, build_finetune, build_predict
 from bertkit.cli.usage import describe_usage
+from bertkit.reports.text import make_legible
 from bertkit.tasks.table import TASKS
 
 COMMANDS = {
@@ -191,7 +193,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ReaderGoneError:
         return 0
     except BertkitError as error:
-        return fail(str(error), error.exit_code)
+        fail(str(error), error.exit_code)
+        if error.flags and "--" not in words:
+            announce(make_legible(describe_next(*words, *error.flags)))
+        return error.exit_code
     except ValidationError as error:
         return fail(describe_validation(error, are_flags=True), SettingsError.exit_code)
     except CycloptsError as error:

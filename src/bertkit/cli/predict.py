@@ -30,6 +30,8 @@ from bertkit.inference.settings import EngineSettings
 from bertkit.jobs.settings import PredictSettings
 from bertkit.recipes.finetune.settings import FineTuneSettings, SeedsSettings
 from bertkit.reports.text import format_metric, show
+from bertkit.tasks.labeled_table import open_training_tables
+from bertkit.tasks.saved import open_for_model
 from bertkit.tasks.settings import choose_columns
 from bertkit.tasks.table import TASKS, TaskEntry
 
@@ -100,11 +102,14 @@ def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
         revision: str | None = None,
         json: bool = False,
     ) -> None:
+        named = {"train": train} if dev is None else {"train": train, "dev": dev}
+        opened = open_training_tables(named, settings, task)  # before torch is loaded
         with stop_at_once(lambda: "stopped while loading; run the same command again"):
             from bertkit.recipes.finetune.run import Sources, finetune
             from bertkit.recipes.finetune.seeds import finetune_seeds
 
-        sources = Sources(name, choose_model(model, "vectors"), train, dev, revision)
+        data = (opened[0], opened[1] if len(opened) > 1 else None)
+        sources = Sources(name, choose_model(model, "vectors"), *data, revision)
         if several.seeds == 1:
             result = finetune(sources, output, task, settings)
         else:
@@ -206,7 +211,10 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
             raise InputError(NO_TEXT)
         from bertkit.checkpoints.hub import check_model
 
-        check_model(model)  # before torch is loaded
+        check_model(model)
+        table, are_many = None, output is not None and source is not None and is_folder(output)
+        if source is not None and not are_many:  # before torch is loaded
+            table = open_for_model(model, source, settings, columns, split=settings.split)
         from bertkit.data.writers import check_output
         from bertkit.inference.predictor import AnyPredictor, Predictor
         from bertkit.jobs.predict import (
@@ -214,11 +222,10 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
             answer_file,
             answer_values,
             check_task,
-            open_rows,
             predict_files,
         )
 
-        if output is not None and source is not None and is_folder(output):
+        if are_many and output is not None and source is not None:
             named = columns.model_dump(exclude_unset=True)
             one = PredictedFile(name, model, loading, answers, settings, named)
             made = predict_files(one, [source], output, files)
@@ -229,7 +236,6 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
         with open_result(
             output, "writing answers into", source, check_output, overwrite=settings.overwrite
         ) as place:
-            table = None if source is None else open_rows(source, settings)
             predictor: AnyPredictor = Predictor.load(model, loading)
             check_task(predictor, model, name)
             predictor = predictor.with_options(answers)

@@ -1,5 +1,6 @@
 """Reports of data problems: each is counted, the first ones with their place; and of [UNK]."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -13,6 +14,7 @@ from bertkit.reports.text import format_percent, make_legible
 from bertkit.tokenization.settings import MAX_WORD_CHARS
 
 MAX_PLACES = 5
+MAX_FEW, LEAST_TIMES_FEW = 5, 10  # broken rows that always may be, and of how many times as many
 WARNING = "WARNING: "
 WARNED_SHARE = 0.1  # of a set's tokens: more [UNK] than that is a warning
 UNKNOWN_TEXT_ADVICE = "use a model or tokenizer for this language"
@@ -243,17 +245,26 @@ class RowReport(Problems):
             lines.append(f"{share} with invalid UTF-8, replaced by \N{REPLACEMENT CHARACTER}")
         return lines
 
-    def check_share(self, max_broken: float) -> None:
-        """Raise an error if there are no rows, or too many are broken."""
+    def check_share(self, max_broken: float, *, allows_few: bool = False) -> None:
+        """Raise an error if there are no rows, or too many are broken.
+
+        Where few are allowed, up to 5 rows, or a tenth of them if that is less, always may be.
+        """
         if not self.num_rows:
             raise InputError(f"{self.name} has no rows; is it the right file, and complete?")
         num_lost = self.num_broken - self.counts.get(REPEATED_HEADER, 0)
-        if num_lost > max_broken * self.num_rows or self.num_broken == self.num_rows:
+        few = min(MAX_FEW, self.num_rows // LEAST_TIMES_FEW) if allows_few else 0
+        allowed = max(few, math.floor(max_broken * self.num_rows))
+        if num_lost > allowed or self.num_broken == self.num_rows:
             first = [*self.first_broken, "…"][: min(self.num_broken, MAX_PLACES + 1)]
-            raise InputError(
-                f"{self._share(self.num_broken)} are broken, and at most"
-                f" {format_percent(max_broken)} may be (max_broken): {'; '.join(first)}"
+            error = InputError(
+                f"{self._share(self.num_broken)} are broken, and at most {allowed:,}"
+                f" ({format_percent(max_broken)}) may be: {'; '.join(first)}; correct them, or"
+                " leave them out with --max-broken"
             )
+            if allows_few and num_lost < self.num_rows:
+                error.flags = "--max-broken", f"{math.ceil(100 * num_lost / self.num_rows) / 100}"
+            raise error
         if self.num_unlabeled + self.num_broken == self.num_rows:
             first = [*self.places[UNLABELED], "…"][: min(self.num_unlabeled, MAX_PLACES + 1)]
             raise InputError(f"{self.name}: no row has a label: {'; '.join(first)}")

@@ -29,15 +29,20 @@ from bertkit.inference.predictor import AnyPredictor, PredictionCounts, Predicto
 from bertkit.inference.settings import EngineSettings
 from bertkit.jobs.settings import PredictSettings
 from bertkit.models.open_model import OpenModel
-from bertkit.tasks.labeled_table import settle_columns
+from bertkit.tasks.saved import find_reading
 from bertkit.tasks.settings import choose_columns, with_columns
 from bertkit.tasks.table import TASKS
 from bertkit.tasks.task import AnyTask, TaskExample, TaskPrediction
 
 
-def open_rows(source: Table, settings: PredictSettings) -> RecordTable:
-    """Open rows to answer, and read the names of their columns, before a model is loaded."""
-    return open_records(source, select(RecordSettings, settings), split=settings.split)
+def open_rows(
+    source: Table, settings: PredictSettings, kept: Mapping[str, str] | None = None
+) -> RecordTable:
+    """Open rows to answer, and read the names of their columns, before a model is loaded.
+
+    `kept` are the encoding and delimiter of the training data, to try by default.
+    """
+    return open_records(source, select(RecordSettings, settings), split=settings.split, kept=kept)
 
 
 class ExampleFile:
@@ -47,8 +52,9 @@ class ExampleFile:
         self, task: AnyTask, table: RecordTable, settings: PredictSettings, columns: Settings
     ) -> None:
         self._table = table
-        found = settle_columns(with_columns(task.settings, columns), table, needs_answer=False)
-        self._parse = task.example_kind.build_parser(found, table, needs_answer=False)
+        self._parse = task.example_kind.build_parser(
+            with_columns(task.settings, columns), self._table, needs_answer=False
+        )
         self.report, self.csv_style = self._table.report, self._table.csv_style
         self.report.announce_notes()
         self.rows: deque[Mapping[str, object]] = deque()  # whose predictions are still to come
@@ -220,7 +226,7 @@ class PredictedFile:
         """Write the answers to the rows of a file."""
         check = partial(check_output, overwrite=overwrite)
         with open_output(output, "writing answers into", inputs=[source], check=check) as place:
-            table = open_rows(source, self.settings)
+            table = open_rows(source, self.settings, find_reading(self.model))
             predictor: AnyPredictor = Predictor.take(self.opened, self.loading)
             check_task(predictor, self.model, self.task)
             columns = choose_columns(TASKS[self.task].settings)(**self.columns)

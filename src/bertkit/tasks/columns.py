@@ -39,7 +39,7 @@ def find_column(
     """
     columns = table.columns
     if wanted is None:
-        wanted = table.roles.get(role)
+        wanted = table.roles.get(role, table.found.get(role))
     if wanted is None:
         wanted = find_usual(columns, usual)
     if wanted is None or (columns is not None and not has_column(columns, wanted)):

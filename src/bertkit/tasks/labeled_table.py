@@ -5,9 +5,11 @@ it, as a note in the table's report says. If several do, one error names them al
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from bertkit.base.errors import InputError
+from bertkit.data.input_files import STANDARD_INPUT
 from bertkit.data.tables.decoder import show_names
 from bertkit.data.tables.formats.separated import lacks_names
 from bertkit.data.tables.profiles import ColumnProfile, profile_columns
@@ -15,7 +17,7 @@ from bertkit.data.tables.records import RecordTable, open_records
 from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import RecordSettings
 from bertkit.tasks.columns import TEXT, find_column, find_usual
-from bertkit.tasks.settings import USUAL_PAIRS, SettingsKind, TaskSettings, TextSettings
+from bertkit.tasks.settings import USUAL_PAIRS, TaskSettings, TextSettings
 
 LABEL = "label"
 # Words of a cell on average, from which a column may have the texts: of sentences, of queries.
@@ -33,6 +35,32 @@ class UnclearColumnsError(InputError):
     def __init__(self, message: str, flags: Sequence[str]) -> None:
         super().__init__(message)
         self.flags = flags
+
+
+def open_training_tables(
+    given: Mapping[str, Table | RecordTable], settings: RecordSettings, task: TaskSettings
+) -> list[RecordTable]:
+    """Open the tables of a training, by their flags, and check their columns; errors as below.
+
+    Columns that the first shows by its cells are those of the others, too, if they have them.
+    """
+    tables = list[RecordTable]()
+    for flag, source in given.items():
+        if isinstance(source, str | Path) and str(source) == STANDARD_INPUT:
+            raise InputError(
+                f"--{flag} can't be standard input, because a resumed run reads it again; write it"
+                " to a file first"
+            )
+        table = open_records(source, settings, split=flag)
+        columns = table.columns or ()
+        like = tables[0].found if tables else {}
+        table.found |= {role: name for role, name in like.items() if name in columns}
+        check_columns(task, table, needs_answer=True)
+        table.look()
+        if table.is_known and table.columns:
+            table.check_broken()
+        tables.append(table)
+    return tables
 
 
 class LabeledTable(NamedTuple):
@@ -67,23 +95,20 @@ def open_labeled(
         InputError: no column can be, or the table can't be read.
     """
     table = open_records(source, settings, split=split)
-    settled = settle_columns(task, table, needs_answer=needs_answer)
-    text, pair = find_text_columns(settled, table)
-    label = _find(settled, table, LABEL) if needs_answer else None
-    return LabeledTable(table, text, pair, label)
+    find_columns(task, table, needs_answer=needs_answer)
+    text, pair = find_text_columns(task, table)
+    return LabeledTable(table, text, pair, _find(task, table, LABEL) if needs_answer else None)
 
 
-def settle_columns(
-    settings: SettingsKind, table: RecordTable, *, needs_answer: bool
-) -> SettingsKind:
-    """Return settings with the columns that were found by their cells; the table notes them.
+def find_columns(settings: TaskSettings, table: RecordTable, *, needs_answer: bool) -> None:
+    """Find the columns that have no usual name and aren't named, by their cells.
 
-    Columns that are named, or have a usual name, stay as they are. Errors as in `open_labeled`.
+    They are then known to the table, whose report says so. Errors as in `open_labeled`.
     """
     roles = [role for role in settings.usual_columns if role != LABEL or needs_answer]
     missing = [role for role in roles if _is_missing(settings, table, role)]
     if not isinstance(settings, TextSettings) or not _can_look(settings, table, missing):
-        return settings
+        return
     taken = {_find(settings, table, role) for role in roles if role not in missing}
     found = _find_candidates(settings, table, missing, taken)
     clear = {role: each[0] for role, each in found.items() if len(each) == 1}
@@ -96,7 +121,17 @@ def settle_columns(
     flags = " and ".join(f"--{role}-column" for role in clear)
     names = "name others" if len(clear) > 1 else "names another"
     table.report.notes.append(f"{'; '.join(shown)}; {flags} {names}")
-    return settings.model_copy(update={f"{role}_column": one.name for role, one in clear.items()})
+    table.found |= {role: one.name for role, one in clear.items()}
+
+
+def check_columns(settings: TaskSettings, table: RecordTable, *, needs_answer: bool) -> None:
+    """Find the columns of a task, as when its rows are read; errors as in `open_labeled`."""
+    find_columns(settings, table, needs_answer=needs_answer)
+    if isinstance(settings, TextSettings):
+        find_text_columns(settings, table)
+    is_known = table.columns is not None and table.format not in {"conll", TEXT}
+    for role in settings.usual_columns if needs_answer and is_known else ():
+        _find(settings, table, role)
 
 
 def find_text_columns(settings: TextSettings, table: RecordTable) -> tuple[str, str | None]:
@@ -122,7 +157,7 @@ def _find(settings: TaskSettings, table: RecordTable, role: str) -> str:
 
 def _is_missing(settings: TaskSettings, table: RecordTable, role: str) -> bool:
     """Whether the column of a role is neither named nor has a usual name."""
-    if getattr(settings, f"{role}_column") is not None or role in table.roles:
+    if getattr(settings, f"{role}_column") is not None or role in {**table.roles, **table.found}:
         return False
     return find_usual(table.columns, settings.usual_columns[role]) is None
 

@@ -25,6 +25,7 @@ from bertkit.reports.notebook import Row, Tabular
 from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits, TaskBatch
 from bertkit.tasks.evaluation import TaskScoring
 from bertkit.tasks.explanation import Explanation
+from bertkit.tasks.saved import TEMPERATURE
 from bertkit.tasks.settings import TaskSettings, TextSettings
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Scores
@@ -166,8 +167,6 @@ class TaskPrediction(Tabular, ABC):
 Example = TypeVar("Example", bound=TaskExample)
 Prediction = TypeVar("Prediction", bound=TaskPrediction)
 
-TEMPERATURE = "temperature"  # key in a task's `numbers`
-
 
 def choose_activation(name: str) -> dict[str, dict[str, str]]:
     """Return the config key by which a CrossEncoder turns logits into scores; see `ACTIVATIONS`.
@@ -188,6 +187,8 @@ class Task(ABC, Generic[Example, Prediction]):
 
     # How many predictions an evaluation keeps together; 0 if each is used at once.
     num_kept_together: int = 0
+    # encoding and delimiter of the training data, where they differ from the default
+    reading: Mapping[str, str] = field(default_factory=dict)
 
     name: ClassVar[str]  # its key in TASKS
     example_kind: ClassVar[type[TaskExample]]

@@ -6,11 +6,11 @@ Unusable rows are left out and counted, the first five with file and line; a fil
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar, get_args
 
@@ -72,29 +72,38 @@ class RecordTable:
     csv_style: CsvStyle = PLAIN_CSV
     # columns by `text`, `pair`, `label`, if the layout is a known one
     roles: dict[str, str] = field(default_factory=dict)
+    # those that only their cells show
+    found: dict[str, str] = field(default_factory=dict)
+    kept: Mapping[str, str] = field(default_factory=dict)  # as in `open_records`
+    encoding: str | None = None  # that was named, or is evident
+    is_known: bool = False  # whether `look` saw all rows
     report: RowReport = field(default_factory=lambda: RowReport(""))
     _opened: tuple[ExitStack, RowDecoder, Rows] | None = None
     _sha256: str | None = None
 
     def open(self) -> None:
         """Open the source at its first row."""
-        decoder = RowDecoder(self.name, RowReport(self.name), self.settings)
+        decoder = RowDecoder(self.name, RowReport(self.name), self.settings, kept=self.kept)
         with ExitStack() as stack:
             rows = self.open_rows(decoder, stack)
             self._opened = stack.pop_all(), decoder, rows
         self.columns, self.report = rows.columns or None, decoder.report
+        self.encoding = decoder.encoding
         delimiter = rows.delimiter if self.format == "csv" else PLAIN_CSV.delimiter
         self.csv_style = CsvStyle(delimiter, decoder.needs_mark)
 
     def look(self) -> list[Record]:
         """Return the first thousands of rows, which `records` then yields first."""
+        if self._opened is None:
+            self.open()
         assert self._opened is not None
         stack, decoder, rows = self._opened
         found, records = list[Record](), iter(rows.records)
-        for record in islice(records, LOOKED_ROWS):
-            found.append(record)
-            if decoder.report.num_bytes > LOOKED_BYTES:
+        while len(found) < LOOKED_ROWS and decoder.report.num_bytes < LOOKED_BYTES:
+            if (record := next(records, None)) is None:
+                self.is_known = True
                 break
+            found.append(record)
         self._opened = stack, decoder, rows._replace(records=chain(found, records))
         return found
 
@@ -170,12 +179,21 @@ class RecordTable:
             except BrokenRowError as error:
                 self.report.add_broken(str(error))
         examples = examples if settle is None else settle(examples, self.report)
-        self.report.check_share(self.settings.max_broken)
+        self.check_broken()
         return examples
+
+    def check_broken(self) -> None:
+        """Raise an error if too many of the rows that were read are broken."""
+        is_default = "max_broken" not in self.settings.model_fields_set
+        self.report.check_share(self.settings.max_broken, allows_few=is_default)
 
 
 def open_records(
-    source: Table, settings: RecordSettings | None = None, *, split: str = "train"
+    source: "Table | RecordTable",
+    settings: RecordSettings | None = None,
+    *,
+    split: str = "train",
+    kept: Mapping[str, str] | None = None,
 ) -> RecordTable:
     """Open a table of records and read its column names.
 
@@ -184,7 +202,11 @@ def open_records(
             hub:owner/name (optionally with /config and @split), - for standard input, or rows as in
             `find_reader`, which messages call by their split.
         split: train, dev or test, if `source` has several.
+        kept: encoding and delimiter of similar files, which are tried if none is given and the
+            file isn't in the default one.
     """
+    if isinstance(source, RecordTable):
+        return source
     settings = settings or RecordSettings()
     if not isinstance(source, str | Path):
         read, is_list = find_reader(source)
@@ -197,7 +219,7 @@ def open_records(
     if str(source) == STANDARD_INPUT:
         check_standard_input("records")
         chosen = "text" if settings.format == "auto" else settings.format
-        return _open_file(None, chosen, settings)
+        return _open_file(None, chosen, settings, kept)
     if str(source).startswith(HUB_SCHEME):
         read = partial(hub.read_dataset, hub.find_dataset(str(source), split))
         return _open(str(source), HUB_FORMAT, read, settings)
@@ -207,7 +229,7 @@ def open_records(
         return _open_glue(path, settings, split)
     if state.size_bytes is None and isinstance(path, Path):
         raise InputError(f"{path} must be a file; the records of a pipe are read with -")
-    return _open_file(path, _find_format(path, settings), settings)
+    return _open_file(path, _find_format(path, settings), settings, kept)
 
 
 def _open(
@@ -220,11 +242,15 @@ def _open(
 
 
 def _open_file(
-    path: Path | RemoteFile | None, chosen: str, settings: RecordSettings
+    path: Path | RemoteFile | None,
+    chosen: str,
+    settings: RecordSettings,
+    kept: Mapping[str, str] | None = None,
 ) -> RecordTable:
     """Open a file, or standard input."""
     name = STANDARD_INPUT_NAME if path is None else str(path)
-    table = RecordTable(name, chosen, partial(open_rows, path, chosen), path, settings)
+    rows = partial(open_rows, path, chosen)
+    table = RecordTable(name, chosen, rows, path, settings, kept=kept or {})
     table.open()
     return table
 

@@ -22,7 +22,7 @@ from bertkit.base.settings import Settings
 from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.checkpoints.formats import describe_model
 from bertkit.checkpoints.run_folder import METRICS_FILE
-from bertkit.data.tables.records import open_records
+from bertkit.data.tables.records import RecordTable, open_records
 from bertkit.data.tables.rows import Table
 from bertkit.data.writers import write_jsonl
 from bertkit.inference.predictor import AnyPredictor, PredictionCounts
@@ -34,7 +34,6 @@ from bertkit.reports.figures.confusion_matrix import list_rows
 from bertkit.reports.notebook import show_metrics
 from bertkit.reports.report import Report, write_report
 from bertkit.tasks.evaluation import Evaluation
-from bertkit.tasks.labeled_table import settle_columns
 from bertkit.tasks.saved import list_scorer_files
 from bertkit.tasks.sections import CHANCE, build_sections, state_metric
 from bertkit.tasks.settings import with_columns
@@ -69,7 +68,7 @@ class EvaluateResult:
 
 def evaluate(
     load: Callable[[], AnyPredictor],
-    source: Table,
+    source: Table | RecordTable,
     settings: EvaluateSettings,
     columns: Settings,
     name: str | None = None,
@@ -85,8 +84,7 @@ def evaluate(
         raise InputError("standard input can't be evaluated; write it to a file first")
     predictor = load()
     task = predictor.task
-    reading = settle_columns(with_columns(task.settings, columns), table, needs_answer=True)
-    labeled = TaskSet.read(type(task), table, reading, task.labels)
+    labeled = TaskSet.read(type(task), table, with_columns(task.settings, columns), task.labels)
     counted, predictions = PredictionCounts(), list[TaskPrediction]()
     decode = task.for_evaluation(len(labeled.examples)).decode
     with show_progress("Evaluating", len(labeled.examples)) as progress:

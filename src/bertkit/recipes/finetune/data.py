@@ -3,9 +3,9 @@
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from itertools import islice
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -13,9 +13,8 @@ from pydantic import Field
 
 from bertkit.base.errors import InputError, pluralize
 from bertkit.base.progress import announce, show_progress
-from bertkit.data.input_files import STANDARD_INPUT
 from bertkit.data.problems import MAX_PLACES, check_unknown, describe_unknown, name_problem
-from bertkit.data.tables.records import RecordTable, open_records
+from bertkit.data.tables.records import RecordTable
 from bertkit.data.tables.rows import Table
 from bertkit.inference.predictor import PredictionCounts
 from bertkit.models.bert.labels import check_names
@@ -25,7 +24,7 @@ from bertkit.recipes.model_card import DataCounts
 from bertkit.reports.text import make_legible, show
 from bertkit.tasks.batch import EncodedTable
 from bertkit.tasks.columns import SHOWN_CHARS, SHOWN_LABELS, name_labels, sort_labels
-from bertkit.tasks.labeled_table import settle_columns
+from bertkit.tasks.labeled_table import open_training_tables
 from bertkit.tasks.look_alikes import describe_look_alikes
 from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.table import TASKS
@@ -193,8 +192,8 @@ class FineTuningData(LabeledData[TaskSet]):
     def __init__(
         self,
         task_name: str,
-        train: Table,
-        dev: Table | None,  # None holds out a share of the training examples
+        train: Table | RecordTable,
+        dev: Table | RecordTable | None,  # None holds out a share of the training examples
         task_settings: TaskSettings,
         settings: FineTuneSettings,
     ) -> None:
@@ -206,17 +205,8 @@ class FineTuningData(LabeledData[TaskSet]):
 
     def read(self) -> list[TaskSet]:
         """Read the training examples and, if given, the held-out ones."""
-        tables = []
-        for flag, source in self._given.items():
-            if isinstance(source, str | Path) and str(source) == STANDARD_INPUT:
-                raise InputError(
-                    f"--{flag} can't be standard input, because a resumed run reads it again;"
-                    f" write it to a file first"
-                )
-            tables.append(open_records(source, self._reading, split=flag))
-        train_table, *_ = tables
-        self._task_settings = settle_columns(self._task_settings, train_table, needs_answer=True)
-        train = TaskSet.read(self.kind, train_table, self._task_settings)
+        tables = open_training_tables(self._given, self._reading, self._task_settings)
+        train = TaskSet.read(self.kind, tables[0], self._task_settings)
         known = sort_labels(set(train.label_names)) if self.has_dev else []
         others = [
             TaskSet.read(self.kind, table, self._task_settings, known) for table in tables[1:]
@@ -241,10 +231,18 @@ class FineTuningData(LabeledData[TaskSet]):
                     f"{dev.name}: {num_shared:,} of {len(others):,} texts are in the training"
                     " data too: metrics on them say nothing about other texts"
                 )
-        task = self._begin_task()
+        task = self._keep_reading(self._begin_task())
         check_names(task.labels)
         task.for_evaluation(len(dev.examples))  # fails now, not after training
         return task
+
+    def _keep_reading(self, task: AnyTask) -> AnyTask:
+        """Return the task with columns that were found, and the encoding and delimiter."""
+        [table, *_] = self.train.tables
+        found = {f"{role}_column": name for role, name in table.found.items()}
+        given = {"encoding": table.encoding, "delimiter": table.settings.delimiter}
+        reading = {name: value for name, value in given.items() if value is not None}
+        return replace(task, settings=task.settings.model_copy(update=found), reading=reading)
 
     def _begin_task(self) -> AnyTask:
         """Build the task; explain if the held-out split caused an error."""

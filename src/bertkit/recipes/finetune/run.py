@@ -10,6 +10,7 @@ import torch
 from bertkit.base.errors import ResumeError
 from bertkit.base.output import list_names
 from bertkit.checkpoints.run_folder import RUN_FOLDER
+from bertkit.data.tables.records import RecordTable
 from bertkit.data.tables.rows import Table
 from bertkit.models.bert.config import FEATURE_HEAD
 from bertkit.models.bert.feature_based import BertFeatureBased
@@ -48,8 +49,8 @@ class Sources:
 
     task: str
     model: str
-    train: Table
-    dev: Table | None = None  # None holds out a share of the training examples
+    train: Table | RecordTable
+    dev: Table | RecordTable | None = None  # None holds out a share of the training examples
     revision: str | None = None
 
 
@@ -161,7 +162,9 @@ def open_data(
 
 def list_paths(sources: Sources) -> list[str | Path]:
     """List the files that are read."""
-    return [each for each in (sources.train, sources.dev) if isinstance(each, str | Path)]
+    given = (sources.train, sources.dev)
+    named = (each.path or each.name if isinstance(each, RecordTable) else each for each in given)
+    return [each for each in named if isinstance(each, str | Path)]
 
 
 def check_kind(output: Path, kind: str) -> None:

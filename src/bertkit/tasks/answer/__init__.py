@@ -60,6 +60,11 @@ class AnswerSettings(LongTextSettings, TaskSettings):
     question_column: QuestionColumn = None
     context_column: ContextColumn = None
     label_column: LabelColumn = None
+    usual_columns: ClassVar = {
+        "question": ("question",),
+        "context": ("context",),
+        "label": ("answers", "answer"),
+    }
 
     @property
     def most_tokens(self) -> int:

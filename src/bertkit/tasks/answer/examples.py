@@ -74,11 +74,12 @@ class AnswerExample(TaskExample):
         cls, settings: AnswerSettings, table: RecordTable, *, needs_answer: bool
     ) -> Callable[[Record], "AnswerExample"]:
         """Build a function that reads question, context and answers from a record."""
-        question = find_column(table, "question", settings.question_column, ("question",))
-        context = find_column(table, "context", settings.context_column, ("context",))
+        usual = settings.usual_columns
+        question = find_column(table, "question", settings.question_column, usual["question"])
+        context = find_column(table, "context", settings.context_column, usual["context"])
         answers = None
         if needs_answer:
-            answers = find_column(table, "label", settings.label_column, ("answers", "answer"))
+            answers = find_column(table, "label", settings.label_column, usual["label"])
         seen: set[str] = set()
 
         def parse(record: Record) -> AnswerExample:

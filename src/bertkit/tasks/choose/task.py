@@ -18,8 +18,9 @@ from bertkit.tasks.choose.examples import ChooseExample
 from bertkit.tasks.evaluation import ConfidentScoring, Flags, Statistic
 from bertkit.tasks.metrics.calibration import fit_temperature
 from bertkit.tasks.metrics.classification import weighted_mean
+from bertkit.tasks.saved import TEMPERATURE
 from bertkit.tasks.settings import TextSettings
-from bertkit.tasks.task import TEMPERATURE, Task, TaskPrediction
+from bertkit.tasks.task import Task, TaskPrediction
 from bertkit.tasks.texts import Texts, encode_texts
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Scores

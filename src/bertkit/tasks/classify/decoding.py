@@ -13,7 +13,8 @@ from bertkit.reports.text import format_percent, show
 from bertkit.tasks.batch import IGNORED_LABEL, Logits
 from bertkit.tasks.evaluation import Numbers
 from bertkit.tasks.metrics.calibration import fit_temperature
-from bertkit.tasks.task import TEMPERATURE, TaskPrediction
+from bertkit.tasks.saved import TEMPERATURE
+from bertkit.tasks.task import TaskPrediction
 
 THRESHOLD = "threshold"
 LABEL_COLUMNS = 200  # width of a label in a line of text; JSON has all of it

@@ -22,6 +22,7 @@ from bertkit.tasks.columns import (
     take_labels,
     take_value,
 )
+from bertkit.tasks.labeled_table import find_columns
 from bertkit.tasks.look_alikes import find_typing_errors
 from bertkit.tasks.missing_labels import NEGATIVE_MARKS, explain_kept, find_marks
 from bertkit.tasks.texts import TextExample, Texts, build_text_parser
@@ -58,6 +59,7 @@ class ClassifyExample(TextExample):
         cls, settings: ClassifySettings, table: RecordTable, *, needs_answer: bool
     ) -> Callable[[Record], "ClassifyExample"]:
         """Build a function that reads text, pair and label from a record."""
+        find_columns(settings, table, needs_answer=needs_answer)
         parse_texts = build_text_parser(settings, table)
         column = None
         if needs_answer:

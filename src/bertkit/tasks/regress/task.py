@@ -20,6 +20,7 @@ from bertkit.reports.text import format_number
 from bertkit.tasks.batch import Encoded, Logits, TaskBatch
 from bertkit.tasks.columns import SHOWN_CHARS, find_column, take_answer
 from bertkit.tasks.evaluation import Statistic, TaskScoring
+from bertkit.tasks.labeled_table import find_columns
 from bertkit.tasks.metrics.classification import weighted_mean
 from bertkit.tasks.metrics.correlation import pearson, spearman
 from bertkit.tasks.regress import RegressSettings
@@ -52,6 +53,7 @@ class RegressExample(TextExample):
         cls, settings: RegressSettings, table: RecordTable, *, needs_answer: bool
     ) -> Callable[[Record], "RegressExample"]:
         """Build a function that reads text, pair and number from a record."""
+        find_columns(settings, table, needs_answer=needs_answer)
         parse_texts = build_text_parser(settings, table)
         column, decimal = None, table.settings.decimal
         if needs_answer:

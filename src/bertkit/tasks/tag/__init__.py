@@ -5,7 +5,7 @@ Source: Devlin et al. 2018, section 5.3: T_i of a word's first piece, then a lin
 
 import sys
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
@@ -24,6 +24,10 @@ class TagSettings(LongTextSettings, TaskSettings):
 
     text_column: TextColumn = None
     label_column: LabelColumn = None
+    usual_columns: ClassVar = {
+        "text": ("tokens", "words"),
+        "label": ("tags", "ner_tags", "pos_tags"),
+    }
     scheme: Literal["auto", "entities", "plain"] = Field(
         default="auto",
         description="entities: tags such as B-PER, I-PER and O mark entities of several words;"

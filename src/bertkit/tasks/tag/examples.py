@@ -27,8 +27,7 @@ from bertkit.tasks.tag import TagSettings
 from bertkit.tasks.tag.decoding import choose_labels, list_strays, spell
 from bertkit.tasks.task import TaskExample
 
-USUAL_WORDS = ("tokens", "words")
-USUAL_TAGS = ("tags", "ner_tags", "pos_tags")
+USUAL_WORDS, USUAL_TAGS = TagSettings.usual_columns.values()
 NO_TAG = ""  # of a word that is neither learned nor measured
 REPLACEMENT = "\ufffd"  # BERT's text cleaning drops it too
 

@@ -310,13 +310,32 @@ def test_broken_rows_are_left_out_up_to_a_share(tmp_path):
         table.read(parse)
     message = str(caught.value)
     assert message.startswith(
-        "a.csv: 11 of 1,001 rows (1.1 %) are broken, and at most 1.0 % may be ("
+        "a.csv: 11 of 1,001 rows (1.1 %) are broken, and at most 10 (1.0 %) may be: "
     )
     assert f"{path}, line 2 is no number; {path}, line 102 is no number" in message
-    assert message.endswith("line 402 is no number; …")
+    assert message.endswith(
+        "line 402 is no number; …; correct them, or leave them out with --max-broken"
+    )
+    assert caught.value.flags == ("--max-broken", "0.02")
     assert "\n" not in message
     table = open_records(path, RecordSettings(max_broken=0.02))
     assert len(table.read(parse)) == 990
+
+
+@pytest.mark.parametrize(("num_rows", "most"), [(305, 5), (50, 5), (49, 4), (9, 0), (700, 7)])
+def test_a_few_broken_rows_are_left_out_unless_a_share_is_given(num_rows, most):
+    def read_rows(num_broken: int, **settings: float) -> int:
+        rows = [{"n": "x" if number < num_broken else number} for number in range(num_rows)]
+        return len(open_records(rows, RecordSettings(**settings)).read(parse))
+
+    assert read_rows(most) == num_rows - most
+    with pytest.raises(InputError, match=f"and at most {most} .* may be"):
+        read_rows(most + 1)
+    share = 0.01
+    if most > share * num_rows:
+        with pytest.raises(InputError, match=r"and at most . \(1\.0 %\) may be") as caught:
+            read_rows(most, max_broken=share)
+        assert caught.value.flags == ()
 
 
 def test_nothing_but_broken_rows_is_an_error_whatever_the_share(tmp_path):

@@ -52,9 +52,8 @@ def open_training_tables(
                 " to a file first"
             )
         table = open_records(source, settings, split=flag)
-        columns = table.columns or ()
-        like = tables[0].found if tables else {}
-        table.found |= {role: name for role, name in like.items() if name in columns}
+        for other in tables[:1]:
+            table.find_as(other)
         check_columns(task, table, needs_answer=True)
         table.look()
         if table.is_known and table.columns:

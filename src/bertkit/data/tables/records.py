@@ -92,6 +92,11 @@ class RecordTable:
         delimiter = rows.delimiter if self.format == "csv" else PLAIN_CSV.delimiter
         self.csv_style = CsvStyle(delimiter, decoder.needs_mark)
 
+    def find_as(self, other: "RecordTable") -> None:
+        """Take the columns that another table's cells show, if this one has them, too."""
+        names = self.columns or ()
+        self.found |= {role: name for role, name in other.found.items() if name in names}
+
     def look(self) -> list[Record]:
         """Return the first thousands of rows, which `records` then yields first."""
         if self._opened is None:

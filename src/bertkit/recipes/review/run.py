@@ -83,6 +83,8 @@ def read_files(tables: Sequence[RecordTable], settings: TaskSettings) -> list[Re
     """Read the rows of all files, by the labels of the first."""
     first = read_rows(tables[0], settings)
     known = sorted(set(first.labeled.label_names))
+    for table in tables[1:]:
+        table.find_as(tables[0])
     return [first, *(read_rows(table, first.settings, known=known) for table in tables[1:])]
 
 

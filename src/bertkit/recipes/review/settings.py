@@ -10,7 +10,7 @@ from bertkit.data.tables.records import RecordTable
 from bertkit.data.tables.settings import RecordSettings
 from bertkit.recipes.settings import EvaluateSettings
 from bertkit.tasks.classify import ClassifySettings
-from bertkit.tasks.labeled_table import settle_columns
+from bertkit.tasks.labeled_table import check_columns
 from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.table import TASKS
 
@@ -33,11 +33,14 @@ class ReviewSettings(RecordSettings):
 def choose_settings(
     table: RecordTable, settings: ReviewSettings, columns: Mapping[str, object]
 ) -> TaskSettings:
-    """Return the settings of a table's task, with the columns that are named or found."""
+    """Return the settings of a table's task, whose columns are named or found."""
     kind = TASKS[choose_task(table)].settings
     values = {**settings.model_dump(exclude_unset=True), **columns}
-    chosen = kind(**{key: value for key, value in values.items() if key in kind.model_fields})
-    return settle_columns(chosen, table, needs_answer=settings.next is None)
+    chosen: TaskSettings = kind(
+        **{key: value for key, value in values.items() if key in kind.model_fields}
+    )
+    check_columns(chosen, table, needs_answer=settings.next is None)
+    return chosen
 
 
 def choose_task(table: RecordTable) -> str:

@@ -115,6 +115,7 @@ def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
         else:
             result = finetune_seeds(sources, output, task, settings, several.seeds)
         facts = list_facts(result, "calibration")
+        facts["cross_validated"] = result.saved.cross_validated
         if result.comparison is not None:
             facts["seeds"] = result.comparison.to_json()
         print_result(result, describe, json=json, facts=facts)
@@ -153,7 +154,8 @@ def describe(result: "FineTuneResult") -> str:
     compared = [] if comparison is None else [comparison.describe()]
     sure = [] if calibration is None else [calibration.describe()]
     warnings = [f"WARNING: {warning}" for warning in saved.warnings]
-    return legible("\n".join((*compared, line, *sure, *warnings)))
+    estimated = [] if saved.cross_validated is None else [saved.cross_validated.describe()]
+    return legible("\n".join((*compared, line, *estimated, *sure, *warnings)))
 
 
 DOCSTRING = """{summary}

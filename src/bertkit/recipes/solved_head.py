@@ -10,7 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
 
@@ -301,15 +301,26 @@ def computed_features(folder: Path, frozen: FrozenModel) -> Iterator[Features]:
         remove_folder(folder)
 
 
-def solve_head(run: Path, frozen: FrozenModel) -> None:
-    """Solve the head's last linear layer, with features in a file that is removed at the end."""
-    with computed_features(run / SUMMARIES_FOLDER, frozen) as features:
+def solve_head(
+    run: Path,
+    frozen: FrozenModel,
+    others: Sequence[Encoded] = (),
+    folds: Sequence[Sequence[int]] = (),
+) -> list[Logits]:
+    """Solve the head's last linear layer, with features in a file that is removed at the end.
+
+    With folds of the model's examples and others, return the logits of each of these, by a layer
+    that was solved without its fold.
+    """
+    whole = replace(frozen, examples=[*frozen.examples, *others])
+    with computed_features(run / SUMMARIES_FOLDER, whole) as features:
         started = time.monotonic()
         penalty = HeadSolver(frozen, features).solve()
-    announce(
-        f"solved the head in {time.monotonic() - started:.1f} s (L2 penalty {penalty:g}, chosen by"
-        " cross-validation on the training examples)"
-    )
+        announce(
+            f"solved the head in {time.monotonic() - started:.1f} s (L2 penalty {penalty:g}, chosen"
+            " by cross-validation on the training examples)"
+        )
+        return HeadSolver(whole, features, folds).cross_validate(penalty) if folds else []
 
 
 def deal_folds(examples: Sequence[TaskExample], seed: int) -> list[list[int]]:

@@ -14,6 +14,7 @@ from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
 from bertkit.models.bert.feature_based import has_modules
 from bertkit.recipes import model_card
 from bertkit.recipes.finetune.comparison import SeedComparison
+from bertkit.recipes.finetune.cross_validation import CrossValidated
 from bertkit.recipes.finetune.data import SetCounts
 from bertkit.recipes.finetune.evaluation import FinalEvaluation
 from bertkit.recipes.model_card import LibraryName, ModelFacts, plain
@@ -34,6 +35,7 @@ class SavedFineTuning(FinishedRecord):
     metrics: dict[str, SavedNumber]
     intervals: dict[str, tuple[SavedNumber, SavedNumber]]  # 95 %
     calibration: CalibrationError | None = None  # None if answers have no confidence
+    cross_validated: CrossValidated | None = None  # None if enough rows are held out
     baseline: dict[str, SavedNumber]  # of always predicting the most frequent label
     best_epoch: float  # may be fractional
     steps_per_epoch: int = 0  # of an older version, which didn't write it
@@ -170,6 +172,8 @@ def describe_metrics(facts: FineTuningFacts) -> str:
     parts = [model_card.tabulate(columns, rows)]
     if (num_more := len(evaluation.metrics) - MAX_METRICS) > 0:
         parts.append(f"… and {pluralize(num_more, 'metric')} more, all of them in `metrics.json`.")
+    if facts.saved.cross_validated is not None:
+        parts.append(f"{facts.saved.cross_validated.describe()}.")
     if evaluation.calibration is not None:
         parts.append(f"On these examples: {evaluation.calibration.describe()}.")
     if facts.has_picture:

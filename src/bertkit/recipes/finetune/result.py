@@ -10,6 +10,7 @@ from bertkit.checkpoints.sentence_transformers import write_sentence_model
 from bertkit.models.bert.feature_based import describe_modules
 from bertkit.recipes.finetune.card import PICTURE_FILE, FineTuningFacts, SavedFineTuning, build_card
 from bertkit.recipes.finetune.comparison import SeedComparison
+from bertkit.recipes.finetune.cross_validation import CrossValidated
 from bertkit.recipes.finetune.evaluation import FinalEvaluation
 from bertkit.recipes.finetune.job import FineTuningJob
 from bertkit.recipes.model_card import tabulate_counts, write_descriptions
@@ -61,6 +62,8 @@ def summarize(facts: FineTuningFacts) -> str:
                 " model saved."
             )
     chance = f" {CHANCE}" if facts.final.baseline else ""
+    if saved.cross_validated is not None:
+        how = f"{how} {saved.cross_validated.describe()}."
     return f"{facts.initial_model}, fine-tuned for the task {facts.final.task.name}. {how}{chance}"
 
 
@@ -144,7 +147,12 @@ def write_model(
     return saved
 
 
-def build_record(job: FineTuningJob, final: FinalEvaluation, state: RunState) -> SavedFineTuning:
+def build_record(
+    job: FineTuningJob,
+    final: FinalEvaluation,
+    state: RunState,
+    cross_validated: CrossValidated | None,
+) -> SavedFineTuning:
     """Build the content of `metrics.json`."""
     evaluation, best_step = final.evaluation, state.model_step
     return SavedFineTuning(
@@ -153,6 +161,7 @@ def build_record(job: FineTuningJob, final: FinalEvaluation, state: RunState) ->
         metrics=dict(evaluation.metrics),
         intervals=dict(evaluation.intervals),
         calibration=evaluation.calibration,
+        cross_validated=cross_validated,
         baseline=final.baseline,
         warnings=evaluation.warnings,
         num_steps=state.step,

@@ -16,6 +16,7 @@ from bertkit.models.bert.config import FEATURE_HEAD
 from bertkit.models.bert.feature_based import BertFeatureBased
 from bertkit.models.open_model import OpenModel
 from bertkit.recipes.finetune.card import SavedFineTuning
+from bertkit.recipes.finetune.cross_validation import CrossValidated, solve_and_validate
 from bertkit.recipes.finetune.data import FineTuningData
 from bertkit.recipes.finetune.evaluation import evaluate_model
 from bertkit.recipes.finetune.job import FineTuningJob, decide_steps, freeze_parameters
@@ -28,7 +29,6 @@ from bertkit.recipes.finetune.pretrained import (
 )
 from bertkit.recipes.finetune.result import FineTuneResult, build_record, write_model
 from bertkit.recipes.finetune.settings import FineTuneSettings
-from bertkit.recipes.solved_head import solve_head
 from bertkit.tasks.settings import TaskSettings, TextSettings
 from bertkit.training.job import Machine
 from bertkit.training.lifecycle import ModelRecipe, load_checkpoint, train
@@ -129,14 +129,15 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
     def plan(self, job: FineTuningJob, run: Run, state: RunState, num_steps: int) -> RunState:
         """Solve the head before the first step; other ranks get its weights with that step."""
         if job.has_solved_head and state.evaluated_step is None:
-            current_ranks().from_first(lambda: solve_head(run.folder, job.frozen))
+            current_ranks().from_first(lambda: solve_and_validate(run.folder, job))
         return state
 
     def write_model(self, job: FineTuningJob, run: Run, state: RunState) -> SavedFineTuning:
         """Evaluate the best epoch, and write model, card and report."""
         best, output = load_checkpoint(job, run, state.model_step), run.folder.parent
         final = evaluate_model(best)
-        return write_model(output, run, best, final, build_record(best, final, state))
+        saved = build_record(best, final, state, CrossValidated.read(run.folder))
+        return write_model(output, run, best, final, saved)
 
 
 def finetune(

@@ -208,6 +208,8 @@ def summarize(facts: RunFacts) -> str:
         f"{made}: {history.num_steps:,} of {facts.record.num_steps:,} steps, {tokens:,.0f} tokens,"
         f" {seconds / 60:.1f} minutes. {state}"
     )
+    if facts.result is not None and facts.result.cross_validated is not None:
+        text += f" {facts.result.cross_validated.describe()}."
     found = last_metrics(facts)
     last = ", ".join(
         f"{name_metric(name, facts)} {show_metric(facts, name, value)}"

@@ -13,7 +13,7 @@ from bertkit.base.errors import CheckpointError, StorageError
 from bertkit.checkpoints.safetensors_file import read_safetensors
 from bertkit.inference.predictor import Classifier, EncodedExamples
 from bertkit.jobs.inspect import describe
-from bertkit.recipes.finetune import frozen
+from bertkit.recipes import solved_head
 from bertkit.recipes.finetune.run import Sources, finetune
 from bertkit.recipes.finetune.settings import FineTuneSettings
 
@@ -78,7 +78,7 @@ def test_a_full_disk_is_told_before_and_while(sources, tmp_path, monkeypatch):
     settings = LINEAR
     usage = shutil.disk_usage(tmp_path)._replace(free=100)
     with monkeypatch.context() as patch:
-        patch.setattr(frozen.shutil, "disk_usage", lambda _: usage)
+        patch.setattr(solved_head.shutil, "disk_usage", lambda _: usage)
         with pytest.raises(StorageError, match=r"the disk has 0\.0 MB left; make room"):
             finetune(sources, tmp_path / "out", TASK, settings)
 

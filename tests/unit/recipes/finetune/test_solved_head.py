@@ -218,7 +218,7 @@ def test_a_stopped_run_with_a_solved_head_needs_no_initial_model(
             finetune(of_copy, tmp_path / "out", TASK, LINEAR)
     shutil.rmtree(tmp_path / "initial")
     with monkeypatch.context() as patch:
-        patch.setattr(recipe, "solve_head", None)
+        patch.setattr(recipe, "solve_and_validate", None)
         finetune(of_copy, tmp_path / "out", TASK, LINEAR)
     assert "is replaced" not in capsys.readouterr().err
     finetune(sources, tmp_path / "whole", TASK, LINEAR)

@@ -21,6 +21,8 @@ Flags = NDArray[np.bool_]
 UNJUDGED = -1.0  # the suspicion of a row that can't be judged, which is the lowest
 NO_LABEL = -1
 LEAST_SHARE, LEAST_NUMBER = 0.1, 5  # of planted errors above a cut; fewer say too little
+MOST_DEVIATIONS = 3.5  # of a number from what is expected, as in the source
+MEDIAN_OF_NORMAL = 0.6745  # of absolute values of the standard normal distribution
 SCORES_PER_BLOCK = 1 << 22  # 32 MB
 
 
@@ -100,6 +102,58 @@ def _count_errors(labels: Ids, confident: Ids, counts: Ids) -> int:
     is_other = known & (confident != labels)
     other = np.bincount(labels[is_other], minlength=len(counts))
     return round(float((counts * other / np.maximum(total, 1)).sum()))
+
+
+def group_errors(errors: LabelErrors, owners: Ids, num_rows: int) -> tuple[LabelErrors, Ids]:
+    """Judge rows of several labels, such as tags of words, by the most suspicious of each.
+
+    Args:
+        errors: of the labels.
+        owners: the row of each label, ascending.
+        num_rows: of all; one without labels can't be judged.
+
+    Returns:
+        the errors of rows, and the index of each row's most suspicious label, `NO_LABEL` for none.
+    """
+    order = np.lexsort((-errors.suspicion, owners))
+    present, first = np.unique(owners, return_index=True)
+    worst = np.full(num_rows, NO_LABEL)
+    worst[present] = order[first]
+    suspicion, likely = np.full(num_rows, UNJUDGED), np.zeros(num_rows, np.int64)
+    is_error = np.zeros(num_rows, np.bool_)
+    suspicion[present], likely[present], is_error[present] = (
+        each[worst[present]] for each in (errors.suspicion, errors.likely, errors.is_error)
+    )
+    return LabelErrors(suspicion, likely, is_error), worst
+
+
+def find_number_errors(predictions: Numbers, values: Numbers) -> LabelErrors:
+    """Find wrong numbers, by the difference from out-of-fold predictions.
+
+    Differences are measured in standard deviations, estimated by their median absolute deviation;
+    those above `MOST_DEVIATIONS` are errors, and have a suspicion above 0. `likely` is 0 for all.
+
+    Source: Iglewicz and Hoaglin, "How to Detect and Handle Outliers" (1993).
+    """
+    away = np.abs(values - predictions - np.median(values - predictions))
+    deviation = float(np.median(away)) / MEDIAN_OF_NORMAL or float(away.mean())
+    suspicion = away / (MOST_DEVIATIONS * (deviation or 1.0)) - 1
+    return LabelErrors(suspicion, np.zeros(len(values), np.int64), suspicion > 0)
+
+
+def find_span_errors(given: Ids, predicted: Ids, probability: Numbers) -> LabelErrors:
+    """Find wrong answers: those that don't overlap a predicted span that is likely.
+
+    Args:
+        given: start and stop of each row's answer, `[rows, 2]`; equal for "no answer".
+        predicted: the same of the prediction.
+        probability: of the prediction, `[rows]`, which is the suspicion where both don't overlap.
+            `likely` is 0 for all.
+    """
+    starts, stops = np.maximum(given, predicted)[:, 0], np.minimum(given, predicted)[:, 1]
+    is_empty = (given[:, 0] == given[:, 1]) & (predicted[:, 0] == predicted[:, 1])
+    suspicion = np.where((starts < stops) | is_empty, -probability, probability)
+    return LabelErrors(suspicion, np.zeros(len(given), np.int64), suspicion > 0.5)
 
 
 def plant_errors(

@@ -132,7 +132,10 @@ def judge_rows(result: ReviewResult, computed: ComputedRows) -> ReviewResult:
         found = other.cross_validate(penalty)
         bar.advance(1)
     task = result.task.fit_numbers(examples, frozen.examples, runs[-1])
-    judgment, planted = judge(task, frozen.examples, runs[-1]), judge(task, changed, found)
+    judgment, planted = (
+        judge(task, examples, each, run)
+        for each, run in ((frozen.examples, runs[-1]), (changed, found))
+    )
     errors, num_found = check_errors(judgment.errors, planted.errors.suspicion, is_planted)
     return replace(
         result,

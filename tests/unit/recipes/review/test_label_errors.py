@@ -9,6 +9,7 @@ from bertkit.recipes.review.label_errors import (
     LabelErrors,
     check_errors,
     find_label_errors,
+    find_number_errors,
     plant_errors,
 )
 
@@ -109,3 +110,9 @@ def test_no_error_remains_where_planted_ones_are_more_suspicious():
     suspicion = np.array([-0.9, -0.9, -0.9, 0.9, 0.95])
     checked, num_found = check_errors(errors, suspicion, np.array([0, 0, 0, 1, 1], np.bool_))
     assert (checked.num_errors, num_found) == (0, 2)
+
+
+def test_numbers_that_are_mostly_predicted_exactly_leave_the_others():
+    found = find_number_errors(np.zeros(9), np.array([0.0] * 8 + [5.0]))
+    assert found.is_error.tolist() == [False] * 8 + [True]
+    assert not find_number_errors(np.zeros(9), np.zeros(9)).is_error.any()

@@ -9,9 +9,10 @@ from bertkit.api.settings import build, takes
 from bertkit.checkpoints.bundled import find_bundled
 from bertkit.data.tables.records import open_records
 from bertkit.data.tables.rows import Table
+from bertkit.recipes.review.pool import NextRows, suggest_next
 from bertkit.recipes.review.result import ReviewResult
 from bertkit.recipes.review.run import review as run_review
-from bertkit.recipes.review.settings import ReviewSettings, choose_settings
+from bertkit.recipes.review.settings import ReviewSettings, check_request, choose_settings
 from bertkit.recipes.review.table import Places
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def review(
     output: str | Path | None = None,
     report: str | Path | None = None,
     **settings: "Unpack[ReviewKeywords]",
-) -> ReviewResult:
+) -> ReviewResult | NextRows:
     """Review labeled rows before training on them: wrong labels, repeated rows, honest numbers.
 
     Args:
@@ -39,7 +40,8 @@ def review(
     Further keyword arguments: fields of `ReviewSettings`, and names of columns.
 
     Returns:
-        The findings: a notebook shows them, `to_rows()` has them beside the cells of each row.
+        The findings, or the rows to label next: a notebook shows them, `to_rows()` has them beside
+        the cells of the rows.
 
     Raises:
         BertkitError: as in `bertkit.recipes.review.run.review`.
@@ -49,13 +51,18 @@ def review(
         >>> pandas.DataFrame(found.to_rows()).query("looks_wrong")  # doctest: +SKIP
     """
     chosen, columns = build(ReviewSettings, settings), build(TaskColumns, settings)
-    rows = [hold_rows(table) for table in (data, *others)]
-    tables = [open_records(table, chosen) for table in rows]
-    named = columns.model_dump(exclude_none=True)
+    check_request(chosen, others, model)
+    held = [hold_rows(table) for table in (data, *others)]
+    splits = ["train" if isinstance(table, str | Path) else "rows" for table in held]
+    tables = [
+        open_records(table, chosen, split=split) for table, split in zip(held, splits, strict=True)
+    ]
     places = Places(
         None if output is None else take_path(output, "output"),
         None if report is None else take_path(report, "report"),
         chosen.overwrite,
     )
-    task = choose_settings(tables[0], chosen, named)
+    if chosen.next is not None and model is not None:
+        return suggest_next(tables[0], model, chosen.next, columns, places)
+    task = choose_settings(tables[0], chosen, columns.model_dump(exclude_none=True))
     return run_review(tables, task, model or find_bundled("vectors"), places)

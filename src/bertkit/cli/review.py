@@ -1,14 +1,18 @@
 """`bertkit review`: look at labeled rows before training on them."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bertkit.base.progress import announce
 from bertkit.cli.output import print_result
 from bertkit.cli.texts import NamedModel, Words, choose_model, legible
-from bertkit.recipes.review.settings import ReviewSettings, choose_settings
+from bertkit.recipes.review.settings import ReviewSettings, check_request, choose_settings
 from bertkit.tasks.settings import choose_columns
 from bertkit.tasks.table import TASKS
+
+if TYPE_CHECKING:
+    from bertkit.recipes.review.pool import NextRows
+    from bertkit.recipes.review.result import ReviewResult
 
 COLUMNS: Any = choose_columns(*(entry.settings for entry in TASKS.values()))
 
@@ -52,15 +56,21 @@ def review(
     """
     from bertkit.data.tables.records import open_records
 
+    check_request(settings, others, model)
     tables = [open_records(name, settings) for name in (data, *others)]
-    chosen = choose_settings(tables[0], settings, columns.model_dump(exclude_none=True))
+    if settings.next is None:
+        task = choose_settings(tables[0], settings, columns.model_dump(exclude_none=True))
+        chosen = choose_model(model, "vectors")
+    from bertkit.recipes.review.pool import suggest_next
     from bertkit.recipes.review.run import review as run
     from bertkit.recipes.review.table import Places
 
     places = Places(output, report, settings.overwrite)
-    result = run(tables, chosen, choose_model(model, "vectors"), places)
+    result: ReviewResult | NextRows
+    if settings.next is None:
+        result = run(tables, task, chosen, places)
+    else:
+        result = suggest_next(tables[0], str(model), settings.next, columns, places)
     for path in filter(None, (output, report)):
         announce(f"wrote {path}")
-    print_result(
-        result, lambda result: legible(result.describe()), json=json, facts=result.to_json()
-    )
+    print_result(result, lambda one: legible(one.describe()), json=json, facts=result.to_json())

@@ -57,16 +57,22 @@ def computed_rows(
     rows: ReviewedRows, task: AnyTask, model: FineTunedBert
 ) -> Iterator[ComputedRows]:
     """Compute rows that are encoded, in float32, so that every processor finds the same."""
-    device = choose_device("auto")
-    prepare_memory(device)
-    machine = Machine(device, "fp32", peak_operations=float("inf"))
-    frozen = FrozenModel(model.to(device), task, list(rows.labeled.encoded), machine, SEED)
+    machine = choose_machine()
+    examples = list(rows.labeled.encoded)
+    frozen = FrozenModel(model.to(machine.device), task, examples, machine, SEED)
     with (
         tempfile.TemporaryDirectory(prefix="bertkit-") as folder,
         computed_features(Path(folder) / "rows", frozen) as features,
     ):
         light = [_forget_tokens(one, task) for one in frozen.examples]
         yield ComputedRows(replace(frozen, examples=light), features)
+
+
+def choose_machine() -> Machine:
+    """Return the device to compute on, in float32."""
+    device = choose_device("auto")
+    prepare_memory(device)
+    return Machine(device, "fp32", peak_operations=float("inf"))
 
 
 def _forget_tokens(encoded: Encoded, task: AnyTask) -> Encoded:

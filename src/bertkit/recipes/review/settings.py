@@ -1,10 +1,11 @@
 """Settings of `bertkit review`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from pydantic import Field
 
+from bertkit.base.errors import SettingsError
 from bertkit.base.settings import Count, redefine
 from bertkit.data.tables.records import RecordTable
 from bertkit.data.tables.settings import RecordSettings
@@ -55,3 +56,14 @@ def choose_task(table: RecordTable) -> str:
     ):
         return "tag"
     return "choose" if "choices" in columns else "classify"
+
+
+def check_request(settings: ReviewSettings, others: Sequence[object], model: object) -> None:
+    """Refuse --next without a model, or with further files."""
+    if settings.next is not None and model is None:
+        raise SettingsError(
+            "--next needs a fine-tuned model, whose predictions say what it is unsure of; name it"
+            " with --model"
+        )
+    if settings.next is not None and others:
+        raise SettingsError("--next takes one file, the rows without labels; leave out the others")

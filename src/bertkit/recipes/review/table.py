@@ -1,6 +1,6 @@
 """The findings of a review beside its rows: a table in a file, and the page to go through."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +13,7 @@ from bertkit.base.remote import RemoteFile
 from bertkit.data.writers import Row, check_output, check_suffix, write_rows
 from bertkit.recipes.review.page import PageRow, ReviewPage
 from bertkit.recipes.review.result import ReviewedRow, ReviewResult
+from bertkit.recipes.review.rows import ReviewedRows
 from bertkit.reports.interactive import write_page
 
 PAGE_SUFFIX = ".html"
@@ -63,17 +64,23 @@ def write_table(result: ReviewResult, output: Path) -> None:
     write_rows(output, list_rows(result), result.rows.labeled.tables[0].csv_style)
 
 
+def name_findings(rows: ReviewedRows, names: Collection[str]) -> str:
+    """Return what the names of findings begin with, so that no column of the file is alike."""
+    known = set(chain.from_iterable(record.values for record in rows.records))
+    prefixes = chain(["", "review_"], (f"review_{number}_" for number in count(2)))
+    return next(one for one in prefixes if known.isdisjoint(f"{one}{name}" for name in names))
+
+
 def list_rows(result: ReviewResult) -> Iterator[Row]:
     """Yield each row with its findings, which are empty for a row that can't be used.
 
     If the file has a column of the same name, the columns of the findings begin with `review_`.
     """
-    known = set(chain.from_iterable(record.values for record in result.rows.records))
-    prefixes = chain(["", "review_"], (f"review_{number}_" for number in count(2)))
-    prefix = next(one for one in prefixes if known.isdisjoint(f"{one}{name}" for name in FINDINGS))
+    records = result.rows.records
+    prefix = name_findings(result.rows, FINDINGS)
     found = {one.place: number for number, one in enumerate(result.examples)}
-    columns = list(dict.fromkeys(chain.from_iterable(one.values for one in result.rows.records)))
-    for record in result.rows.records:
+    columns = list(dict.fromkeys(chain.from_iterable(one.values for one in records)))
+    for record in records:
         number = found.get(record.place)
         row = {} if number is None else describe_findings(result.describe_row(number))
         findings = {f"{prefix}{name}": row.get(name) for name in FINDINGS}

@@ -4,6 +4,7 @@ import pytest
 from tests.unit.recipes.finetune.small import make_rows, save_model, write_rows
 
 import bertkit
+from bertkit.base.errors import SettingsError
 from bertkit.data.tables.records import open_records
 from bertkit.recipes.review.rows import read_rows
 from bertkit.recipes.review.run import review
@@ -88,3 +89,18 @@ def test_a_list_of_pairs_is_reviewed_as_a_file_is(model):
     pairs = [tuple(row.rsplit(",", 1)) for row in make_rows(30, seed=1)]
     found = bertkit.review(pairs, model=model)
     assert found.to_rows()[0].keys() >= {"text", "label", "looks_wrong"}
+
+
+def test_rows_to_label_next_are_those_of_the_pool(tmp_path, model, capsys):
+    train = write_rows(tmp_path / "train.csv", make_rows(40, seed=1))
+    trained = tmp_path / "trained"
+    bertkit.finetune(
+        "classify", train=train, model=model, output=trained, features="last", max_length=12
+    )
+    texts = [{"text": row.rpartition(",")[0], "id": n} for n, row in enumerate(make_rows(20, 2))]
+    found = bertkit.review(texts, model=trained, next=3, output=tmp_path / "next.csv")
+    assert [row.keys() for row in found.to_rows()] == [{"text", "id", "why"}] * 3
+    assert len({row["id"] for row in found.to_rows()}) == 3
+    assert found.describe().startswith("rows: 20 rows; to label next:")
+    with pytest.raises(SettingsError, match="--next needs a fine-tuned model"):
+        bertkit.review(texts, next=3)

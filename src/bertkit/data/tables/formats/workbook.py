@@ -5,8 +5,9 @@ if it has one, true or false; an empty cell is an empty text. A formula has the 
 stored with it: nothing is computed, no link is followed. Blank rows are left out; where row n is
 text n, only those at the end are.
 
-expat parses the XML in pieces, because libraries don't take bounded memory: two cells far apart end
-the process in calamine 0.9.1, and openpyxl 3.1.5 takes 80 times the size of the XML of a row.
+expat parses the XML in pieces, because libraries don't take bounded memory for a hostile workbook:
+openpyxl 3.1.5 holds a row of any length whole, and calamine 0.9.1 allocates all cells between the
+first and the last one, so that two that are far apart end the process.
 
 Source: ECMA-376, Office Open XML file formats, part 1, chapter 18.
 """

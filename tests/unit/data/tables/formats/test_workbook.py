@@ -161,6 +161,31 @@ def test_a_hostile_sheet_is_refused_in_bounded_memory(tmp_path, name):
     tracemalloc.stop()
 
 
+def test_openpyxl_holds_a_row_whole_and_bertkit_does_not(tmp_path):
+    """Which is why workbooks are read by code of our own."""
+    rows = HOSTILE["many cells"][0]  # a mebibyte
+    name = "xl/worksheets/sheet1.xml"
+    with zipfile.ZipFile(write_rows(tmp_path / "a.xlsx", [])) as archive:
+        parts = {each: archive.read(each).decode() for each in archive.namelist()}
+    parts[name] = (
+        f"{parts[name].partition('<dimension')[0]}<sheetData>{rows}</sheetData></worksheet>"
+    )
+    write_parts(tmp_path / "a.xlsx", "", **parts)
+    tracemalloc.start()
+    book = openpyxl.load_workbook(tmp_path / "a.xlsx", read_only=True)
+    assert len(list(book.active.iter_rows())) == 2
+    book.close()
+    peaks = [tracemalloc.get_traced_memory()[1]]
+    tracemalloc.stop()
+    tracemalloc.start()
+    with pytest.raises(InputError, match="column 16,385 comes"):
+        read(tmp_path / "a.xlsx")
+    peaks.append(tracemalloc.get_traced_memory()[1])
+    tracemalloc.stop()
+    assert peaks[0] > 50 << 20
+    assert peaks[1] < 10 << 20
+
+
 def test_a_workbook_of_few_bytes_that_unpacks_to_many_is_refused(tmp_path):
     path = write_parts(tmp_path / "a.xlsx", HEADER)
     with zipfile.ZipFile(path, "a") as archive:

@@ -10,7 +10,6 @@ from bertkit.cli.output import print_result
 from bertkit.cli.texts import Words, legible, open_result
 from bertkit.inference.settings import EngineSettings
 from bertkit.recipes.settings import EvaluateSettings
-from bertkit.tasks.saved import open_for_model
 from bertkit.tasks.settings import choose_columns
 from bertkit.tasks.table import TASKS
 
@@ -53,6 +52,8 @@ def evaluate(
     from bertkit.checkpoints.hub import check_model
 
     check_model(model)  # this, and the data, before torch is loaded
+    from bertkit.tasks.saved import open_for_model
+
     split = settings.split
     table = open_for_model(model, data, settings, columns, split=split, needs_answer=True)
     from bertkit.inference.predictor import AnyPredictor

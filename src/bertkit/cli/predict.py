@@ -31,7 +31,6 @@ from bertkit.jobs.settings import PredictSettings
 from bertkit.recipes.finetune.settings import FineTuneSettings, SeedsSettings
 from bertkit.reports.text import format_metric, show
 from bertkit.tasks.labeled_table import open_training_tables
-from bertkit.tasks.saved import open_for_model
 from bertkit.tasks.settings import choose_columns
 from bertkit.tasks.table import TASKS, TaskEntry
 
@@ -216,6 +215,8 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
         check_model(model)
         table, are_many = None, output is not None and source is not None and is_folder(output)
         if source is not None and not are_many:  # before torch is loaded
+            from bertkit.tasks.saved import open_for_model
+
             table = open_for_model(model, source, settings, columns, split=settings.split)
         from bertkit.data.writers import check_output
         from bertkit.inference.predictor import AnyPredictor, Predictor

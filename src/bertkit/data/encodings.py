@@ -58,8 +58,9 @@ Encoding = Annotated[
     OF_FILES,
     Field(
         description="Encoding of text files, such as cp1252 (Western European Windows) or latin-1;"
-        " by default UTF-8, or UTF-16 if the file begins with its byte order mark. utf-8 also reads"
-        " a file that seems to be in another encoding, and replaces what isn't UTF-8.",
+        " by default UTF-8, or UTF-16 if the file begins with its byte order mark; of data for a"
+        " task also cp1252, if its letters show it. utf-8 also reads a file that seems to be in"
+        " another encoding, and replaces what isn't UTF-8.",
     ),
 ]
 

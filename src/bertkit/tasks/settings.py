@@ -28,7 +28,8 @@ TextColumn = Annotated[
     str | None,
     Field(
         description="Column, or field of JSON, of the texts; of pairs the first, of tagged data the"
-        " words (of CoNLL its number, from 1). By default text, or another usual name."
+        " words (of CoNLL its number, from 1). By default text, another usual name, or the only"
+        " column of texts."
     ),
 ]
 PairColumn = Annotated[
@@ -43,7 +44,8 @@ LabelColumn = Annotated[
     Field(
         description="Column, or field of JSON, of what is learned: the label, the number, the tags"
         " (of CoNLL its number, from 1), the answers, or the correct choice, as its text or its"
-        " number from 0. By default label, or another usual name."
+        " number from 0. By default label, another usual name, or the only column of few values"
+        " (of numbers, to learn a number)."
     ),
 ]
 QuestionColumn = Annotated[

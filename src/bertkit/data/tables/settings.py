@@ -2,6 +2,7 @@
 
 from typing import Annotated, Literal
 
+from cyclopts import Parameter
 from pydantic import AfterValidator, Field
 
 from bertkit.base.settings import Settings
@@ -77,4 +78,6 @@ class LayoutSettings(Settings):
 class RecordSettings(LayoutSettings):
     """Settings of every command that reads labeled records."""
 
-    max_broken: MaxBroken = 0.01
+    max_broken: Annotated[
+        MaxBroken, Parameter(show_default="0.01, or up to 5 rows, but not over a tenth")
+    ] = 0.01

@@ -20,6 +20,7 @@ from bertkit.cli.predict import describe, list_facts
 from bertkit.cli.texts import find_source
 from bertkit.inference import stream
 from bertkit.inference.predictor import Classifier
+from bertkit.recipes.finetune.cross_validation import CrossValidated
 from bertkit.reports.text import format_percent
 
 SAVED = SimpleNamespace(
@@ -29,6 +30,7 @@ SAVED = SimpleNamespace(
     intervals={"mse": (0.2, 0.3)},
     dev=SimpleNamespace(num_examples=40),
     calibration=None,
+    cross_validated=None,
     warnings=("every prediction is 'x'",),
 )
 RESULT = SimpleNamespace(output=Path("out"), comparison=None, saved=SAVED)
@@ -45,6 +47,11 @@ def test_a_result_is_told_in_a_line_and_what_is_odd_behind_it():
     step = "out: best after step 1,200 of 3,000; 40 held-out examples"
     assert first == f"{step}: pearson not defined, mse 0.250 (0.200–0.300)"
     assert warning == "WARNING: every prediction is 'x'"
+    found = CrossValidated(num_examples=305, metrics={"mse": 0.5}, intervals={"mse": (0.4, 0.6)})
+    saved = SimpleNamespace(**{**vars(SAVED), "cross_validated": found})
+    _, line, _ = describe(SimpleNamespace(**{**vars(RESULT), "saved": saved})).splitlines()
+    head = "By cross-validation on all 305 rows, of a head solved on the frozen encoder"
+    assert line == f"{head}: mse 0.500 (0.400–0.600)"
 
 
 def test_a_label_steers_no_terminal():

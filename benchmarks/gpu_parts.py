@@ -160,6 +160,7 @@ LEFT_OUT = {
     "bench_quality": "trains for longer than a part may take",
     "bench_query": "one query at a time is a matter of the processor",
     "bench_ranks": "needs a GPU for each rank",
+    "bench_repeats": "repeats are found on the processor",
     "bench_score": "compares the precisions of a processor with a loop on it",
     "bench_search": "vectors are searched on the processor",
     "bench_serve": "measures a server on one core of a CPU",

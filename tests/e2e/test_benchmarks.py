@@ -51,6 +51,7 @@ SMALLEST = {
     "bench_query": "--data {data} --lengths 8 --queries 2 --repeats 1 --starts 1",
     "bench_ranks": "--data {shards} --models tiny --batch-size 4 --max-length 16 --steps 2"
     " --rounds 1",
+    "bench_repeats": "--data {data} --rows 20 --texts 30",
     "bench_score": "--data {data} --pairs 1 --rounds 1",
     "bench_search": "--rows 1000 --rounds 1",
     "bench_seq2seq_step": "--data {data}/parallel/multi30k --size 1x32 --steps 1"
@@ -156,6 +157,7 @@ def write_inference_sets(data: Path) -> None:
     sentences = draw_sentences(5)
     documents = ["\n".join(f"{text}." for text in islice(sentences, 6)) for _ in range(40)]
     write(data / "corpus" / "news" / "news.txt.gz", "\n\n".join(documents))
+    write(data / "corpus" / "books" / "book.txt.gz", "\n\n".join(documents))
     for name in ("train.de", "train.en", "test_2016_flickr.de"):
         lines = "\n".join(islice(sentences, 80))
         write(data / "parallel" / "multi30k" / f"{name}.gz", lines + "\n")

@@ -1,6 +1,7 @@
 """The result of a review: lines for a terminal, columns beside the rows, a table in a notebook."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,12 +18,14 @@ from bertkit.recipes.review.quality import LearningCurve, find_confused
 from bertkit.recipes.review.repeats import RepeatedGroup, describe_repeats
 from bertkit.recipes.review.rows import ReviewedRows
 from bertkit.reports.notebook import Tabular, show_rows
-from bertkit.reports.text import format_metric, show
+from bertkit.reports.text import format_metric, make_legible, show
+from bertkit.tasks.classify.examples import CONTRADICTED
 from bertkit.tasks.columns import SHOWN_CHARS
 from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.task import AnyTask, TaskExample
 
-SHOWN_ROWS, SHOWN_PAIRS, TEXT_CHARS = 5, 3, 60
+SHOWN_ROWS, SHOWN_CONFLICTS, SHOWN_PAIRS, TEXT_CHARS = 5, 3, 3, 60
+MAX_TWINS = 20  # that a row names
 RARE = 10  # rows of a label
 
 
@@ -111,6 +114,7 @@ class ReviewResult:
             *self._describe_rows(),
             *self._describe_errors(),
             *describe_repeats(self.repeats, self.names),
+            *self._describe_conflicts(),
             *self._describe_quality(),
         ]
 
@@ -120,7 +124,9 @@ class ReviewResult:
             yield f"{labeled.name}: {self.obstacle}"
         else:
             yield from labeled.describe(self.task)
-            yield from (f"{labeled.name}: {line}" for line in labeled.list_warnings(self.task))
+            warnings = labeled.list_warnings(self.task)
+            told = (line for line in warnings if CONTRADICTED not in line)  # as repeats
+            yield from (f"{labeled.name}: {line}" for line in told)
 
     def _describe_errors(self) -> Iterator[str]:
         if self.judgment is None or self.planted is None:
@@ -138,6 +144,22 @@ class ReviewResult:
             yield (
                 f"  {row.place}: {show(row.text, TEXT_CHARS)!r} is {show(row.label, SHOWN_CHARS)},"
                 f" likely {show(row.likely, SHOWN_CHARS)} ({row.probability:.2f})"
+            )
+
+    def _describe_conflicts(self) -> Iterator[str]:
+        """Show the first texts of this file that stand twice with different labels."""
+        conflicts = ((group, group.conflict) for group in self.repeats)
+        found = ((group, pair) for group, pair in conflicts if pair and not group.files[pair[0]])
+        for group, pair in islice(found, SHOWN_CONFLICTS):
+            first, second = (group.members[place] for place in pair)
+            example, file = self.examples[first], group.files[pair[1]]
+            place = f"in {self.names[file]}"
+            if not file:
+                place = "at " + self.examples[second].place.removeprefix(f"{self.names[0]}, ")
+            labels = [show(group.labels[place] or "", SHOWN_CHARS) for place in pair]
+            yield (
+                f"  {example.place}: {show(example.shown, TEXT_CHARS)!r} is {labels[0]}, and"
+                f" {labels[1]} {make_legible(place)}"
             )
 
     def _describe_quality(self) -> Iterator[str]:
@@ -214,9 +236,9 @@ class ReviewResult:
         )
 
     def _list_twins(self, number: int) -> list[int]:
-        """Return the other rows of the reviewed file that repeat a row."""
+        """Return the first other rows of the reviewed file that repeat a row."""
         group = self.groups.get(number)
-        members = () if group is None else group.members
+        members = () if group is None else group.members[: MAX_TWINS + 1]
         return [each for each in members if each != number and each < len(self.examples)]
 
     def _list_notes(self, number: int) -> list[str]:
@@ -224,15 +246,15 @@ class ReviewResult:
         group, notes = self.groups.get(number), list[str]()
         if group is None:
             return notes
-        places = [self.examples[each].place for each in self._list_twins(number)]
-        how = "nearly repeats" if group.kind == "near" else "repeats"
-        if places:
-            more = f" and {len(places) - 1:,} more" if len(places) > 1 else ""
-            notes.append(f"{how} {places[0]}{more}")
+        twins, how = self._list_twins(number), "nearly " if group.kind == "near" else ""
+        num_more = bisect_left(group.members, len(self.examples)) - 2
+        if twins:
+            more = f" and {num_more:,} more" if num_more else ""
+            notes.append(f"{how}repeats {self.examples[twins[0]].place}{more}")
         if group.has_conflict:
             notes.append("with another label")
-        others = {self.names[file] for file in group.files if file}
-        return [*notes, *(f"stands in {name} too" for name in sorted(others))]
+        others = {self.names[file] for file in group.different_files if file}
+        return [*notes, *(f"stands {how}in {name} too" for name in sorted(others))]
 
     def to_rows(self) -> list[Row]:
         """Return the cells of each row of the file, with the findings in columns beside them."""

@@ -30,6 +30,7 @@ from bertkit.tasks.texts import TextExample, Texts, build_text_parser
 FLAGS = {"0": False, "1": True, "false": False, "true": True}
 FLAG_VALUES = FLAGS.keys() | {*NEGATIVE_MARKS}
 OTHER_SEPARATORS = (";", "|", "/", ",")
+CONTRADICTED = "an earlier text with a different label"
 RARE = 0.2  # of the equal share of a label
 # Pairs of labels, sorted by name, of which the second is clearly the positive one.
 CLEAR_PAIRS = {
@@ -276,8 +277,7 @@ def list_warnings(examples: Sequence[ClassifyExample]) -> list[str]:
     if others:
         repeat = "repeats" if len(others) == 1 else "repeat"
         lines.append(
-            f"{pluralize(len(others), 'row')} {repeat} an earlier text with a different label,"
-            f" first at {others[0].place}"
+            f"{pluralize(len(others), 'row')} {repeat} {CONTRADICTED}, first at {others[0].place}"
         )
     num_bare = sum(example.labels == () for example in examples)
     if num_bare:

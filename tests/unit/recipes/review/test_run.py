@@ -104,3 +104,22 @@ def test_rows_to_label_next_are_those_of_the_pool(tmp_path, model, capsys):
     assert found.describe().startswith("rows: 20 rows; to label next:")
     with pytest.raises(SettingsError, match="--next needs a fine-tuned model"):
         bertkit.review(texts, next=3)
+
+
+def test_rows_that_stand_twice_are_named_with_their_labels(tmp_path, model):
+    train = write_rows(tmp_path / "a.csv", ["so good,good", "a film,bad", "So good!,bad"])
+    test = write_rows(tmp_path / "b.csv", ["SO GOOD,good", "other words,bad"])
+    result = look_at(model, train, test)
+    places = [f"{train}, line {number}" for number in (2, 4)]
+    assert f"  {places[0]}: 'so good' is good, and bad at line 4" in result.lines
+    assert "earlier text with a different label" not in result.describe()
+    row = result.describe_row(2)
+    assert row.twins == [1]
+    assert row.notes == [f"repeats {places[0]}", "with another label", f"stands in {test} too"]
+
+
+def test_a_text_of_all_rows_is_named_once(tmp_path, model):
+    result = look_at(model, write_rows(tmp_path / "a.csv", ["so good,good"] * 50))
+    row = result.describe_row(0)
+    assert row.twins == [*range(2, 22)]
+    assert row.notes == [f"repeats {result.examples[1].place} and 48 more"]

@@ -48,7 +48,8 @@ class NextRows:
         lines = [f"{self.rows.labeled.name}: {number}; to label next:"]
         for each in self.suggestions:
             example = self.rows.examples[each.number]
-            lines.append(f"  {example.place}: {show(example.shown, TEXT_CHARS)!r} ({each.why})")
+            text = show(self.rows.show_text(each.number), TEXT_CHARS)
+            lines.append(f"  {example.place}: {text!r} ({each.why})")
         return "\n".join(lines)
 
     def to_rows(self) -> list[Row]:
@@ -65,7 +66,7 @@ class NextRows:
         found: list[JsonValue] = [
             {
                 "place": self.rows.examples[each.number].place,
-                "text": self.rows.examples[each.number].shown,
+                "text": self.rows.show_text(each.number),
                 "why": each.why,
             }
             for each in self.suggestions

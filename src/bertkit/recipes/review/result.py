@@ -223,7 +223,7 @@ class ReviewResult:
         return ReviewedRow(
             number=self.numbers[example.place],
             place=example.place,
-            text=example.shown,
+            text=self.rows.show_text(number),
             label=self.rows.show_label(number),
             looks_wrong=is_wrong,
             likely=likely,

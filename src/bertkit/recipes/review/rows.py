@@ -36,6 +36,10 @@ class ReviewedRows:
         """The usable rows, in order."""
         return self.labeled.examples
 
+    def show_text(self, number: int) -> str:
+        """Return the text of a usable row; those of a pair, or question and context, in lines."""
+        return "\n".join(text for _, text in self.examples[number].arguments if text)
+
     def show_label(self, number: int) -> str:
         """Return the label of a usable row as text; empty if it has none."""
         example = self.examples[number]

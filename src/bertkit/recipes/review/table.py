@@ -1,8 +1,9 @@
 """The findings of a review beside its rows: a table in a file, and the page to go through."""
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, count
 from pathlib import Path
@@ -15,6 +16,7 @@ from bertkit.recipes.review.page import PageRow, ReviewPage
 from bertkit.recipes.review.result import ReviewedRow, ReviewResult
 from bertkit.recipes.review.rows import ReviewedRows
 from bertkit.reports.interactive import write_page
+from bertkit.reports.text import format_percent
 
 PAGE_SUFFIX = ".html"
 MAX_PAGE_ROWS = 10_000
@@ -96,17 +98,21 @@ def describe_findings(row: ReviewedRow) -> Mapping[str, object]:
 def build_page(result: ReviewResult) -> ReviewPage:
     """Build the page to go through: rows that look wrong or stand twice, the worst first."""
     numbers = result.ranking[:MAX_PAGE_ROWS]
+    is_tagged = result.task.name == "tag"  # a row is a sentence, which has no single label
     return ReviewPage(
         title=f"Review of {result.rows.labeled.name}",
         summary=result.lines,
-        labels=result.task.labels,
-        rows=[_build_row(result.describe_row(number)) for number in numbers],
+        labels=() if is_tagged else result.task.labels,
+        rows=[_build_row(result.describe_row(number), is_tagged) for number in numbers],
         identity=result.rows.labeled.sha256[0],
     )
 
 
-def _build_row(row: ReviewedRow) -> PageRow:
+def _build_row(row: ReviewedRow, is_tagged: bool) -> PageRow:
     wrong = [f"the label looks wrong (suspicion {row.suspicion:.2f})"] if row.looks_wrong else []
+    if is_tagged and row.likely:  # the tag of one word isn't what the sentence's change to
+        wrong.append(f"likely {row.likely} ({format_percent(row.probability)})")
+        row = replace(row, likely="", probability=math.nan)
     return PageRow(
         number=row.number,
         place=row.place,

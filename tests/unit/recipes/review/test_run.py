@@ -9,7 +9,7 @@ from bertkit.data.tables.records import open_records
 from bertkit.recipes.review.rows import read_rows
 from bertkit.recipes.review.run import review
 from bertkit.recipes.review.settings import ReviewSettings, choose_settings
-from bertkit.recipes.review.table import Places
+from bertkit.recipes.review.table import Places, build_page
 
 SETTINGS = ReviewSettings()
 
@@ -83,6 +83,18 @@ def test_findings_stand_beside_the_rows_of_the_file(tmp_path, model):
     assert [row["notes"] for row in found.to_rows()] == [str(number) for number in range(30)]
     assert "Review of" in report.read_text(encoding="utf-8")
     assert "label" in found._repr_html_()
+
+
+def test_the_page_of_sentences_has_their_words_and_offers_no_tag_for_a_whole_one(tmp_path, model):
+    sentence = "the\tO\ncat\tB-ANIMAL\nsaw\tO\n\n"
+    wrong = "a\tB-ANIMAL\ncat\tO\nsaw\tO\n\n"
+    path = tmp_path / "sentences.conll"
+    path.write_text(sentence * 12 + wrong + sentence * 12, encoding="utf-8")
+    page = build_page(look_at(model, path))
+    row = next(row for row in page.rows if row.number == 13)
+    assert (row.text, row.given, row.likely) == ("a cat saw", "B-ANIMAL, O, O", "")
+    assert any(reason.startswith("likely ") for reason in row.reasons)
+    assert page.labels == ()
 
 
 def test_a_list_of_pairs_is_reviewed_as_a_file_is(model):

@@ -38,6 +38,7 @@ SMALLEST = {
     "bench_fill_mask": "--data {data} --models tiny --texts 4 --rounds 1",
     "bench_finetune": "--data {data} --sets sst2 --rounds 1 --steps 1 --sides bertkit transformers",
     "bench_finetune_memory": "--data {data} --sets cola --precisions fp32 --rows 100",
+    "bench_label_errors": "--data {data} --sets sst2 wnut17 --rows 40 --sentences 30 --draws 1",
     "bench_load": "--model tiny --formats tensorflow --rounds 0",
     "bench_memory": "--corpus {corpus} --workers 1 --data {shards} --models tiny --batch-size 2",
     "bench_overload": "--seconds 2 --soak-minutes 0.03",
@@ -73,6 +74,7 @@ SMALLEST = {
 }
 PACKAGES = {
     "bench_embed": ("ctranslate2", "openvino"),
+    "bench_label_errors": ("cleanlab",),
     "bench_parts": ("ray",),
     "bench_search": ("faiss",),
 }

@@ -1,9 +1,11 @@
 """Find labels that look wrong, from predictions of models that didn't train on the row.
 
 All functions are pure and take out-of-fold predictions: each row is predicted by a model of the
-other folds. A row is suspicious by its normalized margin, the probability of the likeliest other
-label less that of its own. How many are wrong is confident learning's count, which grows with the
-mistakes of a weak model; therefore `check_errors` lowers it by errors that are planted for a check.
+other folds. A row is suspicious by its margin: the logarithm of the probability of the likeliest
+other label less that of its own. Of two labels that is the order of the usual margin, which is a
+difference of probabilities; of many it finds more errors. How many are wrong is confident
+learning's count, that of the rows which are confidently of another label. It grows with the
+mistakes of a weak model; therefore `check_errors` lowers it by errors planted for a check.
 
 Source: Northcutt, Jiang and Chuang, "Confident Learning: Estimating Uncertainty in Dataset
 Labels", JAIR 2021; Blanchard, Lee and Scott, "Semi-Supervised Novelty Detection", JMLR 2010.
@@ -23,7 +25,8 @@ NO_LABEL = -1
 LEAST_SHARE, LEAST_NUMBER = 0.1, 5  # of planted errors above a cut; fewer say too little
 MOST_DEVIATIONS = 3.5  # of a number from what is expected, as in the source
 MEDIAN_OF_NORMAL = 0.6745  # of absolute values of the standard normal distribution
-SCORES_PER_BLOCK = 1 << 22  # 32 MB
+DOUBT = 0.01  # added to probabilities, so that one near 0 isn't everything
+SCORES_PER_BLOCK = 1 << 18  # 2 MB
 
 
 @dataclass(frozen=True)
@@ -79,29 +82,25 @@ def find_label_errors(probabilities: Numbers, labels: Ids) -> LabelErrors:
         confident[block] = _find_confident(scores, thresholds)
         scores[np.arange(len(block)), labels[block]] = -np.inf
         likely[block] = scores.argmax(axis=1)
-        margin[block] = np.maximum(scores.max(axis=1) - own[block], UNJUDGED)
-    chosen = rank(margin)[: _count_errors(labels, confident, counts)]
+        # 0 if there is no other label
+        margin[block] = compare(np.maximum(scores.max(axis=1), 0.0), own[block])
+    number = ((confident != NO_LABEL) & (confident != labels)).sum()
+    chosen = rank(margin)[:number]
     is_error = np.zeros(len(labels), np.bool_)
     is_error[chosen] = margin[chosen] > 0
     return LabelErrors(margin, likely, is_error)
+
+
+def compare(other: Numbers, own: Numbers) -> Numbers:
+    """Return the suspicion, from -1 to 1, of a label by its probability and that of another."""
+    found: Numbers = np.log((other + DOUBT) / (own + DOUBT)) / np.log((1 + DOUBT) / DOUBT)
+    return found
 
 
 def _find_confident(scores: Numbers, thresholds: Numbers) -> Ids:
     """Return the likeliest label that reaches the mean probability of its rows, or `NO_LABEL`."""
     reached = np.where(scores >= thresholds, scores, -1.0)
     return np.where(reached.max(axis=1) < 0, NO_LABEL, reached.argmax(axis=1))
-
-
-def _count_errors(labels: Ids, confident: Ids, counts: Ids) -> int:
-    """Estimate how many labels are wrong from rows that are confidently of a label.
-
-    The rows of each label that are confidently of another are its share, scaled to all its rows.
-    """
-    known = confident != NO_LABEL
-    total = np.bincount(labels[known], minlength=len(counts))
-    is_other = known & (confident != labels)
-    other = np.bincount(labels[is_other], minlength=len(counts))
-    return round(float((counts * other / np.maximum(total, 1)).sum()))
 
 
 def group_errors(errors: LabelErrors, owners: Ids, num_rows: int) -> tuple[LabelErrors, Ids]:

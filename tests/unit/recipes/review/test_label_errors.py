@@ -24,7 +24,9 @@ def test_the_label_that_the_models_deny_is_named_with_the_likely_one():
     assert found.is_error.tolist() == [False, False, False, False, True]
     assert found.num_errors == 1
     assert found.likely.tolist() == [1, 0, 0, 1, 0]
-    assert found.suspicion == pytest.approx([-0.8, -0.5, -0.7, -0.6, 0.8])
+    scale = np.log(1.01 / 0.01)
+    assert found.suspicion[-1] == pytest.approx(np.log(0.91 / 0.11) / scale)
+    assert found.suspicion[1] == pytest.approx(np.log(0.21 / 0.71) / scale)
     assert found.ranking.tolist() == [4, 1, 3, 2, 0]
 
 

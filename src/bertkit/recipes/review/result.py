@@ -22,6 +22,7 @@ from bertkit.reports.text import format_metric, make_legible, show
 from bertkit.tasks.classify.examples import CONTRADICTED
 from bertkit.tasks.columns import SHOWN_CHARS
 from bertkit.tasks.evaluation import Evaluation
+from bertkit.tasks.look_alikes import describe_look_alikes
 from bertkit.tasks.task import AnyTask, TaskExample
 
 SHOWN_ROWS, SHOWN_CONFLICTS, SHOWN_PAIRS, TEXT_CHARS = 5, 3, 3, 60
@@ -125,8 +126,10 @@ class ReviewResult:
         else:
             yield from labeled.describe(self.task)
             warnings = labeled.list_warnings(self.task)
-            told = (line for line in warnings if CONTRADICTED not in line)  # as repeats
-            yield from (f"{labeled.name}: {line}" for line in told)
+            # Contradictions are told as repeats; what names an option is for training.
+            told = (line for line in warnings if CONTRADICTED not in line and "; --" not in line)
+            spellings = describe_look_alikes(labeled.counts.labels)
+            yield from (f"{labeled.name}: {line}" for line in (*told, *spellings))
 
     def _describe_errors(self) -> Iterator[str]:
         if self.judgment is None or self.planted is None:

@@ -33,6 +33,7 @@ from bertkit.tasks.task import AnyTask
 PLANTED_SHARE = 0.05
 CURVE_SHARES = (0.2, 0.35, 0.55, 0.75, 1.0)  # of the rows that a layer is solved on
 FEWEST_ROWS = 10
+FEWEST_TEXTS = 5  # rows of the same text are in the same fold
 MOST_LABELS = 1000
 
 
@@ -113,6 +114,9 @@ def find_obstacle(rows: ReviewedRows) -> str | None:
         )
     if labels and max(labels.values()) == 1:
         return "every row has a label of its own; is it the right column? --label-column names it"
+    if (number := len({tuple(one.arguments) for one in rows.examples})) < FEWEST_TEXTS:
+        different = "one text" if number == 1 else f"{number} different texts"
+        return f"{pluralize(len(rows.examples), 'row')} of {different} are too few to check labels"
     return None
 
 
@@ -155,7 +159,8 @@ def measure_quality(
     metric = choose_metric(task)
     num_others = len(examples) * (NUM_FOLDS - 1) / NUM_FOLDS
     curve = measure_curve(scorings, metric, [share * num_others for share in CURVE_SHARES])
-    wrong = [scoring.errors > 0 for scoring in scorings]
+    is_number = task.name == "regress"  # none of which is predicted exactly
+    wrong = [(scoring.errors > 0) & (not is_number) for scoring in scorings]
     hard = np.flatnonzero(np.all(wrong, axis=0)).tolist()
     return Quality(metric, scorings[-1].evaluate(), curve, hard)
 

@@ -163,6 +163,7 @@ LEFT_OUT = {
     "bench_repeats": "repeats are found on the processor",
     "bench_score": "compares the precisions of a processor with a loop on it",
     "bench_search": "vectors are searched on the processor",
+    "bench_selection": "chooses rows on the processor, by vectors that are there",
     "bench_serve": "measures a server on one core of a CPU",
     "bench_small_data": "its runs are of seconds, most of them loading",
     "bench_stream_memory": "measures the machine's memory around a tiny model",

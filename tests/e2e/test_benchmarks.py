@@ -55,6 +55,7 @@ SMALLEST = {
     "bench_repeats": "--data {data} --rows 20 --texts 30",
     "bench_score": "--data {data} --pairs 1 --rounds 1",
     "bench_search": "--rows 1000 --rounds 1",
+    "bench_selection": "--data {data} --sets sst2 --draws 2 --rounds 2 --labels 8",
     "bench_seq2seq_step": "--data {data}/parallel/multi30k --size 1x32 --steps 1"
     " --sides bertkit transformers",
     "bench_serve": "--data {data} --rounds 1 --sides bertkit --sets 16 --clients 1 --seconds 0.2"

@@ -187,6 +187,7 @@ WESTERN_LETTERS = tuple(
 WESTERN_SIGNS = {*"\xa0€‚„…‹›‘’“”•–—™¡§©«®°²´µ·»½¿×"}
 LEAST_WESTERN, LEAST_LETTERS = 0.95, 8  # share of letters that are those of one language; all
 SHOWN_CHARS, WORD = 40, re.compile(r"\w+")
+APOSTROPHE = re.compile("(?<=[a-z])\N{RIGHT SINGLE QUOTATION MARK}(?=[a-z])")
 BESIDE_ASCII = re.compile(r"(?<=[A-Za-z])[^\W_]|[^\W_](?=[A-Za-z])")
 
 
@@ -223,12 +224,15 @@ def describe_guess(content: bytes, encoding: str) -> str:
 def _is_western(text: str) -> bool:
     """Whether a text's letters outside of ASCII are those of one Western European language.
 
-    Half of them must also stand beside a letter of ASCII, as few do in other alphabets.
+    Half of them must also stand beside a letter of ASCII, as few do in other alphabets, and be in
+    lower case, as quotes and dashes of old Macs aren't. English has few, and apostrophes in words.
     """
     others = [letter for letter in text if letter > "\x7f" and letter not in WESTERN_SIGNS]
-    least = max(LEAST_LETTERS, LEAST_WESTERN * len(others))
+    least, num_apostrophes = LEAST_WESTERN * len(others), len(APOSTROPHE.findall(text))
     beside = sum(not found[0].isascii() for found in BESIDE_ASCII.finditer(text))
-    return 2 * beside >= len(others) and any(
+    num_typical = min(beside, sum(map(str.islower, others)))
+    is_enough = len(others) + num_apostrophes >= LEAST_LETTERS and 2 * num_typical >= len(others)
+    return is_enough and any(
         sum(letter in letters for letter in others) >= least for letters in WESTERN_LETTERS
     )
 

@@ -5,6 +5,7 @@ it, as a note in the table's report says. If several do, one error names them al
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,11 +56,22 @@ def open_training_tables(
         for other in tables[:1]:
             table.find_as(other)
         check_columns(task, table, needs_answer=True)
-        table.look()
-        if table.is_known and table.columns:
-            table.check_broken()
+        _check_rows(task, table)
         tables.append(table)
     return tables
+
+
+def _check_rows(settings: TaskSettings, table: RecordTable) -> None:
+    """Raise an error if too many rows of a small table are broken, or have no label."""
+    records, report = table.look(), deepcopy(table.report)
+    if not table.is_known or not table.columns:
+        return
+    if isinstance(settings, TextSettings) and settings.separator is None:
+        column = _find(settings, table, LABEL)
+        for record in records:
+            if str(record.values.get(column)).strip() == "":
+                report.add_broken(f"{record.place} has an empty label in {column}")
+    table.check_broken(report)
 
 
 class LabeledTable(NamedTuple):

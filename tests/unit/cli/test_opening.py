@@ -19,6 +19,9 @@ CASES = {
     "finetune classify --train none.csv --output m": "none.csv doesn't exist",
     "evaluate model none.csv": "none.csv doesn't exist",
     "classify model --file none.csv": "none.csv doesn't exist",
+    "review none.csv": "none.csv doesn't exist",
+    "review two:texts.csv": "two texts.csv: the text could be Kommentar or Titel; the label is Ste",
+    "review czech.csv": "czech.csv is text, but not in UTF-8",
     "evaluate model czech.csv": "czech.csv is text, but not in UTF-8",
     "classify model --file czech.csv --text-column a": "czech.csv is text, but not in UTF-8",
     "finetune classify --train two:texts.csv --output m": (

@@ -11,6 +11,7 @@ WESTERN = {
     "Portuguese": "Não gostei\nmuito bom, aprovação\nótimo preço\né à beça, coração\n",
     "Swedish": "bra kläder åt mig\nför små\nså fin, jättebra\nhögt och så\n",
 }
+WESTERN["English"] = "It’s fine, don’t worry – “I’m here”, she’d say\nwe’ll see, a café\n" * 2
 OTHERS = {
     "cp1250": "Velmi hezká bunda, skvělá kvalita\nPříliš malé, švy povolily\nRychlé dodání, díky\n",
     "iso8859-2": "Bardzo ładna kurtka, świetna jakość\nZa mały, żal\nPolecam, którzy, część\n",
@@ -31,6 +32,12 @@ def test_western_europe_is_evident(language):
     content = WESTERN[language].encode("cp1252")
     assert guess_encoding(content) == "cp1252"
     assert guess_encoding(content[:30]) is None  # too little
+
+
+def test_dashes_and_quotes_of_old_macs_arent_taken_for_letters():
+    text = "—It’s fine, he said—don’t “worry”\nSo—we’ll see\n" * 9
+    assert guess_encoding(text.encode("mac-roman")) is None
+    assert guess_encoding(text.encode("cp1252")) == "cp1252"
 
 
 @pytest.mark.parametrize("encoding", OTHERS)

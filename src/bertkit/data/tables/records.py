@@ -184,13 +184,13 @@ class RecordTable:
             except BrokenRowError as error:
                 self.report.add_broken(str(error))
         examples = examples if settle is None else settle(examples, self.report)
-        self.check_broken()
+        self.check_broken(self.report)
         return examples
 
-    def check_broken(self) -> None:
-        """Raise an error if too many of the rows that were read are broken."""
+    def check_broken(self, report: RowReport) -> None:
+        """Raise an error if too many of the rows that a report counts are broken."""
         is_default = "max_broken" not in self.settings.model_fields_set
-        self.report.check_share(self.settings.max_broken, allows_few=is_default)
+        report.check_share(self.settings.max_broken, allows_few=is_default)
 
 
 def open_records(

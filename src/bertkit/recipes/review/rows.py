@@ -8,6 +8,8 @@ from bertkit.base.errors import InputError
 from bertkit.data.tables.record import Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.recipes.finetune.data import TaskSet
+from bertkit.tasks.answer.examples import AnswerExample
+from bertkit.tasks.choose.examples import ChooseExample
 from bertkit.tasks.classify.examples import ClassifyExample
 from bertkit.tasks.columns import NUMBER
 from bertkit.tasks.regress.task import RegressExample
@@ -15,6 +17,7 @@ from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.table import TASKS
 from bertkit.tasks.task import AnyTask, TaskExample
 
+NO_ANSWER = "(no answer)"
 MOST_GRADES = 20  # different whole numbers that are labels; more are numbers to predict
 
 
@@ -43,6 +46,10 @@ class ReviewedRows:
     def show_label(self, number: int) -> str:
         """Return the label of a usable row as text; empty if it has none."""
         example = self.examples[number]
+        if isinstance(example, AnswerExample) and example.answers is not None:
+            return " | ".join(dict.fromkeys(one.text for one in example.answers)) or NO_ANSWER
+        if isinstance(example, ChooseExample) and example.label is not None:
+            return example.choices[example.label]
         value = getattr(example, "number", None)
         return f"{value:g}" if value is not None else ", ".join(example.label_names)
 

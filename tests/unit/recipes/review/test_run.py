@@ -1,5 +1,7 @@
 """The review of rows: what it says of labels, and of files in which they can't be checked."""
 
+import json
+
 import pytest
 from tests.unit.recipes.finetune.small import make_rows, save_model, write_rows
 
@@ -95,6 +97,23 @@ def test_the_page_of_sentences_has_their_words_and_offers_no_tag_for_a_whole_one
     assert (row.text, row.given, row.likely) == ("a cat saw", "B-ANIMAL, O, O", "")
     assert any(reason.startswith("likely ") for reason in row.reasons)
     assert page.labels == ()
+
+
+def test_answers_and_choices_are_labels_as_text(tmp_path):
+    def show_labels(*rows):
+        path = tmp_path / "rows.jsonl"
+        path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+        table = open_records(path, SETTINGS)
+        found = read_rows(table, choose_settings(table, SETTINGS, {}))
+        return [found.show_label(number) for number in range(len(rows))]
+
+    question = {"question": "who saw ?", "context": "the cat saw"}
+    answers = {"text": ["cat", "the cat", "cat"], "answer_start": [4, 0, 4]}
+    none = {"text": [], "answer_start": []}
+    found = show_labels(question | {"answers": answers}, question | {"answers": none})
+    assert found == ["cat | the cat", "(no answer)"]
+    choice = {"context": "the cat", "choices": ["saw", "sat"], "label": 1}
+    assert show_labels(choice) == ["sat"]
 
 
 def test_a_list_of_pairs_is_reviewed_as_a_file_is(model):

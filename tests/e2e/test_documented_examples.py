@@ -55,6 +55,7 @@ GIVEN = {
         ("all-MiniLM-L6-v2", "texts.txt"),
         {"endless_texts": iter(TEXTS), "texts": list(TEXTS) * 5, "labels": LABELS * 5},
     ),
+    "docs/guide/explain.md": Given(("sentiment", "reviews.csv")),
     "docs/guide/export.md": Given(("sentiment", "minilm-onnx")),
     "docs/guide/features.md": Given(
         ("features.parquet", "bert-base"), {"endless_texts": iter(TEXTS)}

@@ -51,7 +51,7 @@ def predict(model: Model, data: Table, **settings: "Unpack[PredictKeywords]") ->
             predictor takes it: a pair of texts, or the words of one.
 
     Further keyword arguments: fields of `EngineSettings` and `PredictSettings`, names of columns
-    that differ from those of the training data, and for classifiers `top_k`.
+    that differ from those of the training data, `explain`, and for classifiers `top_k`.
 
     Returns:
         Predictions, such as `Classification`, as the model's predictor returns them.

@@ -18,7 +18,7 @@ from bertkit.inference.explain_inputs import NO_WORD, ReadInput
 from bertkit.inference.explain_targets import Target, list_targets
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.tasks.batch import MAX_SCORES, Compute, Encoded, Logits, compute_logits
-from bertkit.tasks.explanation import NUM_NAMED, ExplainedWord, Explanation
+from bertkit.tasks.explanation import LEAST_SHARE, NUM_NAMED, ExplainedWord, Explanation
 from bertkit.tasks.task import AnyTask, TaskExample, TaskPrediction
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -162,8 +162,10 @@ class _Work:
 def choose_named(losses: Numbers, *, is_number: bool) -> tuple[int, ...]:
     """Return the places of the words that decided, the weightiest first, the first of equal ones.
 
-    A probability is decided by words without which it falls, a number by those that change it.
+    A probability is decided by words without which it falls, a number by those that change it; a
+    word with a small share of the largest weight decides nothing.
     """
     sizes = np.abs(losses) if is_number else losses
     order = np.argsort(-sizes, kind="stable")[:NUM_NAMED]
-    return tuple(int(place) for place in order if sizes[place] > 0)
+    least = LEAST_SHARE * max(sizes.max(initial=0.0), 0.0)
+    return tuple(int(place) for place in order if sizes[place] > least)

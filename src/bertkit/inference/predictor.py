@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bertkit.base.errors import CheckpointError
+from bertkit.base.errors import CheckpointError, SettingsError
 from bertkit.base.settings import Settings
 from bertkit.checkpoints.run_folder import read_metrics
 from bertkit.data.problems import is_unknown
@@ -157,6 +157,10 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
     def change(self, changes: Mapping[str, Any]) -> Self:
         """Change options, which are those of the task, too."""
         changed = super().change(changes)
+        if changed.explains and isinstance(self.task, Tag) and self.task.scheme is None:
+            raise SettingsError(
+                "explain is for entities, and this model's tags mark none; leave it out"
+            )
         of_task = changed.options.model_dump(exclude={"explain"})
         return replace(changed, task=replace(self.task, **of_task))
 

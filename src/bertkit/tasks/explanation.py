@@ -11,7 +11,7 @@ from bertkit.reports.text import format_number, format_percent, make_legible, sh
 
 NUM_NAMED = 3  # words that are left out together to check an explanation
 NUM_LISTED = 6  # words in a line of text; JSON and notebooks have all
-PLAIN_SHARE = 0.1  # of the largest weight; words below it have no color
+LEAST_SHARE = 0.1  # of the largest weight; a word below it isn't named, and has no color
 COLORS = {True: "0, 140, 60", False: "210, 50, 30"}  # for the target, against it
 TERMINAL_COLORS = {True: "\x1b[32m", False: "\x1b[31m"}
 BOLD, RESET = "\x1b[1m", "\x1b[0m"
@@ -130,7 +130,7 @@ class Explanation(Tabular):
 
 def _paint(text: str, share: float) -> str:
     legible = make_legible(text).replace("\n", " ").replace("\r", " ").replace("\t", " ")
-    if abs(share) < PLAIN_SHARE:
+    if abs(share) < LEAST_SHARE:
         return legible
     weight = BOLD if abs(share) >= BOLD_SHARE else ""
     return f"{weight}{TERMINAL_COLORS[share > 0]}{legible}{RESET}"
@@ -138,7 +138,7 @@ def _paint(text: str, share: float) -> str:
 
 def _mark(text: str, share: float) -> Markup:
     legible = make_legible(text)
-    if abs(share) < PLAIN_SHARE:
+    if abs(share) < LEAST_SHARE:
         return Markup("{}").format(legible)
     style = f"background: rgba({COLORS[share > 0]}, {0.6 * abs(share):.2f})"
     return Markup('<span style="{}">{}</span>').format(style, legible)

@@ -160,6 +160,10 @@ class TaskPrediction(Tabular, ABC):
             ]
         return {"explanation": "; ".join(told)} if told else {}
 
+    def as_row(self) -> Row:
+        """Return its row, with the words that decided if there are some."""
+        return {**super().as_row(), **self.tell_words()}
+
     def _repr_html_(self) -> str:
         return super()._repr_html_() + "".join(one._repr_html_() for one in self.explanations)
 

@@ -1,5 +1,6 @@
 """Explanations: exact weights of words as a reader sees them, for each task, and their check."""
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -156,6 +157,10 @@ def test_nothing_to_explain_is_no_error(models):
     with pytest.raises(SettingsError, match="no setting explain"):
         models["choose"](("a cat", ("a dog", "a hat")), explain=True)
     assert models["classify"]("a cat").explanations == ()
+    plain = models["tag"].task.settings.model_copy(update={"scheme": "plain"})
+    tagger = replace(models["tag"], task=replace(models["tag"].task, settings=plain))
+    with pytest.raises(SettingsError, match="explain is for entities"):
+        tagger("a cat", explain=True)
 
 
 def test_explanations_are_shown_as_text_as_html_and_as_data(models):
@@ -171,3 +176,7 @@ def test_explanations_are_shown_as_text_as_html_and_as_data(models):
     assert [text[word["start"] : word["stop"]] for word in told["words"]] == words_of(one)
     assert found.to_row()["explanation"] == one.list_words()
     assert "explanations" not in models["classify"](text).to_json()
+    several = models["classify"](["the cat saw"] * 2, explain=True)
+    assert several._repr_html_().count(several[0].explanations[0].list_words()) == 2
+    (number,) = models["regress"]([text], explain=True)
+    assert "explanation" in number.to_row().keys() & number.as_row().keys()

@@ -197,9 +197,33 @@ def _choose_labels(labels: Ids, owners: Ids, seed: int) -> Ids:
     return chosen
 
 
+@dataclass(frozen=True)
+class PlantedErrors:
+    """Labels that were exchanged for a check.
+
+    Attributes:
+        number: how many.
+        num_found: how many of them are more suspicious than the first row that isn't named.
+        named_share: the share of the other rows that are.
+    """
+
+    number: int
+    num_found: int
+    named_share: float
+
+    @property
+    def lift(self) -> float:
+        """How many times as likely as any label one that is named is wrong; infinite if all are.
+
+        Whatever the share of errors, so many times as many of the named labels are wrong.
+        """
+        found, others = self.num_found / max(1, self.number), self.number * self.named_share
+        return found / self.named_share if others else float("inf") if found else 0.0
+
+
 def check_errors(
     errors: LabelErrors, suspicion: Numbers, is_planted: Flags
-) -> tuple[LabelErrors, int]:
+) -> tuple[LabelErrors, PlantedErrors]:
     """Lower the number of errors to what planted ones allow, and count those found at the same cut.
 
     Wherever the cut, the share of rows above it is at least that of the errors times the share of
@@ -207,22 +231,24 @@ def check_errors(
 
     Args:
         errors: of the labels as they are.
-        suspicion: `[rows]`, with planted errors.
-        is_planted: `[rows]`, which rows have one.
+        suspicion: of all rows, with planted errors; once or several times.
+        is_planted: which of these rows have one.
 
     Returns:
-        the errors that remain, and how many planted errors are more suspicious than the first row
-        that isn't among them.
+        the errors that remain, and the planted errors.
     """
     planted, others = np.sort(suspicion[is_planted]), np.sort(suspicion[~is_planted])
     if not len(planted) or not len(others):
-        return errors, 0
+        return errors, PlantedErrors(0, 0, 0.0)
     shares = 1 - np.searchsorted(planted, planted) / len(planted)
     ratios = (1 - np.searchsorted(others, planted) / len(others)) / shares
     least = min(1.0, max(LEAST_SHARE, LEAST_NUMBER / len(planted)))
     bound = float(ratios[shares >= least].min())
-    remaining = errors.ranking[: min(errors.num_errors, round(bound * len(suspicion)))]
-    is_error = np.zeros(len(suspicion), np.bool_)
+    num_rows = len(errors.suspicion)
+    remaining = errors.ranking[: min(errors.num_errors, round(bound * num_rows))]
+    is_error = np.zeros(num_rows, np.bool_)
     is_error[remaining] = True
-    cut = max(0.0, float(others[max(0, len(others) - 1 - len(remaining))]))
-    return replace(errors, is_error=is_error), int((planted > cut).sum())
+    named = round(len(others) * len(remaining) / num_rows)
+    cut = max(0.0, float(others[max(0, len(others) - 1 - named)]))
+    check = PlantedErrors(len(planted), int((planted > cut).sum()), float((others > cut).mean()))
+    return replace(errors, is_error=is_error), check

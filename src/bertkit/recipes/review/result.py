@@ -14,6 +14,7 @@ from bertkit.base.errors import pluralize
 from bertkit.base.json_files import with_nulls
 from bertkit.data.writers import Row
 from bertkit.recipes.review.judgment import Judgment
+from bertkit.recipes.review.label_errors import PlantedErrors
 from bertkit.recipes.review.quality import LearningCurve, find_confused
 from bertkit.recipes.review.repeats import RepeatedGroup, describe_repeats
 from bertkit.recipes.review.rows import ReviewedRows
@@ -28,14 +29,6 @@ from bertkit.tasks.task import AnyTask, TaskExample
 SHOWN_ROWS, SHOWN_CONFLICTS, SHOWN_PAIRS, TEXT_CHARS = 5, 3, 3, 60
 MAX_TWINS = 20  # that a row names
 RARE = 10  # rows of a label
-
-
-@dataclass(frozen=True)
-class PlantedErrors:
-    """Labels that were exchanged for a check."""
-
-    number: int
-    num_found: int
 
 
 @dataclass(frozen=True)
@@ -137,10 +130,10 @@ class ReviewResult:
         number, planted = self.judgment.errors.num_errors, self.planted
         check = ""
         if planted.number:
-            check = (
-                f" (of {planted.number:,} errors planted for a check,"
-                f" {planted.num_found:,} are found)"
-            )
+            found = f"{planted.num_found:,} are found"
+            check = f"; of {planted.number:,} errors planted for a check {found}"
+        if number and 0 < planted.lift < math.inf:
+            check += f", and a named label is {planted.lift:.2g} times as likely wrong as any"
         yield f"{number:,} of {pluralize(len(self.examples), 'label')} look wrong{check}"
         for each in islice(self.judgment.errors.ranking.tolist(), min(SHOWN_ROWS, number)):
             row = self.describe_row(each)

@@ -4,6 +4,7 @@ An encoder computes features once; a linear layer on them, solved in seconds, pr
 the others. Read `judgment.py` and `label_errors.py` next.
 """
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,10 +18,10 @@ from bertkit.data.tables.records import RecordTable
 from bertkit.recipes.finetune.job import decode_all
 from bertkit.recipes.review.encoder import SEED, ComputedRows, computed_rows, load_encoder
 from bertkit.recipes.review.judgment import judge, plant
-from bertkit.recipes.review.label_errors import check_errors
+from bertkit.recipes.review.label_errors import Flags, Numbers, check_errors
 from bertkit.recipes.review.quality import measure_curve
 from bertkit.recipes.review.repeats import RepeatedGroup, find_repeats
-from bertkit.recipes.review.result import PlantedErrors, Quality, ReviewResult
+from bertkit.recipes.review.result import Quality, ReviewResult
 from bertkit.recipes.review.rows import ReviewedRows, read_rows
 from bertkit.recipes.review.table import Places, open_places, write_review
 from bertkit.recipes.solved_head import NUM_FOLDS, HeadSolver, deal_folds
@@ -30,7 +31,8 @@ from bertkit.tasks.columns import SHOWN_CHARS
 from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.task import AnyTask
 
-PLANTED_SHARE = 0.05
+PLANTED_SHARE = 0.05  # of the labels, in each of as many rounds as are needed
+ENOUGH_PLANTED, MOST_ROUNDS = 100, 8
 CURVE_SHARES = (0.2, 0.35, 0.55, 0.75, 1.0)  # of the rows that a layer is solved on
 FEWEST_ROWS = 10
 FEWEST_TEXTS = 5  # rows of the same text are in the same fold
@@ -126,26 +128,26 @@ def judge_rows(result: ReviewResult, computed: ComputedRows) -> ReviewResult:
     folds = deal_folds(examples, SEED)
     solver = HeadSolver(frozen, computed.features, folds)
     penalty = solver.choose_penalty()
-    changed, is_planted = plant(result.task, frozen.examples, PLANTED_SHARE, SEED)
-    other = HeadSolver(replace(frozen, examples=changed), computed.features, folds)
-    with show_progress("cross-validating", 1 + len(CURVE_SHARES)) as bar:
-        runs = []
+    num_rounds = min(MOST_ROUNDS, math.ceil(ENOUGH_PLANTED / (PLANTED_SHARE * len(examples))))
+    runs, planted = list[list[Logits]](), list[tuple[Numbers, Flags]]()
+    with show_progress("cross-validating", num_rounds + len(CURVE_SHARES)) as bar:
         for share in CURVE_SHARES:
             runs.append(solver.cross_validate(penalty, share))
             bar.advance(1)
-        found = other.cross_validate(penalty)
-        bar.advance(1)
-    task = result.task.fit_numbers(examples, frozen.examples, runs[-1])
-    judgment, planted = (
-        judge(task, examples, each, run)
-        for each, run in ((frozen.examples, runs[-1]), (changed, found))
-    )
-    errors, num_found = check_errors(judgment.errors, planted.errors.suspicion, is_planted)
+        task = result.task.fit_numbers(examples, frozen.examples, runs[-1])
+        for seed in range(num_rounds):
+            changed, is_planted = plant(task, frozen.examples, PLANTED_SHARE, seed)
+            other = HeadSolver(replace(frozen, examples=changed), computed.features, folds)
+            judged = judge(task, examples, changed, other.cross_validate(penalty))
+            planted.append((judged.errors.suspicion, is_planted))
+            bar.advance(1)
+    judgment = judge(task, examples, frozen.examples, runs[-1])
+    errors, check = check_errors(judgment.errors, *map(np.concatenate, zip(*planted, strict=True)))
     return replace(
         result,
         task=task,
         judgment=replace(judgment, errors=errors),
-        planted=PlantedErrors(int(is_planted.sum()), num_found),
+        planted=check,
         quality=measure_quality(task, result.rows, frozen.examples, runs),
     )
 

@@ -97,21 +97,32 @@ def test_planted_errors_bound_the_number_of_errors():
     is_planted = np.arange(1000) >= 950
     with_planted = suspicion.copy()
     with_planted[is_planted] = np.linspace(0.2, 1.0, 50)
-    checked, num_found = check_errors(errors, with_planted, is_planted)
+    checked, planted = check_errors(errors, with_planted, is_planted)
     assert errors.num_errors == 120
     assert 20 <= checked.num_errors <= 40
     assert checked.is_error[100:120].all()
     first_left = np.sort(suspicion[:950])[-1 - checked.num_errors]
-    assert num_found == (with_planted[950:] > first_left).sum() > 20
-    untouched, found = check_errors(errors, suspicion, np.zeros(1000, np.bool_))
-    assert (untouched.num_errors, found) == (120, 0)
+    assert planted.num_found == (with_planted[950:] > first_left).sum() > 20
+    assert planted.lift == pytest.approx(planted.num_found / 50 / planted.named_share)
+    untouched, none = check_errors(errors, suspicion, np.zeros(1000, np.bool_))
+    assert (untouched.num_errors, none.number, none.lift) == (120, 0, 0.0)
+
+
+def test_several_rounds_of_planted_errors_are_one_check():
+    errors = find_label_errors(PROBABILITIES, LABELS)
+    suspicion = np.array([-0.9, -0.9, 0.1, 0.9, 0.95])
+    is_planted = np.array([0, 0, 0, 1, 1], np.bool_)
+    once, check = check_errors(errors, suspicion, is_planted)
+    twice, both = check_errors(errors, np.tile(suspicion, 2), np.tile(is_planted, 2))
+    assert twice.is_error.tolist() == once.is_error.tolist()
+    assert (both.number, both.num_found, both.lift) == (4, 2 * check.num_found, check.lift)
 
 
 def test_no_error_remains_where_planted_ones_are_more_suspicious():
     errors = find_label_errors(PROBABILITIES, LABELS)
     suspicion = np.array([-0.9, -0.9, -0.9, 0.9, 0.95])
-    checked, num_found = check_errors(errors, suspicion, np.array([0, 0, 0, 1, 1], np.bool_))
-    assert (checked.num_errors, num_found) == (0, 2)
+    checked, planted = check_errors(errors, suspicion, np.array([0, 0, 0, 1, 1], np.bool_))
+    assert (checked.num_errors, planted.num_found) == (0, 2)
 
 
 def test_numbers_that_are_mostly_predicted_exactly_leave_the_others():

@@ -39,10 +39,10 @@ def test_exchanged_labels_come_first(tmp_path, model):
     result = look_at(model, write_rows(tmp_path / "rows.csv", rows))
     ranked = result.judgment.errors.ranking[:3]
     assert sorted(ranked.tolist()) == [10, 11, 12]
-    assert result.planted.number == 4
-    assert result.planted.num_found >= 3
+    assert result.planted.number == 8 * 4
+    assert result.planted.num_found >= 16
     assert result.quality.evaluation.metrics["macro_f1"] > 0.9
-    assert "80 labels look wrong (of 4 errors planted for a check," in result.describe()
+    assert "80 labels look wrong; of 32 errors planted for a check" in result.describe()
     row = result.describe_row(10)
     assert (row.likely, row.label, row.looks_wrong) == ("good", "bad", True)
 

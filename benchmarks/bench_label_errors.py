@@ -16,7 +16,9 @@ in five folds. Figures, means over draws with their standard deviation:
   the same: a review prints none unless that is under 0.1;
 - processor seconds and peak memory of the judgment alone, for random probabilities.
 
-SST-2 and WNUT-17 have wrong labels of their own, which count as right here.
+SST-2 and WNUT-17 have wrong labels of their own, which count as right here. The neighbors of an
+author's sentence may be of its own book, which its layer hasn't read, so that they gain more there
+than they would elsewhere.
 """
 
 import json

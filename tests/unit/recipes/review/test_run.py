@@ -88,10 +88,11 @@ def test_findings_stand_beside_the_rows_of_the_file(tmp_path, model):
 
 
 def test_the_page_of_sentences_has_their_words_and_offers_no_tag_for_a_whole_one(tmp_path, model):
-    sentence = "the\tO\ncat\tB-ANIMAL\nsaw\tO\n\n"
+    verbs = ("saw", "met", "has", "had", "is", "was") * 4
+    sentences = [f"the\tO\ncat\tB-ANIMAL\n{verb}\tO\n\n" for verb in verbs]
     wrong = "a\tB-ANIMAL\ncat\tO\nsaw\tO\n\n"
     path = tmp_path / "sentences.conll"
-    path.write_text(sentence * 12 + wrong + sentence * 12, encoding="utf-8")
+    path.write_text("".join([*sentences[:12], wrong, *sentences[12:]]), encoding="utf-8")
     page = build_page(look_at(model, path))
     row = next(row for row in page.rows if row.number == 13)
     assert (row.text, row.given, row.likely) == ("a cat saw", "B-ANIMAL, O, O", "")

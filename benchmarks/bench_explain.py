@@ -14,10 +14,11 @@ that was predicted loses, with the error of its mean. Sides:
   Captum it is left out;
 - `random`: three words at random.
 
-`planted` is of a second model: sentences of which each has one of two words put into a random
-place, which decides the label. It is the share of held-out sentences whose label is right in which
-the planted word is named first, with the Wilson interval. Seconds are wall and processor seconds a
-text in the mean, the sides one after the other for each text.
+`planted` is of two more models. In their sentences a word is put into a random place: in
+`one_of_two` one of two words, which is the label, into each; in `present` the same word into every
+other, and the label is whether it is there. The figure is the share of held-out sentences with a
+word and the right label in which the word is named first, with the Wilson interval. Seconds are
+wall and processor seconds a text in the mean, the sides one after the other for each text.
 """
 
 import csv
@@ -45,7 +46,7 @@ from bertkit.tasks.metrics.shares import wilson_interval
 from program import build_parser, run_bertkit, write_figures
 
 NUM_LEFT_OUT = 3
-WORDS = ("orchard", "gravel")
+WORDS = {"one_of_two": ("orchard", "gravel"), "present": ("orchard", "")}
 Weights = npt.NDArray[np.float64]
 Side = Callable[[str], tuple[Sequence[ExplainedWord], Weights]]
 
@@ -59,10 +60,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         model = finetune(Path(scratch) / "sst2", train[: given.rows])
         sides = compare_sides(model, [text for text, _ in test[: given.texts]])
-        planted = [plant(text, seed) for seed, (text, _) in enumerate(train + test)]
-        num_test = min(given.texts, len(test))
-        model = finetune(Path(scratch) / "planted", planted[: given.rows // 2])
-        found = measure_planted(model, planted[-num_test:])
+        found = {}
+        for name, words in WORDS.items():
+            planted = [plant(text, words, seed) for seed, (text, _) in enumerate(train + test)]
+            num_test = min(given.texts, len(test))
+            model = finetune(Path(scratch) / name, planted[: given.rows // 2])
+            found[name] = measure_planted(model, planted[-num_test:])
     write_figures(given.output, sides=sides, planted=found)
 
 
@@ -84,12 +87,12 @@ def finetune(folder: Path, rows: Sequence[Sequence[str]]) -> Classifier:
     return Classifier.load(folder, precision="fp32")
 
 
-def plant(text: str, seed: int) -> list[str]:
-    """A text with one of two words at a random place, and the word as its label."""
+def plant(text: str, choices: Sequence[str], seed: int) -> list[str]:
+    """A text with one of some words at a random place, and the word as its label."""
     choose = random.Random(seed)
-    words, word = text.split(), choose.choice(WORDS)
+    words, word = text.split(), choose.choice(choices)
     words.insert(choose.randrange(len(words) + 1), word)
-    return [" ".join(words), word]
+    return [" ".join(filter(None, words)), word or "none"]
 
 
 def explain_ours(model: Classifier, cost: float) -> Side:
@@ -205,7 +208,7 @@ def measure_planted(model: Classifier, rows: Sequence[Sequence[str]]) -> dict[st
     answers = model([text for text, _ in rows], explain=True)
     for (_, word), found in zip(rows, answers, strict=True):
         (one,) = found.explanations
-        if found.label == word:
+        if found.label == word != "none":
             is_first.append(bool(one.named) and one.words[one.named[0]].text == word)
     low, high = wilson_interval(float(np.mean(is_first)), len(is_first))
     return {

@@ -149,12 +149,13 @@ class ReviewResult:
         for group, pair in islice(found, SHOWN_CONFLICTS):
             first, second = (group.members[place] for place in pair)
             example, file = self.examples[first], group.files[pair[1]]
+            text = example.shown or example.arguments[0][1]  # sentences show none
             place = f"in {self.names[file]}"
             if not file:
                 place = "at " + self.examples[second].place.removeprefix(f"{self.names[0]}, ")
             labels = [show(group.labels[place] or "", SHOWN_CHARS) for place in pair]
             yield (
-                f"  {example.place}: {show(example.shown, TEXT_CHARS)!r} is {labels[0]}, and"
+                f"  {example.place}: {show(text, TEXT_CHARS)!r} is {labels[0]}, and"
                 f" {labels[1]} {make_legible(place)}"
             )
 

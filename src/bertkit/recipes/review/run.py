@@ -28,7 +28,9 @@ from bertkit.recipes.solved_head import NUM_FOLDS, HeadSolver, deal_folds
 from bertkit.reports.text import make_legible, show
 from bertkit.tasks.batch import Encoded, Logits
 from bertkit.tasks.columns import SHOWN_CHARS
+from bertkit.tasks.metrics.entities import OUTSIDE
 from bertkit.tasks.settings import TaskSettings
+from bertkit.tasks.tag.examples import TagExample
 from bertkit.tasks.task import AnyTask
 
 PLANTED_SHARE = 0.05  # of the labels, in each of as many rounds as are needed
@@ -97,7 +99,10 @@ def find_all_repeats(files: Sequence[ReviewedRows]) -> list[RepeatedGroup]:
     for number, rows in enumerate(files):
         for place, example in enumerate(rows.examples):
             texts.append(tuple(value for _, value in example.arguments))
-            labels.append(rows.show_label(place) or None)
+            label = rows.show_label(place)
+            if isinstance(example, TagExample):  # sentences that differ by a word have others
+                label = ", ".join(tag for tag in example.label_names if tag != OUTSIDE) or OUTSIDE
+            labels.append(label or None)
             numbers.append(number)
     return find_repeats(texts, labels, numbers)
 

@@ -155,3 +155,12 @@ def test_a_text_of_all_rows_is_named_once(tmp_path, model):
     row = result.describe_row(0)
     assert row.twins == [*range(2, 22)]
     assert row.notes == [f"repeats {result.examples[1].place} and 48 more"]
+
+
+def test_sentences_that_stand_twice_are_compared_by_their_entities(tmp_path, model):
+    path = tmp_path / "a.conll"
+    sentences = ["He\tO\nmet\tO\nBob\tB-person", "he\tO\nmet\tO\nbob\tO", "so\tO"]
+    path.write_text("\n\n".join(sentences) + "\n", encoding="utf-8")
+    result = look_at(model, path)
+    (line,) = (line for line in result.lines if "He met Bob" in line)
+    assert line.endswith("'He met Bob' is B-person, and O at line 5")

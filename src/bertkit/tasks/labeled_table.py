@@ -7,7 +7,6 @@ it, as a note in the table's report says. If several do, one error names them al
 from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
-from typing import NamedTuple
 
 from bertkit.base.errors import InputError
 from bertkit.data.input_files import STANDARD_INPUT
@@ -41,7 +40,7 @@ class UnclearColumnsError(InputError):
 def open_training_tables(
     given: Mapping[str, Table | RecordTable], settings: RecordSettings, task: TaskSettings
 ) -> list[RecordTable]:
-    """Open the tables of a training, by their flags, and check their columns; errors as below.
+    """Open the tables of a training, by their flags, and check their columns.
 
     Columns that the first shows by its cells are those of the others, too, if they have them.
     """
@@ -74,47 +73,14 @@ def _check_rows(settings: TaskSettings, table: RecordTable) -> None:
     table.check_broken(report)
 
 
-class LabeledTable(NamedTuple):
-    """An opened table, and the names of its columns."""
-
-    table: RecordTable
-    text: str
-    pair: str | None
-    label: str | None  # None if no answer is needed
-
-
-def open_labeled(
-    source: Table,
-    settings: RecordSettings,
-    task: TextSettings,
-    *,
-    split: str = "train",
-    needs_answer: bool = True,
-) -> LabeledTable:
-    """Open a table of texts, and find the columns of text, pair and label.
-
-    What was guessed, encoding or columns, is among the notes of the table's report.
-
-    Args:
-        settings: how it is read.
-        task: settings with the columns that are named.
-        split: train, dev or test, if `source` has several.
-        needs_answer: whether there must be a label.
-
-    Raises:
-        UnclearColumnsError: several columns could be the text or the label.
-        InputError: no column can be, or the table can't be read.
-    """
-    table = open_records(source, settings, split=split)
-    find_columns(task, table, needs_answer=needs_answer)
-    text, pair = find_text_columns(task, table)
-    return LabeledTable(table, text, pair, _find(task, table, LABEL) if needs_answer else None)
-
-
 def find_columns(settings: TaskSettings, table: RecordTable, *, needs_answer: bool) -> None:
     """Find the columns that have no usual name and aren't named, by their cells.
 
-    They are then known to the table, whose report says so. Errors as in `open_labeled`.
+    They are then known to the table, whose report says so.
+
+    Raises:
+        UnclearColumnsError: several columns could be the text or the label.
+        InputError: no column can be.
     """
     roles = [role for role in settings.usual_columns if role != LABEL or needs_answer]
     missing = [role for role in roles if _is_missing(settings, table, role)]
@@ -136,7 +102,7 @@ def find_columns(settings: TaskSettings, table: RecordTable, *, needs_answer: bo
 
 
 def check_columns(settings: TaskSettings, table: RecordTable, *, needs_answer: bool) -> None:
-    """Find the columns of a task, as when its rows are read; errors as in `open_labeled`."""
+    """Find the columns of a task, as when its rows are read; errors as in `find_columns`."""
     find_columns(settings, table, needs_answer=needs_answer)
     if isinstance(settings, TextSettings):
         find_text_columns(settings, table)

@@ -1,14 +1,13 @@
 """One look at a table finds its encoding, its columns of texts and labels, or says what to do."""
 
-import subprocess
-import sys
-
 import pytest
 
 from bertkit.base.errors import InputError
+from bertkit.data.tables.records import open_records
 from bertkit.data.tables.settings import RecordSettings
 from bertkit.tasks.classify import ClassifySettings
-from bertkit.tasks.labeled_table import LabeledTable, UnclearColumnsError, open_labeled
+from bertkit.tasks.columns import find_column
+from bertkit.tasks.labeled_table import UnclearColumnsError, check_columns, find_text_columns
 from bertkit.tasks.regress import RegressSettings
 
 TEXTS = ["Sehr schöne Jacke, gute Qualität", "Die Größe fällt zu klein aus", "Gern wieder für mich"]
@@ -30,8 +29,12 @@ def write_shop(path, rows=SHOP, encoding="cp1252"):
     return path
 
 
-def look(source, task=None, **settings) -> LabeledTable:
-    return open_labeled(source, RecordSettings(**settings), task or ClassifySettings())
+def look(source, task=None, **settings):
+    """Open a table; return it and its columns of text, pair and label."""
+    table, task = open_records(source, RecordSettings(**settings)), task or ClassifySettings()
+    check_columns(task, table, needs_answer=True)
+    label = find_column(table, "label", task.label_column, task.usual_columns["label"])
+    return (table, *find_text_columns(task, table), label)
 
 
 def test_one_look_finds_encoding_separator_and_columns_and_says_so(tmp_path):
@@ -101,15 +104,4 @@ def test_nothing_is_guessed_where_no_column_fits_or_the_first_row_is_data(rows):
 def test_several_labels_in_a_cell_are_few_values():
     kinds = ("ja", "nein", "ja,nein", "nein,ja", "ja, nein, egal")
     rows = [{**row, "Sterne": kinds[n % 5]} for n, row in enumerate(SHOP)]
-    assert look(rows, ClassifySettings(multi_label=True)).label == "Sterne"
-
-
-def test_looking_needs_no_torch(tmp_path):
-    write_shop(tmp_path / "shop.csv")
-    code = (
-        "import sys; from bertkit.tasks.labeled_table import open_labeled;"
-        "from bertkit.tasks.classify import ClassifySettings as C;"
-        "from bertkit.data.tables.settings import RecordSettings as R;"
-        "open_labeled('shop.csv', R(), C()); sys.exit('torch' in sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, timeout=60)
+    assert look(rows, ClassifySettings(multi_label=True))[-1] == "Sterne"

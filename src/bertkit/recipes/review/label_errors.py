@@ -227,7 +227,8 @@ def check_errors(
     """Lower the number of errors to what planted ones allow, and count those found at the same cut.
 
     Wherever the cut, the share of rows above it is at least that of the errors times the share of
-    planted errors above it. So the least ratio of both bounds the share of errors from above.
+    planted errors above it. So the least ratio of both bounds the share of errors from above. One
+    more row is counted above each cut, because few of either say little.
 
     Args:
         errors: of the labels as they are.
@@ -241,14 +242,16 @@ def check_errors(
     if not len(planted) or not len(others):
         return errors, PlantedErrors(0, 0, 0.0)
     shares = 1 - np.searchsorted(planted, planted) / len(planted)
-    ratios = (1 - np.searchsorted(others, planted) / len(others)) / shares
+    num_rounds = len(suspicion) // len(errors.suspicion)
+    num_above = len(others) - np.searchsorted(others, planted) + num_rounds
+    ratios = num_above / len(others) / shares
     least = min(1.0, max(LEAST_SHARE, LEAST_NUMBER / len(planted)))
     bound = float(ratios[shares >= least].min())
     num_rows = len(errors.suspicion)
     remaining = errors.ranking[: min(errors.num_errors, round(bound * num_rows))]
     is_error = np.zeros(num_rows, np.bool_)
     is_error[remaining] = True
-    named = round(len(others) * len(remaining) / num_rows)
+    named = len(remaining) * num_rounds
     cut = max(0.0, float(others[max(0, len(others) - 1 - named)]))
     check = PlantedErrors(len(planted), int((planted > cut).sum()), float((others > cut).mean()))
     return replace(errors, is_error=is_error), check

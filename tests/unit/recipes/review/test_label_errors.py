@@ -118,11 +118,11 @@ def test_several_rounds_of_planted_errors_are_one_check():
     assert (both.number, both.num_found, both.lift) == (4, 2 * check.num_found, check.lift)
 
 
-def test_no_error_remains_where_planted_ones_are_more_suspicious():
-    errors = find_label_errors(PROBABILITIES, LABELS)
-    suspicion = np.array([-0.9, -0.9, -0.9, 0.9, 0.95])
-    checked, planted = check_errors(errors, suspicion, np.array([0, 0, 0, 1, 1], np.bool_))
-    assert (checked.num_errors, planted.num_found) == (0, 2)
+def test_hardly_an_error_remains_where_planted_ones_are_more_suspicious():
+    suspicion = np.concatenate([np.full(90, 0.5), np.full(10, 0.9)])
+    errors = LabelErrors(suspicion, np.zeros(100, np.int64), suspicion > 0)
+    checked, planted = check_errors(errors, suspicion, suspicion > 0.8)
+    assert (errors.num_errors, checked.num_errors, planted.num_found) == (100, 1, 10)
 
 
 def test_numbers_that_are_mostly_predicted_exactly_leave_the_others():

@@ -44,6 +44,7 @@ PRINTING = {
     "view": "view --model none a --json",
     "inspect": "inspect none",
     "devices": "devices",
+    "review": "review none.csv",
     "evaluate": "evaluate . none.csv",
     "translate": "translate none a",
     **{name: f"{name} . --file none.csv" for name in TASKS},

@@ -4,6 +4,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bertkit.base.output import check_standard_output
 from bertkit.base.progress import announce
 from bertkit.cli.next_step import choose_arguments, find_free, repeat_flags, suggest
 from bertkit.cli.output import print_result
@@ -51,6 +52,8 @@ def evaluate(
     """
     from bertkit.checkpoints.hub import check_model
 
+    if output is None:
+        check_standard_output()
     check_model(model)  # this, and the data, before torch is loaded
     from bertkit.tasks.saved import open_for_model
 

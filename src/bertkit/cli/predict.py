@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Group, Parameter
 
 from bertkit.base.errors import InputError, pluralize
+from bertkit.base.output import check_standard_output
 from bertkit.base.progress import announce, show_progress
 from bertkit.base.signals import stop_at_once
 from bertkit.cli.next_step import choose_arguments, suggest
@@ -213,6 +214,8 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
         from bertkit.checkpoints.hub import check_model
 
         check_model(model)
+        if output is None:
+            check_standard_output()
         table, are_many = None, output is not None and source is not None and is_folder(output)
         if source is not None and not are_many:  # before torch is loaded
             from bertkit.tasks.saved import open_for_model

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bertkit.base.output import check_standard_output
 from bertkit.base.progress import announce
 from bertkit.cli.output import print_result
 from bertkit.cli.texts import NamedModel, Words, choose_model, legible
@@ -56,6 +57,7 @@ def review(
     """
     from bertkit.data.tables.records import open_records
 
+    check_standard_output()
     check_request(settings, others, model)
     tables = [open_records(name, settings) for name in (data, *others)]
     if settings.next is None:

@@ -14,6 +14,7 @@ in five folds. Figures, means over draws with their standard deviation:
 - the share found at the cut: as the planted errors say, and the true one; the precision there, and
   how far off it is if the number of errors were taken for the true one, so that both shares were
   the same: a review prints none unless that is under 0.1;
+- how many times as likely a named label is wrong as any: as the planted errors say, and in truth;
 - processor seconds and peak memory of the judgment alone, for random probabilities.
 
 SST-2 and WNUT-17 have wrong labels of their own, which count as right here. The neighbors of an
@@ -22,6 +23,7 @@ than they would elsewhere.
 """
 
 import json
+import math
 import tempfile
 import time
 import tracemalloc
@@ -51,6 +53,7 @@ from bertkit.recipes.review.label_errors import (
     plant_errors,
 )
 from bertkit.recipes.review.rows import read_rows
+from bertkit.recipes.review.run import ENOUGH_PLANTED, MOST_ROUNDS, PLANTED_SHARE
 from bertkit.recipes.review.settings import ReviewSettings, choose_settings
 from minilm import find_minilm
 from program import build_parser, list_versions, write_figures
@@ -59,7 +62,7 @@ from turns import begin_table, format_row
 
 SETS = ("sst2", "authors", "wnut17")
 SHARES = (0.05, 0.2)
-PLANTED, PLANTED_SEED = 0.05, 1000
+PLANTED_SEED = 1000
 NUM_FOLDS, NUM_NEIGHBORS, NUM_SPLITS = 5, 10, 4
 SIZES = ((100_000, 10), (10_000, 100))  # rows and classes of random probabilities
 Vectors = NDArray[np.float32]
@@ -168,7 +171,7 @@ def measure(labeled: LabeledVectors, share: float, seed: int) -> dict[str, float
 
     found["labels, confident learning"] = float(errors.num_errors)
     found["labels, cleanlab"] = float(num_label_issues(labels, probabilities))
-    return found | check(labeled, labels, errors, is_wrong, PLANTED_SEED + seed)
+    return found | check(labeled, labels, errors, is_wrong, PLANTED_SEED * (1 + seed))
 
 
 def predict(
@@ -261,15 +264,21 @@ def check(
 ) -> dict[str, float]:
     """Counts, and what planted errors say of the errors found, beside the truth."""
     owners, num_rows = labeled.owners, labeled.num_rows
-    changed, is_planted = plant_errors(labels, PLANTED, seed, owners)
-    again = predict(labeled, changed)
-    planted, _ = group_errors(find_label_errors(again, changed), owners, num_rows)
+    num_rounds = min(MOST_ROUNDS, math.ceil(ENOUGH_PLANTED / (PLANTED_SHARE * num_rows)))
+    suspicion, in_check = list[Numbers](), list[NDArray[np.bool_]]()
+    for each in range(num_rounds):
+        changed, is_planted = plant_errors(labels, PLANTED_SHARE, seed + each, owners)
+        again = find_label_errors(predict(labeled, changed), changed)
+        suspicion.append(group_errors(again, owners, num_rows)[0].suspicion)
+        in_check.append(np.bincount(owners, is_planted) > 0)
     rows, _ = group_errors(errors, owners, num_rows)
-    truth, in_check = (np.bincount(owners, each) > 0 for each in (is_wrong, is_planted))
-    checked, num_found = check_errors(rows, planted.suspicion, in_check)
-    number, share = checked.num_errors, num_found / max(1, in_check.sum())
+    truth = np.bincount(owners, is_wrong) > 0
+    checked, planted = check_errors(rows, np.concatenate(suspicion), np.concatenate(in_check))
+    number, share = checked.num_errors, planted.num_found / max(1, planted.number)
     precision = float((checked.is_error & truth).sum() / max(1, number))
     return {
+        "times as likely, by planted errors": planted.lift,
+        "times as likely, true": precision / float(truth.mean()),
         "errors, true": float(truth.sum()),
         "errors, confident learning": float(rows.num_errors),
         "errors, checked": float(number),

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bertkit.recipes.review.answer_spans import find_given, find_predicted, plant_spans
+from bertkit.recipes.review.answer_spans import find_given, plant_spans
 from bertkit.recipes.review.label_errors import (
     Flags,
     Ids,
@@ -87,7 +87,7 @@ def _judge_answers(
 ) -> Judgment:
     answers = [task.decode(*row) for row in zip(examples, encoded, logits, strict=True)]
     given = np.array([find_given(one) for one in encoded])
-    predicted = np.array([find_predicted(answer) for answer in answers])
+    predicted = np.array([(answer.start or 0, answer.stop or 0) for answer in answers])
     probability = np.array([answer.probability for answer in answers])
     errors = find_span_errors(given, predicted, probability)
     return Judgment(errors, [answer.text or NO_ANSWER for answer in answers], probability)

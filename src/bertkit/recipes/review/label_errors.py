@@ -21,7 +21,6 @@ Ids = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 UNJUDGED = -1.0  # the suspicion of a row that can't be judged, which is the lowest
-NO_LABEL = -1
 LEAST_SHARE, LEAST_NUMBER = 0.1, 5  # of planted errors above a cut; fewer say too little
 MOST_DEVIATIONS = 3.5  # of a number from what is expected, as in the source
 MEDIAN_OF_NORMAL = 0.6745  # of absolute values of the standard normal distribution
@@ -34,8 +33,7 @@ class LabelErrors:
     """What looks wrong, an entry a row.
 
     Attributes:
-        suspicion: `[rows]`, higher is more suspicious; above 0, another label is likelier. Rows
-            with the same suspicion are ranked in their order.
+        suspicion: `[rows]`, higher is more suspicious; above 0, another label is likelier.
         likely: `[rows]`, the id of the label expected instead.
         is_error: `[rows]`, whether it counts as an error.
     """
@@ -51,13 +49,14 @@ class LabelErrors:
 
     @property
     def ranking(self) -> Ids:
-        """The numbers of the rows, the most suspicious first."""
-        return rank(self.suspicion)
+        """The numbers of the rows, the most suspicious first, ties in order."""
+        return np.argsort(-self.suspicion, kind="stable")
 
-
-def rank(suspicion: Numbers) -> Ids:
-    """Return the numbers of the rows, the most suspicious first, ties in order."""
-    return np.argsort(-suspicion, kind="stable")
+    def limit(self, number: int) -> "LabelErrors":
+        """Return the same with at most so many errors, the most suspicious ones."""
+        is_error, chosen = np.zeros_like(self.is_error), self.ranking[:number]
+        is_error[chosen] = self.is_error[chosen]
+        return replace(self, is_error=is_error)
 
 
 def find_label_errors(probabilities: Numbers, labels: Ids) -> LabelErrors:
@@ -73,34 +72,26 @@ def find_label_errors(probabilities: Numbers, labels: Ids) -> LabelErrors:
     own = probabilities[np.arange(len(labels)), labels].astype(np.float64)
     thresholds = np.bincount(labels, own, minlength=len(counts)) / np.maximum(counts, 1)
     thresholds[counts == 0] = np.inf  # a label that no row has is no alternative
-    likely, confident = labels.copy(), labels.copy()
-    margin = np.full(len(labels), UNJUDGED)
-    judged = np.flatnonzero(counts[labels] > 1)
-    for start in range(0, len(judged), size := max(1, SCORES_PER_BLOCK // len(counts))):
-        block = judged[start : start + size]
+    likely, confident, other = labels.copy(), labels.copy(), np.zeros(len(labels))
+    for start in range(0, len(labels), size := max(1, SCORES_PER_BLOCK // len(counts))):
+        block = slice(start, start + size)
         scores = probabilities[block].astype(np.float64)
-        confident[block] = _find_confident(scores, thresholds)
-        scores[np.arange(len(block)), labels[block]] = -np.inf
-        likely[block] = scores.argmax(axis=1)
-        # 0 if there is no other label
-        margin[block] = compare(np.maximum(scores.max(axis=1), 0.0), own[block])
-    number = ((confident != NO_LABEL) & (confident != labels)).sum()
-    chosen = rank(margin)[:number]
-    is_error = np.zeros(len(labels), np.bool_)
-    is_error[chosen] = margin[chosen] > 0
-    return LabelErrors(margin, likely, is_error)
+        # The likeliest label among those that reach the mean probability of their rows.
+        reached = np.where(scores >= thresholds, scores, -1.0)
+        is_any = reached.max(axis=1) >= 0
+        confident[block] = np.where(is_any, reached.argmax(axis=1), labels[block])
+        scores[np.arange(len(scores)), labels[block]] = -1.0
+        likely[block], other[block] = scores.argmax(axis=1), scores.max(axis=1)
+    is_judged = counts[labels] > 1
+    margin = np.where(is_judged, compare(np.maximum(other, 0.0), own), UNJUDGED)
+    found = LabelErrors(margin, np.where(is_judged, likely, labels), margin > 0)
+    return found.limit(int((is_judged & (confident != labels)).sum()))
 
 
 def compare(other: Numbers, own: Numbers) -> Numbers:
     """Return the suspicion, from -1 to 1, of a label by its probability and that of another."""
     found: Numbers = np.log((other + DOUBT) / (own + DOUBT)) / np.log((1 + DOUBT) / DOUBT)
     return found
-
-
-def _find_confident(scores: Numbers, thresholds: Numbers) -> Ids:
-    """Return the likeliest label that reaches the mean probability of its rows, or `NO_LABEL`."""
-    reached = np.where(scores >= thresholds, scores, -1.0)
-    return np.where(reached.max(axis=1) < 0, NO_LABEL, reached.argmax(axis=1))
 
 
 def group_errors(errors: LabelErrors, owners: Ids, num_rows: int) -> tuple[LabelErrors, Ids]:
@@ -112,18 +103,14 @@ def group_errors(errors: LabelErrors, owners: Ids, num_rows: int) -> tuple[Label
         num_rows: of all; one without labels can't be judged.
 
     Returns:
-        the errors of rows, and the index of each row's most suspicious label, `NO_LABEL` for none.
+        the errors of rows, and the index of each row's most suspicious label, -1 for none.
     """
     order = np.lexsort((-errors.suspicion, owners))
     present, first = np.unique(owners, return_index=True)
-    worst = np.full(num_rows, NO_LABEL)
+    worst = np.full(num_rows, -1)
     worst[present] = order[first]
-    suspicion, likely = np.full(num_rows, UNJUDGED), np.zeros(num_rows, np.int64)
-    is_error = np.zeros(num_rows, np.bool_)
-    suspicion[present], likely[present], is_error[present] = (
-        each[worst[present]] for each in (errors.suspicion, errors.likely, errors.is_error)
-    )
-    return LabelErrors(suspicion, likely, is_error), worst
+    parts = (errors.suspicion, UNJUDGED), (errors.likely, 0), (errors.is_error, False)
+    return LabelErrors(*(np.append(part, none)[worst] for part, none in parts)), worst
 
 
 def find_number_errors(predictions: Numbers, values: Numbers) -> LabelErrors:
@@ -213,12 +200,12 @@ class PlantedErrors:
 
     @property
     def lift(self) -> float:
-        """How many times as likely as any label one that is named is wrong; infinite if all are.
+        """How many times as likely wrong as any label a named one is, whatever the share of errors.
 
-        Whatever the share of errors, so many times as many of the named labels are wrong.
+        Infinite where nothing else is named.
         """
-        found, others = self.num_found / max(1, self.number), self.number * self.named_share
-        return found / self.named_share if others else float("inf") if found else 0.0
+        others = self.number * self.named_share
+        return self.num_found / others if others else float("inf")
 
 
 def check_errors(
@@ -244,14 +231,10 @@ def check_errors(
     shares = 1 - np.searchsorted(planted, planted) / len(planted)
     num_rounds = len(suspicion) // len(errors.suspicion)
     num_above = len(others) - np.searchsorted(others, planted) + num_rounds
-    ratios = num_above / len(others) / shares
     least = min(1.0, max(LEAST_SHARE, LEAST_NUMBER / len(planted)))
-    bound = float(ratios[shares >= least].min())
-    num_rows = len(errors.suspicion)
-    remaining = errors.ranking[: min(errors.num_errors, round(bound * num_rows))]
-    is_error = np.zeros(num_rows, np.bool_)
-    is_error[remaining] = True
-    named = len(remaining) * num_rounds
-    cut = max(0.0, float(others[max(0, len(others) - 1 - named)]))
-    check = PlantedErrors(len(planted), int((planted > cut).sum()), float((others > cut).mean()))
-    return replace(errors, is_error=is_error), check
+    bound = (num_above / len(others) / shares)[shares >= least].min()
+    checked = errors.limit(round(float(bound) * len(errors.suspicion)))
+    place = len(others) - 1 - num_rounds * checked.num_errors
+    cut = max(0.0, float(others[max(0, place)]))
+    found, named_share = int((planted > cut).sum()), float((others > cut).mean())
+    return checked, PlantedErrors(len(planted), found, named_share)

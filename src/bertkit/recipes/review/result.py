@@ -15,7 +15,7 @@ from bertkit.base.json_files import with_nulls
 from bertkit.data.writers import Row
 from bertkit.recipes.review.judgment import Judgment
 from bertkit.recipes.review.label_errors import PlantedErrors
-from bertkit.recipes.review.quality import LearningCurve, find_confused
+from bertkit.recipes.review.quality import LearningCurve, describe_confused
 from bertkit.recipes.review.repeats import RepeatedGroup, describe_repeats
 from bertkit.recipes.review.rows import ReviewedRows
 from bertkit.reports.notebook import Tabular, show_rows
@@ -171,8 +171,8 @@ class ReviewResult:
         if rarest[1] < RARE:
             more += f"; rarest label: {show(rarest[0], SHOWN_CHARS)}, {pluralize(rarest[1], 'row')}"
         yield f"{name} by cross-validation {shown}{more}"
-        if pairs := find_confused(evaluation, SHOWN_PAIRS):
-            yield f"confused most: {', '.join(show(pair.describe()) for pair in pairs)}"
+        if pairs := describe_confused(evaluation, SHOWN_PAIRS):
+            yield f"confused most: {', '.join(map(show, pairs))}"
         if quality.hard:
             first = self.examples[quality.hard[0]].place
             yield (

@@ -81,7 +81,8 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("read")
     save_small(folder / "model")
     (folder / "texts.txt").write_text("the cat saw a dog\na dog saw the cat\n")
-    (folder / "table.csv").write_text("text,label,a,b\nthe cat,x,the cat,a dog\n")
+    columns = "text,label,a,b,question,context,answers,tokens,tags"  # of all tasks
+    (folder / "table.csv").write_text(f"{columns}\nthe cat,x,the cat,a dog,a,a,a,a,a\n")
     (folder / "corpus").mkdir()
     (folder / "empty").mkdir()
     (folder / "corpus" / "texts.txt").write_text("the cat saw a dog\n")

@@ -5,10 +5,8 @@ import csv
 import io
 import json
 import re
-import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator
-from datetime import datetime
 from functools import partial
 from itertools import chain, count, islice
 from pathlib import Path
@@ -222,18 +220,14 @@ def write_xlsx(file: DurableFile, rows: Iterable[Row]) -> None:
     """
     writer = _find_xlsx_writer()
     with storage_errors(file.path, "written"), tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "rows.xlsx")
-        workbook = writer.Workbook(path, {"constant_memory": True, "tmpdir": folder})
-        workbook.set_properties({"created": datetime(1980, 1, 1)})  # noqa: DTZ001 (always the same)
+        options = {"constant_memory": True, "tmpdir": folder}
+        workbook = writer.Workbook(DurableStream(file), options)
+        workbook.set_properties({"created": np.datetime64("1980-01-01", "s").item()})
         try:
-            try:
-                _fill_sheet(workbook.add_worksheet(), rows)
-            finally:
-                workbook.close()  # and its temporary files
+            _fill_sheet(workbook.add_worksheet(), rows)
+            workbook.close()
         except writer.exceptions.FileCreateError as error:
             raise error.args[0] from None  # what the disk said
-        with path.open("rb") as made:
-            shutil.copyfileobj(made, DurableStream(file))
 
 
 def _find_xlsx_writer() -> ModuleType:

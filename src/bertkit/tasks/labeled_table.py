@@ -65,7 +65,8 @@ def _check_rows(settings: TaskSettings, table: RecordTable) -> None:
     records, report = table.look(), deepcopy(table.report)
     if not table.is_known or not table.columns:
         return
-    if isinstance(settings, TextSettings) and settings.separator is None:
+    is_one = isinstance(settings, TextSettings) and settings.separator is None
+    if is_one and LABEL in settings.usual_columns:
         column = _find(settings, table, LABEL)
         for record in records:
             if str(record.values.get(column)).strip() == "":

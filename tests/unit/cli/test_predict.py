@@ -244,10 +244,10 @@ def test_a_table_comes_back_with_its_predictions(run, model, tmp_path):
     words, out = ("classify", model, "--file", tmp_path / "in.csv"), tmp_path / "out.csv"
     run(*words, "--output", out)
     header, first, _ = out.read_text().splitlines()
-    assert header.startswith("nr,text,label,predicted_label,predicted_probability,predicted_prob")
-    assert first.startswith("17,the cat saw,x,")
+    assert header.startswith("nr;text;label;predicted_label;predicted_probability;predicted_prob")
+    assert first.startswith("17;the cat saw;x;")
     run(*words, "--keep-columns", "nr", "--output", out, "--overwrite")
-    assert out.read_text().startswith("nr,label,probability,probability_")
+    assert out.read_text().startswith("nr;label;probability;probability_")
     found = run(*words, "--json", "--id-column", "nr")
     assert [row["id"] for row in read_json_lines(found.out)] == ["17", "18"]
     message = "has no column no; it has nr, text, label"

@@ -111,8 +111,8 @@ class RowDecoder:
     hashed: HashedStream | None = None
     sha256: str | None = None
     needs_mark: bool = False
-    # encoding and delimiter of similar files, such as the training data, to try by default
-    kept: Mapping[str, str] = field(default_factory=dict)
+    # encoding and delimiter of similar files, to try by default; None: nothing is guessed
+    kept: Mapping[str, str] | None = None
     guessed: str | None = None  # the encoding, if none was named and the content shows it
     is_faulty: bool = False  # whether a fault was counted that ends the reading
     _last_undecodable: int = -1
@@ -130,7 +130,7 @@ class RowDecoder:
 
     def guess_encoding(self, content: bytes) -> None:
         """Guess the encoding of a table of records by its beginning, unless one was named."""
-        if self.layout.encoding is None and not self.texts_only:
+        if self.layout.encoding is None and self.kept is not None:
             self.guessed = guess_encoding(content, self.kept.get("encoding"))
         if self.guessed is not None:
             how = describe_guess(content, self.guessed)

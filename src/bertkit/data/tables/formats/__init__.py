@@ -21,7 +21,7 @@ from bertkit.data.tables.formats import (
     parquet,
     separated,
     squad,
-    workbook,
+    xlsx,
 )
 from bertkit.data.tables.record import Rows
 
@@ -41,12 +41,12 @@ FORMATS = {
     "csv": FileFormat(separated.read_csv_rows, (".csv",)),
     "tsv": FileFormat(separated.read_tsv_rows, (".tsv",)),
     "parquet": FileFormat(parquet.read_rows, (".parquet",), is_text=False),
-    "xlsx": FileFormat(workbook.read_rows, (".xlsx",), is_text=False),
+    "xlsx": FileFormat(xlsx.read_rows, (".xlsx",), is_text=False),
     "conll": FileFormat(conll.read_rows, (".conll", ".conllu", ".iob", ".iob2", ".bio")),
     "squad": FileFormat(squad.read_rows),
     "mediawiki": FileFormat(mediawiki.read_rows, (".xml",), is_text=False),
 }
-SEEKABLE = {"parquet": parquet.open_table, "xlsx": workbook.open_workbook}
+SEEKABLE = {"parquet": parquet.open_table, "xlsx": xlsx.open_workbook}
 EXTENSIONS = {extension: name for name, one in FORMATS.items() for extension in one.extensions}
 
 

@@ -155,8 +155,9 @@ def _try_other_delimiter(rows: "CellReader", first: list[str], decoder: RowDecod
     Rows with another number of cells are broken, so a wrong guess ends in an error.
     """
     marks = [mark for mark in OTHER_SEPARATORS if len(first) == 1 and mark in first[0]]
-    if len(first) == 1 and (mark := decoder.kept.get("delimiter")) and mark in first[0]:
-        marks = [mark]
+    kept = (decoder.kept or {}).get("delimiter")
+    if kept is not None and len(first) == 1 and kept in first[0]:
+        marks = [kept]
     if len(marks) == 1 and rows.can_change:
         rows.change_delimiter(marks[0])
         rows.repeat_row()

@@ -18,7 +18,6 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime, timedelta
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -53,7 +52,8 @@ DATE_FORMATS = frozenset({*range(14, 23), *range(27, 37), 45, 47, *range(50, 59)
 # A date's code has a letter of its units outside of quotes and brackets, as that of a duration has.
 QUOTED, DURATION = re.compile(r'"[^"]*"|\[[^\]]*\]|[\\_*].'), re.compile(r"\[(h+|m+|s+)\]")
 EXACT = 1 << 53  # whole numbers below are those that were typed
-FIRST_DAYS = {False: datetime(1899, 12, 30), True: datetime(1904, 1, 1)}  # noqa: DTZ001
+FIRST_DAYS = {False: "1899-12-30", True: "1904-01-01"}
+MAX_DAYS = 2_958_466  # until the year 10,000
 
 
 class Element(NamedTuple):
@@ -239,13 +239,15 @@ class _Sheet:
         """Return a day, with its time if that isn't midnight, or a time, which is a part of one."""
         if self._first_day == FIRST_DAYS[False] and days < 60:
             days += days >= 1  # Excel counts a 29 February 1900
-        try:
-            found = self._first_day + timedelta(milliseconds=round(days * 86_400_000))
-        except OverflowError:
+        if not 0 <= days < MAX_DAYS:
             return NumberCell(days)
+        import numpy as np
+
+        found = np.datetime64(self._first_day) + np.timedelta64(round(days * 86_400_000), "ms")
+        day, _, time = str(found).removesuffix(".000").partition("T")
         if 0 < days < 1:
-            return str(found.time())
-        return str(found).removesuffix(" 00:00:00")
+            return time
+        return day if time == "00:00:00" else f"{day} {time}"
 
 
 def _find_column(reference: str | None, before: int) -> int:

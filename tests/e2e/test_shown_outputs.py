@@ -30,6 +30,7 @@ RUN = [
     for page in (
         ROOT / "README.md",
         ROOT / "examples/README.md",
+        ROOT / "docs/guide/explain.md",
         ROOT / "docs/guide/predict.md",
         *EXPLAINED,
     )

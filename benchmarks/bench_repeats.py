@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, count, cycle, islice
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from unittest.mock import patch
 
 import numpy as np
@@ -264,7 +264,7 @@ def time_texts(kind: str, data: Path, number: int) -> dict[str, Any]:
         "processor_seconds": time.process_time() - processor,
         "bytes_before": before,
         "peak_bytes": read_status("VmHWM"),
-        "groups": {kind: kinds[kind] for kind in repeats.KINDS},
+        "groups": {kind: kinds[kind] for kind in get_args(repeats.Kind)},
         "largest": max((len(group.members) for group in groups), default=0),
     }
 

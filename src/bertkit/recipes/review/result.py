@@ -207,7 +207,7 @@ class ReviewResult:
         if self.is_wrong(number):
             return 0
         group = self.groups.get(number)
-        return 3 if group is None else 1 if group.has_conflict else 2
+        return 3 if group is None else 1 if group.conflict else 2
 
     def describe_row(self, number: int) -> ReviewedRow:
         """Return what was found about a usable row."""
@@ -248,9 +248,9 @@ class ReviewResult:
         if twins:
             more = f" and {num_more:,} more" if num_more else ""
             notes.append(f"{how}repeats {self.examples[twins[0]].place}{more}")
-        if group.has_conflict:
+        if group.conflict:
             notes.append("with another label")
-        others = {self.names[file] for file in group.different_files if file}
+        others = {self.names[file] for file in group.files if file}
         return [*notes, *(f"stands {how}in {name} too" for name in sorted(others))]
 
     def to_rows(self) -> list[Row]:

@@ -12,8 +12,6 @@ from bertkit.recipes.review.repeats import (
     describe_repeats,
     find_repeats,
     find_threshold,
-    fold,
-    plant_edit,
 )
 
 TEXT = (
@@ -56,7 +54,7 @@ def find(texts: list[Text], labels: str | None = None, files: str | None = None)
 )
 def test_texts_are_equal_without_case_marks_and_blanks(text, other):
     (group,) = find([text, "something else entirely", other])
-    assert (group.members, group.kind, group.similarity) == ((0, 2), "folded", 1.0)
+    assert (group.members, group.kind) == ((0, 2), "folded")
 
 
 @pytest.mark.parametrize(
@@ -78,19 +76,31 @@ def test_equal_texts_are_a_group_and_those_with_different_labels_come_first():
     groups = find(["a b", "c d", "A B", "a b", "c d", "e"], "xyxyzx")
     assert [group.members for group in groups] == [(1, 4), (0, 2, 3)]
     assert [group.kind for group in groups] == ["equal", "folded"]
-    assert [group.has_conflict for group in groups] == [True, True]
-    assert find(["a b", "a b"], "xx")[0].has_conflict is False
+    assert [group.conflict for group in groups] == [(0, 1), (0, 2)]
+    assert find(["a b", "a b"], "xx")[0].conflict is None
 
 
-@pytest.mark.parametrize("number", range(6))
-def test_a_planted_edit_is_near_its_text_alone(number):
+def exchange_word(text: str, word: str = "instead", place: int = 4) -> str:
+    words = text.split()
+    return " ".join([*words[:place], word, *words[place + 1 :]])
+
+
+EDITS = {
+    "a letter left out": lambda text: text[:20] + text[21:],
+    "letters exchanged": lambda text: text[:20] + text[20:22][::-1] + text[22:],
+    "a word left out": lambda text: exchange_word(text, ""),
+    "a word added": lambda text: exchange_word(text, f"{text.split()[4]} instead"),
+    "another word": exchange_word,
+    "words exchanged": lambda text: " ".join([*text.split()[1::-1], *text.split()[2:]]),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edited_text_is_near_its_source_alone(edit):
     texts = [text for text in write_texts(300) if len(text.split()) > 14]
-    generator = np.random.default_rng(number)
-    edited = plant_edit(texts[0], texts[1], number, generator)
-    (group,) = find([*texts, edited])
+    (group,) = find([*texts, EDITS[edit](texts[0])])
     assert group.members == (0, len(texts))
     assert group.kind in {"near", "folded"}
-    assert group.similarity == pytest.approx(compare(fold(texts[0]), fold(edited)))
 
 
 def test_sentences_of_the_same_words_are_not_near():
@@ -102,10 +112,9 @@ def test_the_threshold_falls_with_the_length_of_texts_and_finds_most_edits():
     short = [" ".join(text.split()[:9]) for text in long]
     thresholds = find_threshold(short), find_threshold(long)
     assert repeats.THRESHOLDS[0] <= thresholds[0] < thresholds[1] <= repeats.THRESHOLDS[1]
-    generator = np.random.default_rng(1)
-    edits = [plant_edit(text, long[0], number, generator) for number, text in enumerate(long)]
+    edits = [exchange_word(text, place=number % 9) for number, text in enumerate(long)]
     found = np.mean([compare(*pair) >= thresholds[1] for pair in zip(long, edits, strict=True)])
-    assert found > 0.9
+    assert found > 0.8
 
 
 def test_every_text_of_a_row_must_be_near():
@@ -127,7 +136,7 @@ def test_a_template_is_not_a_group_of_repeats():
     ]
     (group,) = find([*texts, *write_texts(20)], "xy" * 42)
     assert (group.members, group.kind) == (tuple(range(64)), "template")
-    assert not group.has_conflict
+    assert group.conflict is None
     (line,) = describe_repeats([group], ["a.csv"])
     assert line.startswith("64 rows follow 1 template: more than 20 texts that differ by")
 
@@ -136,25 +145,23 @@ def test_rows_of_other_files_that_stand_in_the_first_are_counted():
     near = "the delivery arrived late and one of the large boxes was open"
     texts = ["a b", "A b", "c d", near, "a b", near.replace("large ", ""), "e f", "a b"]
     groups = find(texts, "xyxxxxxx", "00001112")
-    assert [group.is_leak for group in groups] == [True, True]
-    equal, near = describe_repeats(groups, ["train.csv", "dev.csv", "test\x1b.csv"])
-    assert equal.split("; ") == [
-        "1 row of train.csv stands twice, with another label",
-        "1 row of dev.csv stands in train.csv",
-        "1 row of test␛.csv stands in train.csv",
-        "1 row of test␛.csv stands in dev.csv",
+    assert describe_repeats(groups, ["train.csv", "dev.csv", "test\x1b.csv"]) == [
+        "1 row of train.csv repeats an earlier one, with another label",
+        "1 row of dev.csv repeats one of train.csv",
+        "1 row of test␛.csv repeats one of train.csv",
+        "1 row of test␛.csv repeats one of dev.csv",
+        "1 row of dev.csv repeats one of train.csv but for about a word",
     ]
-    assert near.startswith("1 row of dev.csv stands nearly in train.csv (they differ by")
 
 
 def test_a_row_counts_once():
     texts = ["one two three four five six seven", "one two three four five six seven"]
-    texts += ["one two three four five six sevens"]
-    groups = find(texts)
-    assert [group.members for group in groups] == [(0, 1), (0, 1, 2)]
+    texts += ["one two three four five six sevens"] * 2
+    groups = find(texts, "xxxy")
+    assert [group.members for group in groups] == [(2, 3), (0, 1, 2, 3), (0, 1)]
     assert describe_repeats(groups, ["a"]) == [
-        "1 row stands twice",
-        "1 row stands nearly twice (they differ by about a word)",
+        "2 rows repeat an earlier one, 1 of them with another label",
+        "1 row repeats an earlier one but for about a word",
     ]
 
 
@@ -165,7 +172,7 @@ def test_no_texts_have_no_repeats():
 
 def test_texts_in_blocks_have_the_same_groups(monkeypatch):
     texts = write_texts(60)
-    texts += [plant_edit(text, texts[0], 0, np.random.default_rng(0)) for text in texts[:30]]
+    texts += [exchange_word(text) for text in texts[:30]]
     whole = find(texts)
     monkeypatch.setattr(repeats, "CHARACTERS_AT_ONCE", 100)
     monkeypatch.setattr(repeats, "PAIRS_AT_ONCE", 3)

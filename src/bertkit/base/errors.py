@@ -19,7 +19,7 @@ class BertkitError(Exception):
     """Base class of all errors that the caller can fix; the message says how."""
 
     exit_code = 2
-    flags: Sequence[str] = ()  # and their values, with which the command works
+    flags: Sequence[Sequence[str]] = ()  # with their values; with each of them the command works
     has_finished_parts = False  # whether other files of many are finished, in the same folder
 
 

@@ -194,8 +194,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except BertkitError as error:
         fail(str(error), error.exit_code)
-        if error.flags and "--" not in words:
-            announce(make_legible(describe_next(*words, *error.flags)))
+        for flags in error.flags if "--" not in words else ():
+            announce(make_legible(describe_next(*words, *flags)))
         return error.exit_code
     except ValidationError as error:
         return fail(describe_validation(error, are_flags=True), SettingsError.exit_code)

@@ -170,6 +170,7 @@ def refuse_encoding(name: str) -> NoReturn:
 
 
 WESTERN = "cp1252"  # latin-1 with the quotes, dashes and € of Windows
+WESTERN_ENCODINGS = {WESTERN, "iso8859-1", "iso8859-15"}
 # Letters outside of ASCII by which texts of Western Europe are known: those of one language, as the
 # same bytes are letters of many in Czech, Hungarian or Turkish, and signs in Polish or on old Macs.
 WESTERN_LETTERS = tuple(
@@ -196,20 +197,25 @@ def guess_encoding(content: bytes, kept: str | None = None) -> str | None:
 
     Args:
         content: a file, or its beginning.
-        kept: the encoding of similar files, such as the training data; it is tried first.
+        kept: the encoding of similar files, such as the training data; it is tried first. One of
+            Western Europe, in which all bytes are letters, needs some evidence, too.
     """
-    counts = DecodingCounts()
+    counts, has_kept = DecodingCounts(), kept is not None
     try:
         content.decode()
     except UnicodeDecodeError as error:
         counts.add_invalid(content, "", error)
     if content.startswith(UTF16_MARKS) or is_binary(content) or not counts.are_foreign():
         return None
+    kept = WESTERN if kept is None else codecs.lookup(kept).name
+    is_western = kept in WESTERN_ENCODINGS
+    least = 1 if has_kept and is_western else LEAST_LETTERS
+    for encoding in (kept, WESTERN):
+        with suppress(UnicodeError):
+            if encoding != "iso8859-1" and _is_western(content.decode(encoding), least):
+                return encoding
     with suppress(UnicodeError):
-        if kept is not None and content.decode(kept):
-            return kept
-    with suppress(UnicodeError):
-        return WESTERN if _is_western(content.decode(WESTERN)) else None
+        return kept if not is_western and content.decode(kept) else None
     return None
 
 
@@ -221,7 +227,7 @@ def describe_guess(content: bytes, encoding: str) -> str:
     return f"read as {encoding}, since it isn't UTF-8{shown}"
 
 
-def _is_western(text: str) -> bool:
+def _is_western(text: str, least_letters: int) -> bool:
     """Whether a text's letters outside of ASCII are those of one Western European language.
 
     Half of them must also stand beside a letter of ASCII, as few do in other alphabets, and be in
@@ -231,7 +237,7 @@ def _is_western(text: str) -> bool:
     least, num_apostrophes = LEAST_WESTERN * len(others), len(APOSTROPHE.findall(text))
     beside = sum(not found[0].isascii() for found in BESIDE_ASCII.finditer(text))
     num_typical = min(beside, sum(map(str.islower, others)))
-    is_enough = len(others) + num_apostrophes >= LEAST_LETTERS and 2 * num_typical >= len(others)
+    is_enough = len(others) + num_apostrophes >= least_letters and 2 * num_typical >= len(others)
     return is_enough and any(
         sum(letter in letters for letter in others) >= least for letters in WESTERN_LETTERS
     )

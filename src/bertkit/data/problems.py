@@ -263,7 +263,8 @@ class RowReport(Problems):
                 " leave them out with --max-broken"
             )
             if allows_few and num_lost < self.num_rows:
-                error.flags = "--max-broken", f"{math.ceil(100 * num_lost / self.num_rows) / 100}"
+                largest = math.ceil(100 * num_lost / self.num_rows) / 100
+                error.flags = (("--max-broken", f"{largest}"),)
             raise error
         if self.num_unlabeled + self.num_broken == self.num_rows:
             first = [*self.places[UNLABELED], "…"][: min(self.num_unlabeled, MAX_PLACES + 1)]

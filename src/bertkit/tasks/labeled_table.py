@@ -4,6 +4,7 @@ A column that isn't named is the one with a usual name, or else the only one who
 it, as a note in the table's report says. If several do, one error names them all.
 """
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
@@ -16,6 +17,7 @@ from bertkit.data.tables.profiles import ColumnProfile, profile_columns
 from bertkit.data.tables.records import RecordTable, open_records
 from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import RecordSettings
+from bertkit.reports.text import show
 from bertkit.tasks.columns import TEXT, find_column, find_usual
 from bertkit.tasks.settings import USUAL_PAIRS, TaskSettings, TextSettings
 
@@ -23,18 +25,16 @@ LABEL = "label"
 # Words of a cell on average, from which a column may have the texts: of sentences, of queries.
 LEAST_WORDS = (3.0, 1.5)
 MAX_SHOWN = 5  # columns that could be one
+# Words of a name that say that the column has labels, and columns that `bertkit review` adds.
+LABEL_NAMES = {
+    *("label", "labels", "class", "klasse", "classe", "category", "kategorie", "categoria"),
+    *("sentiment", "topic", "thema", "intent", "tag", "tags", "target"),
+}
+FINDINGS = ("looks_wrong", "likely", "probability", "suspicion", "notes")
 KINDS = {TEXT: "of texts", LABEL: "of few values that repeat"}
 NUMBERS = "of numbers"  # those that are learned
 
 Candidates = Mapping[str, list[ColumnProfile]]  # by role, text or label
-
-
-class UnclearColumnsError(InputError):
-    """Several columns could be the text or the label; `flags` name the likeliest."""
-
-    def __init__(self, message: str, flags: Sequence[str]) -> None:
-        super().__init__(message)
-        self.flags = flags
 
 
 def open_training_tables(
@@ -55,23 +55,30 @@ def open_training_tables(
         for other in tables[:1]:
             table.find_as(other)
         check_columns(task, table, needs_answer=True)
-        _check_rows(task, table)
+        check_labels(task, table)
         tables.append(table)
     return tables
 
 
-def _check_rows(settings: TaskSettings, table: RecordTable) -> None:
-    """Raise an error if too many rows of a small table are broken, or have no label."""
+def check_labels(settings: TaskSettings, table: RecordTable) -> None:
+    """Raise an error if labels are lists, or too many rows of a small table have none."""
     records, report = table.look(), deepcopy(table.report)
-    if not table.is_known or not table.columns:
-        return
     is_one = isinstance(settings, TextSettings) and settings.separator is None
-    if is_one and LABEL in settings.usual_columns:
+    if is_one and table.columns and LABEL in settings.usual_columns:
         column = _find(settings, table, LABEL)
-        for record in records:
-            if str(record.values.get(column)).strip() == "":
+        values = [record.values.get(column) for record in records]
+        if values and all(isinstance(value, list) for value in values):
+            error = InputError(
+                f"{table.name}: {show(column)} has lists of labels, which --multi-label reads"
+            )
+            named = ("--label-column", column) if LABEL in table.found else ()
+            error.flags = ((*named, "--multi-label"),)
+            raise error
+        for record, value in zip(records, values, strict=True):
+            if str(value).strip() == "":
                 report.add_broken(f"{record.place} has an empty label in {column}")
-    table.check_broken(report)
+    if table.is_known and table.columns:
+        table.check_broken(report)
 
 
 def find_columns(settings: TaskSettings, table: RecordTable, *, needs_answer: bool) -> None:
@@ -80,8 +87,7 @@ def find_columns(settings: TaskSettings, table: RecordTable, *, needs_answer: bo
     They are then known to the table, whose report says so.
 
     Raises:
-        UnclearColumnsError: several columns could be the text or the label.
-        InputError: no column can be.
+        InputError: several columns could be the text or the label, or none; `flags` choose.
     """
     roles = [role for role in settings.usual_columns if role != LABEL or needs_answer]
     missing = [role for role in roles if _is_missing(settings, table, role)]
@@ -94,6 +100,7 @@ def find_columns(settings: TaskSettings, table: RecordTable, *, needs_answer: bo
         raise _describe_unclear(settings, table, found)
     shown = [
         f"the {role} is {one.describe()}, the only column {_describe_kind(settings, role)}"
+        f"{' with such a name' if role == LABEL and _says_label(one) else ''}"
         for role, one in clear.items()
     ]
     flags = " and ".join(f"--{role}-column" for role in clear)
@@ -155,13 +162,19 @@ def _find_candidates(
     settings: TextSettings, table: RecordTable, missing: Collection[str], taken: Collection[str]
 ) -> Candidates:
     """Find the columns that can have each missing role; those with the longest texts first."""
-    columns = [name for name in table.columns or () if name not in taken]
+    others = {*taken, *(FINDINGS if {*FINDINGS} <= {*(table.columns or ())} else ())}
+    columns = [name for name in table.columns or () if name not in others]
     profiles = profile_columns(table.look(), columns, settings.separator)
     has_numbers = settings.learns_numbers
     labels = [one for one in profiles if (one.is_number if has_numbers else one.is_label)]
+    labels = list(filter(_says_label, labels)) or labels
     is_headless = any(one.name in one.cells for one in labels) and table.settings.header
     found = {TEXT: _find_texts(profiles), LABEL: labels}
     return {role: [] if is_headless else found[role] for role in missing}
+
+
+def _says_label(profile: ColumnProfile) -> bool:
+    return not LABEL_NAMES.isdisjoint(re.split(r"[\W_]+", profile.name.casefold()))
 
 
 def _find_texts(profiles: Sequence[ColumnProfile]) -> list[ColumnProfile]:
@@ -177,18 +190,21 @@ def _describe_unclear(settings: TextSettings, table: RecordTable, found: Candida
     """Return the error that says what each missing column could be, and how to name it."""
     if not any(found.values()):
         _find(settings, table, next(iter(found)))  # the error that lists all columns
-    parts, flags = list[str](), list[str]()
+    parts, flags = list[str](), [list[str]()]
     for role, candidates in found.items():
         if not candidates:
             parts.append(f"no column {_describe_kind(settings, role)} could be the {role}")
             continue
         names = " or ".join(one.describe() for one in candidates[:MAX_SHOWN])
         parts.append(f"the {role} {'is' if len(candidates) == 1 else 'could be'} {names}")
-        flags += [f"--{role}-column", candidates[0].name] if len(candidates) > 1 else []
+        if len(candidates) > 1:  # texts by their length, and each that could be the label
+            shown = candidates[: MAX_SHOWN if role == LABEL else 1]
+            flags = [[*one, f"--{role}-column", each.name] for one in flags for each in shown]
     wanted = " and ".join(f"--{role}-column" for role, each in found.items() if len(each) != 1)
     columns = show_names(table.columns or ())
-    message = f"{table.name}: {'; '.join(parts)}; choose with {wanted} of {columns}"
-    return UnclearColumnsError(message, flags if all(found.values()) else ())
+    error = InputError(f"{table.name}: {'; '.join(parts)}; choose with {wanted} of {columns}")
+    error.flags = flags if all(found.values()) else ()
+    return error
 
 
 def _describe_kind(settings: TextSettings, role: str) -> str:

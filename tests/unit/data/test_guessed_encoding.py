@@ -55,3 +55,8 @@ def test_the_encoding_of_similar_files_is_tried_first_but_never_instead_of_utf8(
 def test_a_guess_is_described_by_a_word_that_shows_whether_it_is_right():
     shown = describe_guess("plain, Größe".encode("cp1252"), "cp1252")
     assert shown == "read as cp1252, since it isn't UTF-8, such as 'Größe'"
+
+
+def test_a_kept_encoding_in_which_all_bytes_are_letters_needs_evidence():
+    assert guess_encoding("Отличный товар, всё хорошо\n".encode("cp1251") * 5, "cp1252") is None
+    assert guess_encoding("Größe “S”\n".encode("cp1252") * 4, "latin-1") == "cp1252"

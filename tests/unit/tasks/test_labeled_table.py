@@ -7,7 +7,7 @@ from bertkit.data.tables.records import open_records
 from bertkit.data.tables.settings import RecordSettings
 from bertkit.tasks.classify import ClassifySettings
 from bertkit.tasks.columns import find_column
-from bertkit.tasks.labeled_table import UnclearColumnsError, check_columns, find_text_columns
+from bertkit.tasks.labeled_table import check_columns, check_labels, find_text_columns
 from bertkit.tasks.regress import RegressSettings
 
 TEXTS = ["Sehr schöne Jacke, gute Qualität", "Die Größe fällt zu klein aus", "Gern wieder für mich"]
@@ -74,15 +74,17 @@ def test_what_is_named_or_usual_is_taken_as_it_is():
 def test_columns_that_could_both_be_it_are_one_error_with_flags():
     rows = [{**row, "Land": "DE" if n % 2 else "AT"} for n, row in enumerate(SHOP)]
     rows = [{"Titel": f"ein kurzer Titel {n}", **row} for n, row in enumerate(rows)]
-    with pytest.raises(UnclearColumnsError) as caught:
+    with pytest.raises(InputError) as caught:
         look(rows)
-    assert caught.value.flags == ["--text-column", "Kommentar", "--label-column", "Sterne"]
+    text = ["--text-column", "Kommentar"]
+    both = [[*text, "--label-column", "Sterne"], [*text, "--label-column", "Land"]]
+    assert caught.value.flags == both
     assert str(caught.value) == (
         "train: the text could be Kommentar or Titel; the label could be Sterne (1, 2, 3, …) or"
         " Land (AT, DE); choose with --text-column and --label-column of Titel, Nummer, Datum,"
         " Kommentar, Sterne, Land"
     )
-    with pytest.raises(UnclearColumnsError, match="the text is Kommentar; no column of few") as one:
+    with pytest.raises(InputError, match="the text is Kommentar; no column of few") as one:
         look([{**row, "Sterne": row["Nummer"]} for row in SHOP])
     assert one.value.flags == ()
 
@@ -105,3 +107,24 @@ def test_several_labels_in_a_cell_are_few_values():
     kinds = ("ja", "nein", "ja,nein", "nein,ja", "ja, nein, egal")
     rows = [{**row, "Sterne": kinds[n % 5]} for n, row in enumerate(SHOP)]
     assert look(rows, ClassifySettings(multi_label=True))[-1] == "Sterne"
+
+
+def test_a_name_that_says_it_is_taken_and_what_a_review_added_is_not():
+    rows = [{**row, "Kategorie": "ab"[n % 2], "likely": "a"} for n, row in enumerate(SHOP)]
+    found = dict.fromkeys(
+        ("looks_wrong", "probability", "suspicion", "notes"), "ein Text wie andere"
+    )
+    table, *columns = look([{**row, **found} for row in rows])
+    assert columns == ["Kommentar", None, "Kategorie"]
+    assert "the only column of few values that repeat with such a name" in table.report.notes[0]
+
+
+def test_lists_of_labels_are_told_with_the_command_that_reads_them():
+    rows = [
+        {"body": row["Kommentar"], "tags": ["a", "b"][: 1 + n % 2]} for n, row in enumerate(SHOP)
+    ]
+    table = look(rows)[0]
+    with pytest.raises(InputError, match="tags has lists of labels, which --multi-label") as caught:
+        check_labels(ClassifySettings(), table)
+    assert caught.value.flags == (("--label-column", "tags", "--multi-label"),)
+    check_labels(ClassifySettings(multi_label=True), table)

@@ -26,6 +26,7 @@ class ColumnProfile:
 
     name: str
     cells: Counter[str] = field(default_factory=Counter)
+    has_lists: bool = False
 
     @cached_property
     def is_number(self) -> bool:
@@ -76,9 +77,10 @@ def profile_columns(
         for name, value in record.values.items():
             if (profile := profiles.get(name)) is None:
                 continue
+            profile.has_lists |= isinstance(value, list)
             if separator is not None and isinstance(value, str) and len(value) <= MAX_LABEL_CHARS:
                 value = value.split(separator)
-            for each in value if isinstance(value, list) and separator is not None else [value]:
+            for each in value if isinstance(value, list) else [value]:
                 if isinstance(each, (*PLAIN, float)) and (cell := str(each).strip()):
                     profile.cells[cell] += 1
     return list(profiles.values())

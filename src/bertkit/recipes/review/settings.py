@@ -11,7 +11,7 @@ from bertkit.data.tables.records import RecordTable
 from bertkit.data.tables.settings import RecordSettings
 from bertkit.recipes.settings import EvaluateSettings
 from bertkit.tasks.classify import ClassifySettings
-from bertkit.tasks.labeled_table import check_columns
+from bertkit.tasks.labeled_table import check_columns, check_labels
 from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.table import TASKS
 
@@ -41,6 +41,8 @@ def choose_settings(
         **{key: value for key, value in values.items() if key in kind.model_fields}
     )
     check_columns(chosen, table, needs_answer=settings.next is None)
+    if settings.next is None:
+        check_labels(chosen, table)
     return chosen
 
 

@@ -17,10 +17,10 @@ from bertkit.recipes.review.result import ReviewedRow, ReviewResult
 from bertkit.recipes.review.rows import ReviewedRows
 from bertkit.reports.interactive import write_page
 from bertkit.reports.text import format_percent
+from bertkit.tasks.labeled_table import FINDINGS
 
 PAGE_SUFFIX = ".html"
 MAX_PAGE_ROWS = 10_000
-FINDINGS = ("looks_wrong", "likely", "probability", "suspicion", "notes")
 
 
 @dataclass(frozen=True)

@@ -316,7 +316,7 @@ def test_broken_rows_are_left_out_up_to_a_share(tmp_path):
     assert message.endswith(
         "line 402 is no number; …; correct them, or leave them out with --max-broken"
     )
-    assert caught.value.flags == ("--max-broken", "0.02")
+    assert caught.value.flags == (("--max-broken", "0.02"),)
     assert "\n" not in message
     table = open_records(path, RecordSettings(max_broken=0.02))
     assert len(table.read(parse)) == 990

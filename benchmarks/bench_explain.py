@@ -37,7 +37,7 @@ import torch
 from torch import Tensor
 
 from bertkit.inference import explain
-from bertkit.inference.explain_gradients import score_embedded
+from bertkit.inference.explain import score_embedded
 from bertkit.inference.explain_inputs import ReadInput, find_written_words
 from bertkit.inference.predictor import Classifier
 from bertkit.tasks.batch import pack_sequences
@@ -134,11 +134,7 @@ def explain_by_captum(model: Classifier) -> Side:
         for owner, value in zip(owners, tokens, strict=True):
             if owner >= 0:
                 weights[owner] += value
-        places = [
-            ExplainedWord(text[start:stop], 0.0, part, start, stop)
-            for part, start, stop in read.words
-        ]
-        return places, weights
+        return read.words, weights
 
     return side
 

@@ -56,6 +56,7 @@ FEW_NAMES = Tolerance(20, 0, "35 names of three kinds: one is three points, more
 FEW_TEXTS = Tolerance(0, 0.1, "BLEU of some dozen short pairs")
 TRAINED = {
     r"^(positive|negative) ": UNSURE,  # of `bertkit classify` and examples/sentiment.py
+    r"percentage points for |random words? left out, ": UNSURE,  # of explanations
     r" % (cellar|mouse|squirrel|tree|was|in|\.)$": UNSURE,  # of models that read the stories
     r"[A-Z]{4,}.* \([\d.]+ %\)$": UNSURE,  # of examples/own_bert.py
     r"^Prague  |\) \[documents/": UNSURE,  # of readers

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable
-from itertools import islice, zip_longest
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -262,19 +262,13 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
 
 
 def describe_answer(row: "AnsweredRow") -> str:
-    """Return an answer and its text in a line, and the words that decided in lines below.
-
-    On a terminal the words have colors, unless NO_COLOR is set: those of several explanations in
-    lines of their own.
-    """
-    shown, explanations = legible(" ".join(row.example.shown.split())), row.prediction.explanations
-    has_colors = bool(explanations) and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    colored = [one.to_terminal() for one in explanations] if has_colors else []
-    if len(colored) == 1 and shown:
-        shown = colored.pop()
-    lines = ["\t".join(filter(None, (legible(row.prediction.describe()), shown)))]
-    for one, text in zip_longest(explanations, colored):
-        lines += [*filter(None, [text]), legible(one.describe())]
+    """Return an answer and its text, and in lines below the words that decided."""
+    shown, found = " ".join(row.example.shown.split()), row.prediction
+    lines = [legible("\t".join(filter(None, (found.describe(), shown))))]
+    has_colors = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    for one in found.explanations:
+        lines += [f"  {one.to_terminal()}"] if has_colors else []
+        lines.append(legible(one.describe()))
     return "\n".join(lines)
 
 

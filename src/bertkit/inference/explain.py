@@ -1,162 +1,152 @@
 """Explanations of predictions: words are left out, or gradients are followed, and both checked.
 
 Source: leaving words out: Li et al. 2016, "Understanding Neural Networks through Representation
-Erasure"; the check: DeYoung et al. 2020, "ERASER", section 4.2 (comprehensiveness).
+Erasure"; the check: DeYoung et al. 2020, "ERASER", section 4.2 (comprehensiveness); integrated
+gradients: Sundararajan et al. 2017, "Axiomatic Attribution for Deep Networks", section 3.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
-from bertkit.inference.explain_gradients import GRADIENT_COST, attribute
+from bertkit.inference.engines.choice import find_device
+from bertkit.inference.engines.engine import resolve_layers
 from bertkit.inference.explain_inputs import NO_WORD, ReadInput
 from bertkit.inference.explain_targets import Target, list_targets
+from bertkit.inference.loading import LoadedModel
 from bertkit.models.bert.fine_tuning import FineTunedBert
-from bertkit.tasks.batch import MAX_SCORES, Compute, Encoded, Logits, compute_logits
-from bertkit.tasks.explanation import LEAST_SHARE, NUM_NAMED, ExplainedWord, Explanation
-from bertkit.tasks.task import AnyTask, TaskExample, TaskPrediction
-from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.nn.packing import PackedBatch
+from bertkit.tasks.batch import Encoded, Logits, pack_sequences
+from bertkit.tasks.explanation import LEAST_SHARE, NUM_NAMED, Explanation
+from bertkit.tasks.task import AnyTask, TaskPrediction
 
 NUM_DRAWS = 5  # sets of random words beside the named ones
+NUM_STEPS = 32  # points of the path that gradients follow
+GRADIENT_COST = 3 * NUM_STEPS  # in passes: backward costs two
 
 Numbers = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Explainer:
-    """Explains predictions of a model.
+    """Explains predictions for an input.
 
     Attributes:
         task: that of the model.
-        model: the model itself, for gradients.
-        tokenizer: its tokenizer.
-        compute: returns the logits of a batch, by any engine.
-        tokens_per_batch: the batch size at which that is fastest.
+        loaded: the model, for gradients, and its tokenizer.
+        compute: returns the logits of encoded inputs, by any engine.
+        read: the input, with its words.
+        logits: of the input.
     """
 
     task: AnyTask
-    model: FineTunedBert
-    tokenizer: Tokenizer
-    compute: Compute
-    tokens_per_batch: int
+    loaded: LoadedModel[FineTunedBert]
+    compute: Callable[[Sequence[Encoded]], Iterable[Logits]]
+    read: ReadInput
+    logits: Logits
 
-    def __call__(
-        self, example: TaskExample, encoded: Encoded, logits: Logits, prediction: TaskPrediction
-    ) -> tuple[Explanation, ...]:
-        """Explain a prediction: an explanation for each label, entity, answer or number.
+    def explain(self, prediction: TaskPrediction) -> tuple[Explanation, ...]:
+        """Return an explanation for each label, entity, answer or number.
 
         A word's weight is exact, what the target loses without the word, unless the words are so
         many that gradients cost less.
         """
-        targets = list_targets(self.task, prediction, encoded, logits)
-        if not targets:
-            return ()
-        read = ReadInput.of(self.task, self.tokenizer, example, encoded)
-        work = _Work(self, read, logits, targets)
-        is_exact = read.num_tokens_without_each <= GRADIENT_COST * len(targets) * encoded.num_tokens
-        places = range(len(read.words))
-        losses = work.base - work.score([{place} for place in places]) if is_exact else None
-        return tuple(work.explain(number, losses) for number in range(len(targets)))
+        read = self.read
+        targets = list_targets(self.task, prediction, read.encoded, self.logits)
+        most_tokens = GRADIENT_COST * len(targets) * read.encoded.num_tokens
+        scores = None
+        if read.num_tokens_without_each <= most_tokens:
+            scores = self._score(targets, [{place} for place in range(len(read.words))])
+        return tuple(
+            self._explain(target, None if scores is None else scores[:, number])
+            for number, target in enumerate(targets)
+        )
 
-
-@dataclass(frozen=True)
-class _Work:
-    """An input whose targets are explained."""
-
-    explainer: Explainer
-    read: ReadInput
-    logits: Logits
-    targets: Sequence[Target]
-
-    def explain(self, number: int, losses: Numbers | None) -> Explanation:
-        """Explain a target by its losses without each word; without them by gradients."""
-        target, base = self.targets[number], self.base[number]
-        value = self._find_value(target, base)
-        if losses is None:
-            ranked = weights = self._follow_gradients(target)
+    def _explain(self, target: Target, scores: Numbers | None) -> Explanation:
+        """Explain a target by its scores without each word; if there are none, by gradients."""
+        words, base = self.read.words, target.score(_to_tensor(self.logits)).numpy()
+        value = target.to_value(base)
+        if scores is None:
+            losses = weights = self._follow_gradients(target)
         else:
-            ranked = losses[:, number]  # where probabilities round to 1, log-odds still differ
-            weights = value - self._find_value(target, base - ranked)
-        named = choose_named(ranked, is_number=not target.name)
-        words, parts = self.read.words, self.read.parts
-        without, *others = self._find_value(target, self.score(self._draw(named))[:, number])
+            losses = base - scores  # where probabilities round to 1, log-odds differ
+            weights = value - target.to_value(scores)
+        named, random = choose_named(losses, is_number=not target.name), np.random.default_rng(0)
+        drawn = [random.choice(len(words), len(named), replace=False) for _ in range(NUM_DRAWS)]
+        sets = [named, *(one.tolist() for one in drawn)]
+        without, *others = target.to_value(self._score([target], sets)[:, 0])
         return Explanation(
             target=target.name,
             value=float(value),
             words=tuple(
-                ExplainedWord(parts[part][start:stop], float(weight), part, start, stop)
-                for (part, start, stop), weight in zip(words, weights, strict=True)
+                word._replace(weight=float(weight))
+                for word, weight in zip(words, weights, strict=True)
             ),
             named=named,
             value_without=float(without),
             value_without_random=float(np.mean(others)),
-            method="gradients" if losses is None else "words left out",
-            parts=parts,
+            method="gradients" if scores is None else "words left out",
+            parts=self.read.parts,
         )
 
-    @cached_property
-    def base(self) -> Numbers:
-        """The score of each target with all words."""
-        scores: Numbers = self.score([()])[0]
-        return scores
-
-    def score(self, sets: Sequence[Collection[int]]) -> Numbers:
+    def _score(self, targets: Sequence[Target], sets: Sequence[Collection[int]]) -> Numbers:
         """Return the scores `[sets, targets]` without the words of each set."""
-        at_once = max(1, MAX_SCORES // self.logits.size)
-        starts = range(0, len(sets), at_once)
-        found = [self._score_some(sets[start : start + at_once]) for start in starts]
-        return np.concatenate([np.empty((0, len(self.targets))), *found])
-
-    def _score_some(self, sets: Sequence[Collection[int]]) -> Numbers:
-        task, sequences = self.explainer.task, self.read.encoded.sequences
-        is_token = task.scored == "token"
-        mask_id = self.explainer.tokenizer.mask_id if is_token else None
-        changed = [
-            (place, number, sequence)
-            for place, words in enumerate(sets)
-            for number, sequence in self.read.without(words, mask_id)
-        ]
-        rows = compute_logits(
-            self.explainer.compute,
-            [Encoded((sequence,)) for _, _, sequence in changed],
-            scored=task.scored,
-            tokens_per_batch=self.explainer.tokens_per_batch,
-        )
+        is_token, sequences = self.task.scored == "token", self.read.encoded.sequences
         begins = [*accumulate((len(one.ids) if is_token else 1 for one in sequences), initial=0)]
-        logits = np.repeat(self.logits[None], len(sets), axis=0)
-        for (place, number, _), own in zip(changed, rows, strict=True):
-            logits[place, begins[number] : begins[number + 1]] = own
-        scores = torch.from_numpy(logits).double()
-        found = torch.stack([target.score(scores) for target in self.targets], dim=-1)
-        return found.numpy().astype(np.float64)
-
-    def _find_value(self, target: Target, scores: Numbers) -> Numbers:
-        values: Numbers = target.find_value(torch.as_tensor(scores)).numpy()
-        return values
-
-    def _draw(self, named: Sequence[int]) -> list[Collection[int]]:
-        """Return the named words, then sets of as many words at random, the same each time."""
-        random, number = np.random.default_rng(0), len(self.read.words)
-        sets = [random.choice(number, len(named), replace=False) for _ in range(NUM_DRAWS)]
-        return [set(named), *(set(one.tolist()) for one in sets)]
+        mask_id = self.loaded.tokenizer.mask_id if is_token else None
+        changed = [
+            self.read.without(words, mask_id) or dict(enumerate(sequences)) for words in sets
+        ]
+        found = np.empty((len(sets), len(targets)))
+        computed = self.compute([Encoded(tuple(one.values())) for one in changed])
+        for scores, numbers, own in zip(found, changed, computed, strict=True):
+            logits = _to_tensor(self.logits).clone()
+            logits[[row for one in numbers for row in range(*begins[one : one + 2])]] = _to_tensor(
+                own
+            )
+            scores[:] = [target.score(logits) for target in targets]
+        return found
 
     def _follow_gradients(self, target: Target) -> Numbers:
-        explainer, sequences = self.explainer, self.read.encoded.sequences
-        baseline = [*sequences]
-        all_words, pad_id = range(len(self.read.words)), explainer.tokenizer.pad_id
-        for number, empty in self.read.without(all_words, pad_id):
-            baseline[number] = empty
-        tokens = attribute(explainer.model, sequences, baseline, target, explainer.tokens_per_batch)
-        owners = np.concatenate(self.read.owners)
+        """Return what each word adds to the value, in comparison with a text of [PAD].
+
+        The path is that of the embeddings, and its points are those of Gauss and Legendre.
+        """
+        read, model = self.read, self.loaded.model
+        emptied = read.without(range(len(read.words)), self.loaded.tokenizer.pad_id)
+        sequences = read.encoded.sequences
+        ends = [emptied.get(number, one) for number, one in enumerate(sequences)], sequences
+        with torch.inference_mode(False), torch.enable_grad():
+            batches = [pack_sequences(one).to(find_device(model)) for one in ends]
+            start, end = (model.encoder.embeddings(batch).detach() for batch in batches)
+            total = torch.zeros_like(end)
+            for point, share in zip(*np.polynomial.legendre.leggauss(NUM_STEPS), strict=True):
+                embedded = (start + (point + 1) / 2 * (end - start)).requires_grad_()
+                score = target.score(score_embedded(model, embedded, batches[1]))
+                (slope,) = torch.autograd.grad(score.sigmoid() if target.name else score, embedded)
+                total += share / 2 * slope
+        tokens = (total * (end - start)).sum(dim=-1).double().cpu().numpy()
+        owners, added = np.concatenate(read.owners), np.zeros(len(read.words))
         is_word = owners != NO_WORD
-        added = np.zeros(len(self.read.words))
         np.add.at(added, owners[is_word], tokens[is_word])
         return added
+
+
+def score_embedded(
+    model: FineTunedBert, embedded: Float[Tensor, "tokens hidden"], batch: PackedBatch
+) -> Float[Tensor, "rows outputs"]:
+    """Return a model's logits for embeddings."""
+    states = [embedded]
+    for layer in model.encoder.layers:
+        states.append(layer(states[-1], batch))
+    layers = resolve_layers(model.head_layers, len(states) - 1)
+    return model.head_scores(torch.cat([states[layer] for layer in layers], dim=-1), batch)
 
 
 def choose_named(losses: Numbers, *, is_number: bool) -> tuple[int, ...]:
@@ -169,3 +159,7 @@ def choose_named(losses: Numbers, *, is_number: bool) -> tuple[int, ...]:
     order = np.argsort(-sizes, kind="stable")[:NUM_NAMED]
     least = LEAST_SHARE * max(sizes.max(initial=0.0), 0.0)
     return tuple(int(place) for place in order if sizes[place] > least)
+
+
+def _to_tensor(logits: Logits) -> Float[Tensor, "rows outputs"]:
+    return torch.from_numpy(logits).double()

@@ -5,6 +5,7 @@ from itertools import islice
 from typing import NamedTuple, cast
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -19,19 +20,20 @@ from bertkit.tasks.task import AnyTask, TaskPrediction
 MAX_TARGETS = 10  # labels or entities of a text that are explained, the first
 LEAST = 1e-12  # probability, so that log-odds are finite
 
-Scores = Float[Tensor, "*inputs"]
+Rows = npt.NDArray[np.int64]
 
 
 class Target(NamedTuple):
     """What is explained."""
 
     name: str  # empty for a number
-    # of the logits of an input, or of some of its changed forms: log-odds, or numbers
-    score: Callable[[Float[Tensor, "*inputs rows outputs"]], Scores]
+    # of the logits of an input, or of several of its forms: log-odds, or numbers
+    score: Callable[[Float[Tensor, "*inputs rows outputs"]], Float[Tensor, "*inputs"]]
 
-    def find_value(self, scores: Scores) -> Scores:
-        """Return the probability of log-odds; a number as it is."""
-        return scores.sigmoid() if self.name else scores
+    def to_value(self, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the probabilities of log-odds; numbers as they are."""
+        found: npt.NDArray[np.float64] = torch.as_tensor(scores).sigmoid().numpy()
+        return found if self.name else scores
 
 
 def list_targets(
@@ -53,11 +55,10 @@ def list_targets(
 def _list_labels(task: Classify, prediction: Classification) -> Iterator[Target]:
     """List the labels that are given, or else the likeliest."""
     for label in prediction.labels or (prediction.label,):
-        place, is_multi = task.labels.index(label), task.settings.multi_label
 
-        def score(logits: Tensor, place: int = place, is_multi: bool = is_multi) -> Tensor:
+        def score(logits: Tensor, place: int = task.labels.index(label)) -> Tensor:
             scores = logits.mean(dim=-2) / task.temperature  # over windows
-            if is_multi:
+            if task.settings.multi_label:
                 return scores[..., place]
             others = torch.cat([scores[..., :place], scores[..., place + 1 :]], dim=-1)
             return scores[..., place] - others.logsumexp(dim=-1)
@@ -69,19 +70,18 @@ def _list_entities(prediction: Tagging, encoded: Encoded, logits: Logits) -> Ite
     """List the entities; each has the mean probability of its words' tags."""
     _, rows = encoded.alignment
     for entity in prediction.entities:
-        own = torch.from_numpy(rows[entity.first_word : entity.stop_word])
-        tags = torch.from_numpy(np.argmax(logits[own.numpy()], axis=-1))[:, None]
+        own = rows[entity.first_word : entity.stop_word]
+        tags = logits[own].argmax(axis=-1)
 
-        def score(logits: Tensor, own: Tensor = own, tags: Tensor = tags) -> Tensor:
-            shares = logits[..., own.to(logits.device), :].softmax(dim=-1)
-            index = tags.to(logits.device).expand(*shares.shape[:-1], 1)
-            return shares.gather(-1, index).mean(dim=(-2, -1)).logit(LEAST)
+        def score(logits: Tensor, own: Rows = own, tags: Rows = tags) -> Tensor:
+            shares = logits[..., own, :].softmax(dim=-1)[..., range(len(own)), tags]
+            return shares.mean(dim=-1).logit(LEAST)
 
         yield Target(f"{entity.type} {entity.text}", score)
 
 
 def _list_answers(prediction: Answer, encoded: Encoded) -> Iterator[Target]:
-    """Yield the answer: that it begins and ends at its tokens, in the window where it was found.
+    """List the answer: that it begins and ends at its tokens, in the window where it was found.
 
     "No answer" is the same of [CLS] in the first window.
     """
@@ -93,11 +93,11 @@ def _list_answers(prediction: Answer, encoded: Encoded) -> Iterator[Target]:
         number = int(windows.owners[tokens[0]])
         shift = windows.num_before - windows.parts[number].start
         first, last = tokens[0] + shift, tokens[1] + shift
-    sizes = [len(one.ids) for one in encoded.sequences]
-    begin, size = sum(sizes[:number]), sizes[number]
+    begin = sum(len(one.ids) for one in encoded.sequences[:number])
+    stop = begin + len(encoded.sequences[number].ids)
 
     def score(logits: Tensor) -> Tensor:
-        shares = logits[..., begin : begin + size, :].log_softmax(dim=-2)
+        shares = logits[..., begin:stop, :].log_softmax(dim=-2)
         return (shares[..., first, 0] + shares[..., last, 1]).exp().logit(LEAST)
 
     yield Target(prediction.text or "no answer", score)

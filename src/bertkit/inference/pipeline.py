@@ -171,11 +171,6 @@ class Pipeline(Loadable, Generic[Input, Result]):
         """The most tokens that are read of an input; None for as many as the model takes."""
         return None
 
-    @property
-    def most_passes(self) -> int:
-        """How often an input goes through the model, at most about."""
-        return 1
-
     def accept(self, named: NamedInput) -> Any:
         """Return what is encoded of an input; InputError if it is of the wrong type."""
         check_texts([named.value])

@@ -16,7 +16,7 @@ from bertkit.data.problems import is_unknown
 from bertkit.inference.engines.choice import find_device
 from bertkit.inference.engines.engine import Engine, TorchEngine, check_finite
 from bertkit.inference.explain import Explainer
-from bertkit.inference.explain_gradients import GRADIENT_COST
+from bertkit.inference.explain_inputs import ReadInput
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.pipeline import NamedInput, Pipeline, start_engine
 from bertkit.inference.settings import EngineSettings
@@ -38,7 +38,7 @@ from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.columns import name_labels
 from bertkit.tasks.regress.task import Regress, RegressExample, Regression
 from bertkit.tasks.saved import load_task
-from bertkit.tasks.settings import ExplainAnswers
+from bertkit.tasks.settings import does_explain
 from bertkit.tasks.table import TASKS
 from bertkit.tasks.tag.decoding import Tagging
 from bertkit.tasks.tag.examples import TagExample
@@ -135,16 +135,6 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
         """The most tokens that the task reads of an input."""
         return self.task.settings.most_tokens
 
-    @property
-    def explains(self) -> bool:
-        """Whether predictions are explained."""
-        return isinstance(self.options, ExplainAnswers) and self.options.explain
-
-    @property
-    def most_passes(self) -> int:
-        """As in `Pipeline`; an explanation reads a text once without each word."""
-        return GRADIENT_COST if self.explains else 1
-
     def _repr_html_(self) -> str:
         """Show task, labels and metrics in a notebook."""
         labels = f": {name_labels(self.task.labels)}" if self.task.labels else ""
@@ -157,7 +147,11 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
     def change(self, changes: Mapping[str, Any]) -> Self:
         """Change options, which are those of the task, too."""
         changed = super().change(changes)
-        if changed.explains and isinstance(self.task, Tag) and self.task.scheme is None:
+        if (
+            does_explain(changed.options)
+            and isinstance(self.task, Tag)
+            and self.task.scheme is None
+        ):
             raise SettingsError(
                 "explain is for entities, and this model's tags mark none; leave it out"
             )
@@ -204,28 +198,21 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
             tokens_per_batch=self.engine.tokens_per_batch,
         )
 
+    def _compute_logits(self, encoded: Sequence[Encoded]) -> Iterator[Logits]:
+        for part in self.divide(EncodedExamples([], [*encoded])):
+            yield from self.compute_window(part)
+
     def decode_window(
         self, encoded: EncodedExamples[Example], computed: Sequence[Logits]
     ) -> Iterator[Prediction]:
         """Decode the examples of a window, and explain the predictions if that is asked for."""
-        rows = encoded.examples, encoded.encoded, computed
-        found = map(self.task.decode, *rows)
-        if not self.explains:
-            return found
-        return map(self._explain, *rows, found)
-
-    def _explain(
-        self, example: Example, encoded: Encoded, logits: Logits, found: Prediction
-    ) -> Prediction:
-        """Return a prediction with its explanations."""
-        explain = Explainer(
-            self.task,
-            self.loaded.model,
-            self.loaded.tokenizer,
-            self._compute,
-            self.engine.tokens_per_batch,
-        )
-        return replace(found, explanations=explain(example, encoded, logits, found))
+        for example, one, logits in zip(*encoded, computed, strict=True):
+            found = self.task.decode(example, one, logits)
+            if does_explain(self.options):
+                read = ReadInput.of(self.task, self.loaded.tokenizer, example, one)
+                explainer = Explainer(self.task, self.loaded, self._compute_logits, read, logits)
+                found = replace(found, explanations=explainer.explain(found))
+            yield found
 
     def count(self, encoded: EncodedExamples[Example], computed: object = None) -> PredictionCounts:
         """Count the examples of a window."""

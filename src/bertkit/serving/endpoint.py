@@ -12,6 +12,7 @@ import orjson
 from pydantic import BaseModel
 
 from bertkit.base.settings import Settings
+from bertkit.inference.explain import GRADIENT_COST
 from bertkit.inference.fill_mask import MASK, FillMask
 from bertkit.inference.pipeline import Pipeline
 from bertkit.serving.errors import Reason, ServingError, Style
@@ -26,6 +27,7 @@ from bertkit.serving.sharing.fair_queue import (
     estimate_tokens,
     find_texts,
 )
+from bertkit.tasks.settings import does_explain
 
 JSON, EVENTS = "application/json", "text/event-stream"
 MAX_FOUND, MAX_CANDIDATES = 10_000, 100_000  # of all queries, and of all [MASK]s, of a request
@@ -89,14 +91,16 @@ class RequestContext:
         compute = loaded.choose(task, options)
         check_size(compute, inputs)
         chosen = compute.options
+        most = compute.most_tokens or loaded.max_length
         written = chosen.written_tokens if isinstance(chosen, WritingOptions) else 0
+        if does_explain(chosen):
+            written = count_explained(inputs, most)
         return await self.run(
             compute,
             inputs,
             truncate=truncate,
-            most_tokens=compute.most_tokens or loaded.max_length,
+            most_tokens=most,
             written_tokens=written,
-            most_passes=compute.most_passes,
         )
 
     async def run(
@@ -107,7 +111,6 @@ class RequestContext:
         truncate: bool | None = None,
         most_tokens: int = sys.maxsize,
         written_tokens: int = 0,
-        most_passes: int = 1,
     ) -> Results:
         """Return what a pipeline, or a function of one input, gives in the model's thread."""
         settings = self.service.settings
@@ -124,7 +127,6 @@ class RequestContext:
             truncates=settings.auto_truncate if truncate is None else truncate,
             most_tokens=most_tokens,
             written_tokens=written_tokens,
-            most_passes=most_passes,
         )
         return await self.resume(self.request)
 
@@ -187,6 +189,16 @@ class RequestContext:
         REQUESTS.info("request", extra={"request": line})
 
 
+def count_explained(inputs: Sequence[ModelInput], most_tokens: int) -> int:
+    """Return how many tokens are read again, at most about, to explain one of some inputs."""
+    longest = min(most_tokens, max(map(estimate_tokens, inputs), default=0))
+    if longest > MAX_EXPLAINED:
+        raise Reason.UNREADABLE.error(
+            f"a server explains texts of up to about {MAX_EXPLAINED:,} tokens; shorten or divide it"
+        )
+    return longest * min(longest, GRADIENT_COST)
+
+
 def check_size(pipeline: Pipeline[Any, Any], inputs: Sequence[ModelInput]) -> None:
     """Refuse a request whose answer would take too much memory."""
     options: Any = pipeline.options
@@ -194,13 +206,6 @@ def check_size(pipeline: Pipeline[Any, Any], inputs: Sequence[ModelInput]) -> No
         raise Reason.UNREADABLE.error(
             f"a server takes at most {MAX_ROWS} beams and answers, and the request asks for"
             f" {options.num_rows:,}"
-        )
-    most = pipeline.most_tokens or sys.maxsize
-    if pipeline.most_passes > 1 and any(
-        min(estimate_tokens(one), most) > MAX_EXPLAINED for one in inputs
-    ):
-        raise Reason.UNREADABLE.error(
-            f"a server explains texts of up to about {MAX_EXPLAINED:,} tokens; shorten or divide it"
         )
     if isinstance(pipeline, FillMask):
         num_masks = sum(text.count(MASK) for text in find_texts(inputs))

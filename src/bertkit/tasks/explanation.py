@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from markupsafe import Markup
 
-from bertkit.reports.notebook import Row, Tabular
+from bertkit.reports.notebook import Row
 from bertkit.reports.text import format_number, format_percent, make_legible, show
 
 NUM_NAMED = 3  # words that are left out together to check an explanation
@@ -14,8 +14,6 @@ NUM_LISTED = 6  # words in a line of text; JSON and notebooks have all
 LEAST_SHARE = 0.1  # of the largest weight; a word below it isn't named, and has no color
 COLORS = {True: "0, 140, 60", False: "210, 50, 30"}  # for the target, against it
 TERMINAL_COLORS = {True: "\x1b[32m", False: "\x1b[31m"}
-BOLD, RESET = "\x1b[1m", "\x1b[0m"
-BOLD_SHARE = 0.5
 
 
 class ExplainedWord(NamedTuple):
@@ -29,7 +27,7 @@ class ExplainedWord(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Explanation(Tabular):
+class Explanation:
     """Which words decided a prediction, and how far that holds.
 
     Attributes:
@@ -53,11 +51,6 @@ class Explanation(Tabular):
     parts: Mapping[str, str]
 
     @property
-    def is_number(self) -> bool:
-        """Whether the value is a number that was predicted, and not a probability."""
-        return not self.target
-
-    @property
     def ranking(self) -> list[ExplainedWord]:
         """The words by the size of their weights, the named ones first."""
         others = [word for place, word in enumerate(self.words) if place not in self.named]
@@ -66,79 +59,68 @@ class Explanation(Tabular):
 
     def list_words(self) -> str:
         """Return the weightiest words with their weights, in percentage points or as numbers."""
-        scale, form = (1, "+.3g") if self.is_number else (100, "+.1f")
+        scale, form = (100, "+.1f") if self.target else (1, "+.3g")
         shown = [word for word in self.ranking[:NUM_LISTED] if word.weight]
         return ", ".join(f"{show(word.text)} {scale * word.weight:{form}}" for word in shown)
 
     def describe(self) -> str:
-        """Return the weightiest words, and what is left without the named ones, in two lines."""
-        words, target = self.list_words() or "no word has a weight", show(self.target)
-        unit = "the number" if self.is_number else f"points of {target}"
-        lines = [f"  {words}  ({unit})"]
-        if self.named:
-            format_value = format_number if self.is_number else format_percent
+        """Return the weightiest words, and what is left without the named ones, in two lines.
+
+        In a text of few words, random ones are mostly the named ones, and aren't worth a line.
+        """
+        words = self.list_words() or "no word has a weight"
+        what = show(self.target) or "the number"
+        lines = [f"  {words}  ({'percentage points for ' if self.target else 'of '}{what})"]
+        if self.named and len(self.words) >= 2 * len(self.named):
             names = ", ".join(show(self.words[place].text) for place in self.named)
-            at_random = "a word" if len(self.named) == 1 else f"{len(self.named)} words"
+            without, at_random = map(self._format, (self.value_without, self.value_without_random))
+            drawn = "a random word" if len(self.named) == 1 else f"{len(self.named)} random words"
             lines.append(
-                f"  without {names}: {format_value(self.value_without)}; without {at_random} at"
-                f" random: {format_value(self.value_without_random)}"
+                f"  with {names} left out, {what} has {without}; with {drawn} left out, {at_random}"
             )
         return "\n".join(lines)
 
+    def _format(self, value: float) -> str:
+        return format_percent(value) if self.target else format_number(value)
+
     def to_json(self) -> Row:
         """Return it as JSON data; the texts aren't repeated."""
-        return {
-            "target": self.target or None,
-            "value": self.value,
-            "words": [word._asdict() for word in self.words],
-            "named": list(self.named),
-            "value_without": self.value_without,
-            "value_without_random": self.value_without_random,
-            "method": self.method,
-        }
-
-    def as_rows(self) -> list[Row]:
-        """Return a row for each word, the weightiest first."""
-        return [{"word": word.text, "weight": word.weight} for word in self.ranking]
+        values = {name: value for name, value in vars(self).items() if name != "parts"}
+        words = [word._asdict() for word in self.words]
+        return {**values, "target": self.target or None, "words": words, "named": [*self.named]}
 
     def cut(self, part: str) -> Iterator[tuple[str, float]]:
-        """Yield the pieces of a text with the share of the largest weight; between words 0."""
-        text, done = self.parts[part], 0
+        """Yield the pieces of a text, legible, with the share of the largest weight, or 0."""
+        text, done = make_legible(self.parts[part]), 0
         largest = max((abs(word.weight) for word in self.words), default=0.0) or 1.0
         for word in self.words:
-            if word.part == part:
-                yield text[done : word.start], 0.0
-                yield text[word.start : word.stop], word.weight / largest
+            share = word.weight / largest
+            if word.part == part and abs(share) >= LEAST_SHARE:
+                yield from ((text[done : word.start], 0.0), (text[word.start : word.stop], share))
                 done = word.stop
         yield text[done:], 0.0
 
     def to_terminal(self) -> str:
         """Return the texts in a line, with words in color: green for the target, red against it."""
-        return "  ".join(
-            "".join(_paint(*piece) for piece in self.cut(part)).strip() for part in self.parts
+        texts = (
+            "".join(
+                f"{TERMINAL_COLORS[share > 0]}{text}\x1b[0m" if share else text
+                for text, share in self.cut(part)
+            )
+            for part in self.parts
         )
+        return " ".join(" ||| ".join(texts).split())
 
     def _repr_html_(self) -> str:
         """Show the texts in a notebook, words with a background by weight."""
-        value = format_number(self.value) if self.is_number else format_percent(self.value)
-        texts = (Markup("").join(_mark(*piece) for piece in self.cut(one)) for one in self.parts)
-        paragraphs = Markup("").join(Markup("<p>{}</p>").format(text) for text in texts)
+        head = Markup("<p><b>{}</b> {}</p>").format(show(self.target), self._format(self.value))
+        marked = Markup('<span style="background: rgba({}, {:.2f})">{}</span>')
+        texts = [
+            Markup("").join(
+                marked.format(COLORS[share > 0], 0.6 * abs(share), text) if share else text
+                for text, share in self.cut(part)
+            )
+            for part in self.parts
+        ]
         told = self.describe().splitlines()[-1].strip()
-        head = Markup("<p><b>{}</b> {}</p>").format(show(self.target), value)
-        return head + paragraphs + Markup("<p>{}</p>").format(told)
-
-
-def _paint(text: str, share: float) -> str:
-    legible = make_legible(text).replace("\n", " ").replace("\r", " ").replace("\t", " ")
-    if abs(share) < LEAST_SHARE:
-        return legible
-    weight = BOLD if abs(share) >= BOLD_SHARE else ""
-    return f"{weight}{TERMINAL_COLORS[share > 0]}{legible}{RESET}"
-
-
-def _mark(text: str, share: float) -> Markup:
-    legible = make_legible(text)
-    if abs(share) < LEAST_SHARE:
-        return Markup("{}").format(legible)
-    style = f"background: rgba({COLORS[share > 0]}, {0.6 * abs(share):.2f})"
-    return Markup('<span style="{}">{}</span>').format(style, legible)
+        return head + Markup("").join(Markup("<p>{}</p>").format(text) for text in [*texts, told])

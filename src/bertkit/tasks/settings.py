@@ -200,3 +200,8 @@ class ExplainAnswers(Settings):
         description="Show the words that decided, each with its weight: what the prediction loses"
         " without the word.",
     )
+
+
+def does_explain(options: Settings) -> bool:
+    """Tell whether options ask for explanations."""
+    return isinstance(options, ExplainAnswers) and options.explain

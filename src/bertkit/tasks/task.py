@@ -118,8 +118,8 @@ class TaskPrediction(Tabular, ABC):
     """What a model says of an example; subclasses are frozen dataclasses.
 
     Attributes:
-        explanations: which words decided, if that was asked for: one for each label, entity,
-            answer or number that was predicted.
+        explanations: which words decided, of each label, entity, answer or number that was
+            predicted; none unless they were asked for.
     """
 
     explanations: tuple[Explanation, ...] = field(
@@ -132,10 +132,8 @@ class TaskPrediction(Tabular, ABC):
 
     def to_json(self) -> Row:
         """Return it as JSON data: the values, and explanations if there are some."""
-        if not self.explanations:
-            return self.list_values()
         explained = [one.to_json() for one in self.explanations]
-        return {**self.list_values(), "explanations": explained}
+        return {**self.list_values(), **({"explanations": explained} if explained else {})}
 
     def to_row(self) -> Row:
         """Return it as the columns of a table: the values, and what decided in a text."""
@@ -153,11 +151,8 @@ class TaskPrediction(Tabular, ABC):
 
     def tell_words(self) -> Row:
         """Return the weightiest words of each explanation in a column, if there are some."""
-        told = [one.list_words() for one in self.explanations]
-        if len(told) > 1:
-            told = [
-                f"{one.target}: {words}" for one, words in zip(self.explanations, told, strict=True)
-            ]
+        several = len(self.explanations) > 1
+        told = [several * f"{one.target}: " + one.list_words() for one in self.explanations]
         return {"explanation": "; ".join(told)} if told else {}
 
     def as_row(self) -> Row:

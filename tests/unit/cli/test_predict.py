@@ -305,18 +305,28 @@ def test_the_likeliest_labels_are_given(run, model, classify, write_csv, tmp_pat
 def test_the_words_that_decided_are_shown_below_in_files_and_in_color_on_a_terminal(
     run, model, write_csv, tmp_path, monkeypatch
 ):
-    words = ["classify", model, "a dog saw.", "--explain", "--engine", "torch"]
+    words = ["classify", model, "a dog saw the cats, a hat.", "--explain", "--engine", "torch"]
     first, weights, check = run(*words).out.rstrip("\n").split("\n")
-    assert first.endswith("\ta dog saw.")
+    assert first.endswith("\ta dog saw the cats, a hat.")
     label = first.split("\t")[0]
-    assert re.fullmatch(rf"  (\w+ [+-]\d+\.\d,? ){{3}} \(points of {label}\)", weights)
-    assert re.fullmatch(r"  without .+: .+ %; without .+ at random: .+ %", check)
+    assert re.fullmatch(rf"  (\w+ [+-]\d+\.\d,? ){{6}} \(percentage points for {label}\)", weights)
+    assert re.fullmatch(
+        rf"  with .+ left out, {label} has .+ %; with .+ random .+ left out, .+ %", check
+    )
     (found,) = read_json_lines(run(*words, "--json").out)
     (explained,) = found["explanations"]
-    assert [word["text"] for word in explained["words"]] == ["a", "dog", "saw"]
+    assert [word["text"] for word in explained["words"]] == [
+        "a",
+        "dog",
+        "saw",
+        "the",
+        "cats",
+        "a",
+        "hat",
+    ]
     assert explained["target"] == label
 
-    table = write_csv("in.csv", ["text"], [["a dog saw."]])
+    table = write_csv("in.csv", ["text"], [["a dog saw the cats, a hat."]])
     output = tmp_path / "out.csv"
     run("classify", model, "--file", table, "--explain", "--output", output, "--engine", "torch")
     (row,) = csv.DictReader(io.StringIO(output.read_text()))
@@ -324,7 +334,7 @@ def test_the_words_that_decided_are_shown_below_in_files_and_in_color_on_a_termi
 
     monkeypatch.setattr("bertkit.cli.output.StandardOutput.isatty", lambda _: True)
     monkeypatch.delenv("NO_COLOR", raising=False)
-    assert "\x1b[1m\x1b[3" in run(*words).out
+    assert "\x1b[3" in run(*words).out
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b" not in run(*words).out
 

@@ -51,9 +51,7 @@ class ModelRequest:
         truncates: whether inputs may be cut off.
         identity: of the request, for logs.
         most_tokens: that are read of an input; a longer one costs no more.
-        written_tokens: that are written for an input, at most.
-        most_passes: how often a token is read, at most about; in a short text, as often as it has
-            tokens.
+        written_tokens: that are written for an input, or read again to explain it, at most.
         num_tokens: those that the model read.
         num_unknown: of these, [UNK].
         num_left: pieces without a result.
@@ -68,7 +66,6 @@ class ModelRequest:
     identity: str = ""
     most_tokens: int = sys.maxsize
     written_tokens: int = 0
-    most_passes: int = 1
     num_tokens: int = 0
     num_unknown: int = 0
     queued: float = 0.0
@@ -83,7 +80,7 @@ class ModelRequest:
         pieces, start, cost, so_far = [], 0, 0, 0
         for stop, one in enumerate(self.inputs):
             read = 0 if self.begun else min(self.most_tokens, estimate_tokens(one))
-            more = self.cost_of(read) + self.written_tokens
+            more = read + self.written_tokens
             if cost and cost + more > piece_tokens:
                 pieces.append(RequestPiece(self, slice(start, stop), cost, so_far))
                 start, cost = stop, 0
@@ -92,10 +89,6 @@ class ModelRequest:
         pieces.append(RequestPiece(self, slice(start, len(self.inputs)), cost, so_far))
         self._results, self.num_left = [], len(pieces)
         return pieces
-
-    def cost_of(self, num_tokens: int) -> int:
-        """Return what reading an input of so many tokens costs."""
-        return num_tokens * max(1, min(num_tokens, self.most_passes))
 
     @cached_property
     def named_inputs(self) -> list[NamedInput]:

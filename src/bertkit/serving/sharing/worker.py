@@ -139,8 +139,7 @@ class Worker:
         request, cost, limits = pieces[0].request, pieces[-1].cost_so_far, self._limits
         if request.begun:
             return
-        most_cost = request.cost_of(MOST_TOKENS) + request.written_tokens
-        if max(piece.cost for piece in pieces) > most_cost:
+        if max(piece.cost for piece in pieces) > MOST_TOKENS + request.written_tokens:
             raise InputError(
                 f"a text has more than about {MOST_TOKENS:,} tokens; shorten or divide it"
             )
@@ -295,7 +294,5 @@ def encode(pipeline: Pipeline[Any, Any], piece: RequestPiece) -> Any:
             f" {MOST_TOKENS_READ:,}; shorten the text"
         )
     piece.num_tokens, piece.num_unknown = size.tokens, size.unknown_tokens
-    request = piece.request
-    read, written = request.cost_of(size.tokens), len(piece.inputs) * request.written_tokens
-    piece.cost = min(piece.cost, read + written)
+    piece.cost = min(piece.cost, size.tokens + len(piece.inputs) * piece.request.written_tokens)
     return encoded

@@ -6,7 +6,6 @@ from bertkit.serving.sharing.fair_queue import (
     FairQueue,
     ModelRequest,
     RequestPiece,
-    estimate_tokens,
 )
 
 
@@ -151,12 +150,3 @@ def test_a_client_that_the_clock_forgets_keeps_its_place():
     for _ in range(3):
         push(queue, "c", "c", cost=30)
     assert "c" in take_all(queue)[3:8]
-
-
-def test_an_explanation_costs_what_it_reads_a_text_again_and_again():
-    text = "a b c " * 4
-    usual, often = (ModelRequest(len, [text] * 3, "", most_passes=most) for most in (1, 100))
-    num_tokens = estimate_tokens(text)
-    assert [piece.cost for piece in usual.cut(100)] == [3 * num_tokens]
-    assert [piece.cost for piece in often.cut(num_tokens**2)] == [num_tokens**2] * 3
-    assert often.cost_of(1000) == 100_000

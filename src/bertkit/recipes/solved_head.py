@@ -25,7 +25,7 @@ from bertkit.base.files import durable_file, make_folder, remove_folder
 from bertkit.base.progress import announce, show_progress
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.nn.packing import plan_batches
-from bertkit.tasks.batch import Encoded, Logits, TaskBatch, pack_sequences
+from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits, TaskBatch, pack_sequences
 from bertkit.tasks.task import AnyTask, TaskExample
 from bertkit.training.job import Machine
 
@@ -35,8 +35,11 @@ SUMMARIES_FOLDER = "summaries"
 PENALTIES = (10.0, 1.0, 0.1, 0.01, 0.001)  # of the mean loss; each starts from the one before
 NUM_FOLDS = 5
 FOLDS_FOR_ALL = 2_000  # with more examples, one fold is held out instead of each in turn
+ROWS_FOR_ALL = 65_536  # the same for tokens
 ROWS_PER_PART = 65_536
 MAX_ITERATIONS = 100
+MOST_KEPT_BYTES = 1 << 30  # of features in memory; more are read from the file each time
+CURVATURE = 0.25  # of a loss, about: that of two labels which are equally likely
 LEAST_DEVIATION = 1e-6  # of a feature; one that doesn't vary isn't scaled up
 
 
@@ -111,7 +114,7 @@ def _check_room(path: Path, num_bytes: int) -> None:
 class ExamplePart:
     """Some examples: what the layer reads of them, and their labels."""
 
-    rows: npt.NDArray[np.int64]  # their indexes in the file
+    rows: Tensor | npt.NDArray[np.int64]  # kept in memory, or their indexes in the file
     batch: TaskBatch
     numbers: Sequence[int]  # of the examples
 
@@ -141,16 +144,17 @@ class HeadSolver:
     ) -> None:
         self.frozen, self.features = frozen, features
         self.device = frozen.machine.device
-        order = np.random.default_rng(frozen.seed).permutation(len(frozen.examples)).tolist()
-        dealt = [fold for number in range(NUM_FOLDS) if (fold := order[number::NUM_FOLDS])]
-        self.folds = dealt if folds is None else folds
-        self.parts = self._cut(order)
+        if folds is None:
+            order = np.random.default_rng(frozen.seed).permutation(len(frozen.examples)).tolist()
+            folds = [fold for number in range(NUM_FOLDS) if (fold := order[number::NUM_FOLDS])]
+        self.folds = [self._cut(fold) for fold in folds]
         self.mean, self.deviation = self._measure_features()
+        self.variances, self.directions = self._find_directions()
 
     def solve(self) -> float:
         """Set the layer's weights; return the penalty that was chosen."""
         penalty = self.choose_penalty()
-        weight, bias = self._unscale(self._follow(self.parts, penalty))
+        weight, bias = self._unscale(self._minimize(self._start(), penalty, self._list_parts()))
         layer = self.frozen.model.last_linear
         with torch.no_grad():
             layer.weight.copy_(weight)
@@ -159,70 +163,102 @@ class HeadSolver:
 
     def choose_penalty(self) -> float:
         """Return the penalty with the lowest loss of held-out folds."""
-        num_folds = len(self.folds) if len(self.frozen.examples) <= FOLDS_FOR_ALL else 1
+        is_small = len(self.frozen.examples) <= FOLDS_FOR_ALL and self._count_rows() <= ROWS_FOR_ALL
+        num_folds = len(self.folds) if is_small else 1
         totals = dict.fromkeys(PENALTIES, 0.0)
         with show_progress("solving the head", num_folds * len(PENALTIES)) as bar:
             for held_out in range(num_folds):
-                kept, left_out = self._split(held_out)
-                solution = self._start()
+                kept, solution = self._list_parts(held_out), self._start()
                 for penalty in PENALTIES:
                     solution = self._minimize(solution, penalty, kept)
                     with torch.no_grad():
                         totals[penalty] += sum(
-                            self._loss(solution, part).item() for part in left_out
+                            self._loss(solution, part).item() for part in self.folds[held_out]
                         )
                     bar.advance(1)
         finite = {each: total for each, total in totals.items() if math.isfinite(total)}
         return min(PENALTIES, key=lambda penalty: finite.get(penalty, math.inf))
 
-    def cross_validate(self, penalty: float, share: float = 1.0) -> list[Logits]:
+    def cross_validate(
+        self, penalty: float, share: float = 1.0, examples: Sequence[Encoded] | None = None
+    ) -> list[Logits]:
         """Return the logits of each example, by a layer that was solved without its fold.
 
-        With a share under 1, the layer is solved on so much of the other folds. The penalty is that
-        of all examples: it counts as much beside fewer of them as the same prior.
+        Args:
+            penalty: that of all examples: it counts as much beside fewer of them as the same prior.
+            share: of the other folds, on which the layer is solved.
+            examples: the same ones with other labels.
         """
+        folds = self.folds
+        if share < 1 or examples is not None:
+            labeled = self.frozen.examples if examples is None else examples
+            folds = [[self._take(part, share, labeled) for part in fold] for fold in folds]
         found: dict[int, Logits] = {}
-        for held_out in range(len(self.folds)):
-            kept, left_out = self._split(held_out, share)
-            solution = self._follow(kept, min(PENALTIES[0], penalty / share))
+        for held_out, left_out in enumerate(self.folds):
+            kept = list(chain.from_iterable(folds[:held_out] + folds[held_out + 1 :]))
+            solution = self._minimize(self._start(), min(PENALTIES[0], penalty / share), kept)
             for part in left_out:
-                found |= self._predict(solution, part)
+                found |= self._predict(solution, part.numbers)
         return [found[number] for number in range(len(self.frozen.examples))]
 
-    def _split(
-        self, held_out: int, share: float = 1.0
-    ) -> tuple[list[ExamplePart], list[ExamplePart]]:
-        """Return the parts of the other folds, or of a share of each, and of a held-out one."""
-        others = (fold for number, fold in enumerate(self.folds) if number != held_out)
-        chosen = (fold[: max(1, round(share * len(fold)))] for fold in others)
-        return self._cut(list(chain.from_iterable(chosen))), self._cut(self.folds[held_out])
+    def _list_parts(self, held_out: int | None = None) -> list[ExamplePart]:
+        """Return the parts of all folds but one."""
+        folds = (fold for number, fold in enumerate(self.folds) if number != held_out)
+        return list(chain.from_iterable(folds))
+
+    def _count_rows(self) -> int:
+        return sum(len(part.rows) for part in self._list_parts())
 
     def _cut(self, numbers: Sequence[int]) -> list[ExamplePart]:
         """Return parts with the examples of these numbers, of a bounded number of rows each."""
-        num_rows = len(self.features.find_rows(numbers)) if numbers else 0
-        num_parts = math.ceil(num_rows / ROWS_PER_PART)
-        parts = []
-        for index in range(num_parts):
-            if chosen := numbers[index::num_parts]:
-                batch = TaskBatch.collate([self.frozen.examples[each] for each in chosen], chosen)
-                rows = self.features.find_rows(chosen)
-                parts.append(ExamplePart(rows, batch.to(self.device), chosen))
-        return parts
+        num_parts = math.ceil(len(self.features.find_rows(numbers)) / ROWS_PER_PART)
+        chosen = (numbers[index::num_parts] for index in range(num_parts))
+        return [self._build_part(each) for each in chosen if each]
 
-    def _follow(self, parts: Sequence[ExamplePart], penalty: float) -> Solution:
-        """Return the layer for a penalty, by way of all larger ones."""
-        solution = self._start()
-        for each in (*(one for one in PENALTIES if one > penalty), penalty):
-            solution = self._minimize(solution, each, parts)
-        return solution
+    def _build_part(self, numbers: Sequence[int]) -> ExamplePart:
+        """Return a part with its rows in memory, if those of all examples fit there."""
+        indexes = self.features.find_rows(numbers)
+        is_labeled = self._find_labeled(numbers, self.frozen.examples)
+        indexes = indexes if is_labeled is None else indexes[is_labeled]
+        rows: Tensor | npt.NDArray[np.int64] = indexes
+        if self.features.rows.nbytes <= MOST_KEPT_BYTES:
+            rows = torch.from_numpy(self.features.rows[indexes]).to(self.device)
+        return ExamplePart(rows, self._collate(numbers, self.frozen.examples), numbers)
 
-    def _predict(self, solution: Solution, part: ExamplePart) -> dict[int, Logits]:
-        """Return the logits of a part's examples by their numbers."""
-        rows = torch.from_numpy(self.features.rows[part.rows]).to(self.device)
-        logits = F.linear(rows, *self._unscale(solution)).cpu().numpy()
+    def _find_labeled(
+        self, numbers: Sequence[int], examples: Sequence[Encoded]
+    ) -> npt.NDArray[np.bool_] | None:
+        """Return which rows have a label of their own; None if they have none, or all have one."""
+        labels = np.concatenate([examples[number].label_rows for number in numbers])
+        is_word = self.frozen.task.scored == "token" and labels.ndim == 1
+        return labels != IGNORED_LABEL if is_word else None
+
+    def _collate(self, numbers: Sequence[int], examples: Sequence[Encoded]) -> TaskBatch:
+        batch = TaskBatch.collate([examples[each] for each in numbers], numbers)
+        is_labeled = self._find_labeled(numbers, examples)
+        if is_labeled is not None:
+            batch = replace(batch, labels=batch.labels[torch.from_numpy(is_labeled)])
+        return batch.to(self.device)
+
+    def _take(self, part: ExamplePart, share: float, examples: Sequence[Encoded]) -> ExamplePart:
+        """Return the first examples of a part, with labels of these."""
+        numbers = part.numbers[: max(1, round(share * len(part.numbers)))]
+        is_labeled = self._find_labeled(numbers, examples)
+        found = len(self.features.find_rows(numbers)) if is_labeled is None else is_labeled.sum()
+        return ExamplePart(part.rows[: int(found)], self._collate(numbers, examples), numbers)
+
+    def _read(self, part: ExamplePart) -> Tensor:
+        if isinstance(part.rows, Tensor):
+            return part.rows
+        return torch.from_numpy(self.features.rows[part.rows]).to(self.device)
+
+    def _predict(self, solution: Solution, numbers: Sequence[int]) -> dict[int, Logits]:
+        """Return the logits of examples by their numbers."""
+        rows = torch.from_numpy(self.features.rows[self.features.find_rows(numbers)])
+        logits = F.linear(rows.to(self.device), *self._unscale(solution)).cpu().numpy()
         logits = logits[:, 0] if self.frozen.task.scored == "choice" else logits
-        sizes = [len(self.features.find_rows([number])) for number in part.numbers]
-        return dict(zip(part.numbers, np.split(logits, np.cumsum(sizes)[:-1]), strict=True))
+        sizes = [len(self.features.find_rows([number])) for number in numbers]
+        return dict(zip(numbers, np.split(logits, np.cumsum(sizes)[:-1]), strict=True))
 
     def _start(self) -> Solution:
         layer = self.frozen.model.last_linear
@@ -232,37 +268,39 @@ class HeadSolver:
         )
 
     def _minimize(self, start: Solution, penalty: float, parts: Sequence[ExamplePart]) -> Solution:
-        """Minimize the mean loss plus penalty / 2 · ‖weights‖²."""
-        weight = start.weight.clone().requires_grad_()
+        """Minimize the mean loss plus penalty / 2 · ‖weights‖².
+
+        Weights are sought along the directions of the features, each scaled by about the curvature
+        of the loss, so that few steps are needed.
+        """
+        scale = (CURVATURE * self.variances + penalty).sqrt()
+        free = ((start.weight @ self.directions) * scale).requires_grad_()
         bias = start.bias.clone().requires_grad_()
-        solution = Solution(weight, bias)
         count = sum(part.batch.target_counts["task"] for part in parts)
         optimizer = torch.optim.LBFGS(
-            [weight, bias],
+            [free, bias],
             max_iter=MAX_ITERATIONS,
-            tolerance_grad=1e-5,
-            tolerance_change=1e-7,
+            tolerance_grad=1e-4,
+            tolerance_change=1e-6,
             line_search_fn="strong_wolfe",
         )
 
         def evaluate() -> float:
             optimizer.zero_grad()
-            total = 0.0
+            solution = Solution((free / scale) @ self.directions.T, bias)
+            total = penalty / 2 * solution.weight.square().sum()
             for part in parts:
-                loss = self._loss(solution, part) / count
-                loss.backward()  # type: ignore[no-untyped-call]
-                total += loss.item()
-            size = penalty / 2 * weight.square().sum()
-            size.backward()  # type: ignore[no-untyped-call]
-            return total + size.item()
+                total = total + self._loss(solution, part) / count
+            total.backward()  # type: ignore[no-untyped-call]
+            return total.item()
 
         optimizer.step(evaluate)  # type: ignore[no-untyped-call]
-        return Solution(weight.detach(), bias.detach())
+        with torch.no_grad():
+            return Solution((free / scale) @ self.directions.T, bias.detach())
 
     def _loss(self, solution: Solution, part: ExamplePart) -> Tensor:
         """Return the summed loss of a part."""
-        rows = torch.from_numpy(self.features.rows[part.rows]).to(self.device)
-        logits = F.linear(rows, *self._unscale(solution))
+        logits = F.linear(self._read(part), *self._unscale(solution))
         task = self.frozen.task
         scores = task.loss(logits[:, 0] if task.scored == "choice" else logits, part.batch)
         return torch.stack(list(scores.losses.values())).sum()
@@ -275,19 +313,30 @@ class HeadSolver:
     def _measure_features(self) -> tuple[Tensor, Tensor]:
         """Return mean and standard deviation of each feature."""
         total = squares = torch.zeros((), dtype=torch.float64)
-        count = 0
-        for part in self.parts:
-            rows = torch.from_numpy(self.features.rows[part.rows]).double()
+        for part in self._list_parts():
+            rows = self._read(part).cpu().double()
             total, squares = total + rows.sum(dim=0), squares + rows.square().sum(dim=0)
-            count += len(rows)
         if not bool(squares.isfinite().all()):
             raise NonFiniteError(
                 "the encoder's hidden states aren't finite; check the model with `bertkit inspect`"
             )
+        count = self._count_rows()
         mean = total / count
         deviation = (squares / count - mean.square()).clamp_min(0.0).sqrt()
         deviation = torch.where(deviation > LEAST_DEVIATION, deviation, 1.0)
         return mean.float().to(self.device), deviation.float().to(self.device)
+
+    def _find_directions(self) -> tuple[Tensor, Tensor]:
+        """Return the variances of scaled features along their principal directions, and these."""
+        total = torch.zeros((), device=self.device)
+        for part in self._list_parts():
+            rows = (self._read(part) - self.mean) / self.deviation
+            total = total + rows.T @ rows
+        variances, directions = torch.linalg.eigh((total / self._count_rows()).double().cpu())
+        return (
+            variances.clamp_min(0.0).float().to(self.device),
+            directions.float().to(self.device),
+        )
 
 
 @contextmanager

@@ -142,8 +142,8 @@ def judge_rows(result: ReviewResult, computed: ComputedRows) -> ReviewResult:
         task = result.task.fit_numbers(examples, frozen.examples, runs[-1])
         for seed in range(num_rounds):
             changed, is_planted = plant(task, frozen.examples, PLANTED_SHARE, seed)
-            other = HeadSolver(replace(frozen, examples=changed), computed.features, folds)
-            judged = judge(task, examples, changed, other.cross_validate(penalty))
+            logits = solver.cross_validate(penalty, examples=changed)
+            judged = judge(task, examples, changed, logits)
             planted.append((judged.errors.suspicion, is_planted))
             bar.advance(1)
     judgment = judge(task, examples, frozen.examples, runs[-1])

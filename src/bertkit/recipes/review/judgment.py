@@ -69,7 +69,26 @@ def judge(
     probability = np.where(worst < 0, np.nan, probabilities[worst, by_row.likely])
     places = worst - np.searchsorted(given.owners, np.arange(len(encoded)))
     rows = zip(examples, encoded, places.tolist(), by_row.likely.tolist(), strict=True)
+    if encoded[0].num_flags is not None:
+        return Judgment(by_row, *_find_likely_sets(task, encoded, probabilities[:, 1]))
     return Judgment(by_row, [_show_likely(task, *row) for row in rows], probability)
+
+
+def _find_likely_sets(
+    task: AnyTask, encoded: Sequence[Encoded], probabilities: Numbers
+) -> tuple[list[str], Numbers]:
+    """Return the likely labels of rows that have several, and the probability of just these."""
+    shares = probabilities.reshape(len(encoded), -1)
+    given = np.array([one.label_rows[0] for one in encoded]) > 0
+    is_likely = shares >= 0.5
+    if given.any(axis=1).all():  # none is likely without labels: then the likeliest other one
+        none = np.flatnonzero(~is_likely.any(axis=1))
+        is_likely[none, np.where(given, -1, shares)[none].argmax(axis=1)] = True
+    names = [
+        ", ".join(task.labels[number] for number in np.flatnonzero(row)) or NO_LABEL
+        for row in is_likely
+    ]
+    return names, np.where(is_likely, shares, 1 - shares).prod(axis=1)
 
 
 def _judge_numbers(encoded: Sequence[Encoded], logits: Sequence[Logits]) -> Judgment:
@@ -105,11 +124,7 @@ def _show_likely(
         sentence, rows = encoded.alignment
         tagged = np.flatnonzero(encoded.label_rows[rows] != IGNORED_LABEL)
         return f"{sentence.words[tagged[place]]} {task.labels[likely]}"
-    if encoded.num_flags is None:
-        return task.labels[likely]
-    flags = encoded.label_rows[0].copy()
-    flags[place] = likely
-    return ", ".join(task.labels[number] for number in np.flatnonzero(flags)) or NO_LABEL
+    return task.labels[likely]
 
 
 def find_probabilities(

@@ -22,6 +22,7 @@ Flags = NDArray[np.bool_]
 
 UNJUDGED = -1.0  # the suspicion of a row that can't be judged, which is the lowest
 LEAST_SHARE, LEAST_NUMBER = 0.1, 5  # of planted errors above a cut; fewer say too little
+LEAST_LIFT = 1.25  # of named labels; where it is less, the texts hardly say the labels
 MOST_DEVIATIONS = 3.5  # of a number from what is expected, as in the source
 MEDIAN_OF_NORMAL = 0.6745  # of absolute values of the standard normal distribution
 DOUBT = 0.01  # added to probabilities, so that one near 0 isn't everything
@@ -223,7 +224,7 @@ def check_errors(
         is_planted: which of these rows have one.
 
     Returns:
-        the errors that remain, and the planted errors.
+        the errors that remain, none if they are hardly likelier wrong than others; and the check.
     """
     planted, others = np.sort(suspicion[is_planted]), np.sort(suspicion[~is_planted])
     if not len(planted) or not len(others):
@@ -236,5 +237,5 @@ def check_errors(
     checked = errors.limit(round(float(bound) * len(errors.suspicion)))
     place = len(others) - 1 - num_rounds * checked.num_errors
     cut = max(0.0, float(others[max(0, place)]))
-    found, named_share = int((planted > cut).sum()), float((others > cut).mean())
-    return checked, PlantedErrors(len(planted), found, named_share)
+    check = PlantedErrors(len(planted), int((planted > cut).sum()), float((others > cut).mean()))
+    return checked if check.lift >= LEAST_LIFT else errors.limit(0), check

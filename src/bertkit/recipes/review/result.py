@@ -14,7 +14,7 @@ from bertkit.base.errors import pluralize
 from bertkit.base.json_files import with_nulls
 from bertkit.data.writers import Row
 from bertkit.recipes.review.judgment import Judgment
-from bertkit.recipes.review.label_errors import PlantedErrors
+from bertkit.recipes.review.label_errors import LEAST_LIFT, PlantedErrors
 from bertkit.recipes.review.quality import LearningCurve, describe_confused
 from bertkit.recipes.review.repeats import RepeatedGroup, describe_repeats
 from bertkit.recipes.review.rows import ReviewedRows
@@ -128,12 +128,21 @@ class ReviewResult:
         if self.judgment is None or self.planted is None:
             return
         number, planted = self.judgment.errors.num_errors, self.planted
+        if planted.lift < LEAST_LIFT:
+            yield (
+                "wrong labels can't be found, as the texts hardly say the labels: errors planted"
+                " for a check look no worse than other rows; is it the right column?"
+                " --label-column names another"
+            )
+            return
         check = ""
         if planted.number:
-            found = f"{planted.num_found:,} are found"
-            check = f"; of {planted.number:,} errors planted for a check {found}"
-        if number and 0 < planted.lift < math.inf:
-            check += f", and a named label is {planted.lift:.2g} times as likely wrong as any"
+            found = f"{planted.num_found:,} of {planted.number:,}"
+            check = f" (of errors planted for a check {found} are found"
+            if number and planted.lift < math.inf:
+                often = f"wrong {planted.lift:.2g} times as often as one drawn at random"
+                check += f"; a label that is named is {often}"
+            check += ")"
         yield f"{number:,} of {pluralize(len(self.examples), 'label')} look wrong{check}"
         for each in islice(self.judgment.errors.ranking.tolist(), min(SHOWN_ROWS, number)):
             row = self.describe_row(each)
@@ -154,9 +163,10 @@ class ReviewResult:
             if not file:
                 place = "at " + self.examples[second].place.removeprefix(f"{self.names[0]}, ")
             labels = [show(group.labels[place] or "", SHOWN_CHARS) for place in pair]
+            nearly = " where it is nearly the same" if group.kind == "near" else ""
             yield (
                 f"  {example.place}: {show(text, TEXT_CHARS)!r} is {labels[0]}, and"
-                f" {labels[1]} {make_legible(place)}"
+                f" {labels[1]} {make_legible(place)}{nearly}"
             )
 
     def _describe_quality(self) -> Iterator[str]:

@@ -27,7 +27,7 @@ UNCERTAINTY_POWER = 0.5  # of a row's weight; with 1 less is gained where there 
 LEAST_WEIGHT = 1e-6  # so that not all are 0
 DECIMALS = 6  # of what a row improves, so that rounding errors decide nothing
 UNLIKE = 0.3  # the cosine below which texts are called unlike
-EQUALLY_LIKELY = 0.2  # the largest difference of probabilities that are called so
+UNSURE = 0.5  # the uncertainty from which it is called so
 LABEL_COLUMNS = 30
 
 
@@ -69,18 +69,15 @@ class PoolProbabilities:
         return uncertainty
 
     def describe(self, number: int) -> str:
-        """Say what the model expects of a row."""
+        """Say between which labels the model decides a row."""
         row = self.values[number]
-        if self.is_multi_label:
-            return f"least sure about {self._show(row, int(np.abs(row - 0.5).argmin()))}"
-        first, *others = np.argsort(-row, kind="stable")[:2].tolist()
-        if others and row[first] - row[others[0]] < EQUALLY_LIKELY:
-            both = f"{self._show(row, first)}, {self._show(row, others[0])}"
-            return f"two labels about equally likely: {both}"
-        return f"likely {self._show(row, first)}"
-
-    def _show(self, row: NDArray[np.floating], label: int) -> str:
-        return f"{show(self.labels[label], LABEL_COLUMNS)} {format_percent(float(row[label]), 0)}"
+        order = np.abs(row - 0.5) if self.is_multi_label else -row
+        closest = np.argsort(order, kind="stable")[: 1 if self.is_multi_label else 2]
+        shown = (
+            f"{show(self.labels[label], LABEL_COLUMNS)} {format_percent(float(row[label]), 0)}"
+            for label in closest.tolist()
+        )
+        return f"unsure: {', '.join(shown)}"
 
 
 def choose_next(
@@ -97,31 +94,31 @@ def choose_next(
         number: how many to choose; all if the pool has no more.
         labeled_vectors: of the rows that have labels, `[rows, features]`; None if unknown.
     """
-    weights = np.ones(len(vectors))
+    uncertainty = np.ones(len(vectors))
     if probabilities is not None:
-        weights = probabilities.find_uncertainty() ** UNCERTAINTY_POWER
-    coverage = _Coverage(vectors, weights, labeled_vectors)
+        uncertainty = probabilities.find_uncertainty()
+    coverage = _Coverage(vectors, uncertainty**UNCERTAINTY_POWER, labeled_vectors)
     chosen = list(coverage.choose(min(number, len(vectors))))
     nearest = _find_nearest(vectors[chosen], labeled_vectors)
     suggestions = []
     for row, num_covered, similarity in zip(chosen, coverage.count(), nearest, strict=False):
-        reasons = [] if probabilities is None else [probabilities.describe(row)]
-        if similarity < UNLIKE:
+        reasons = []
+        if probabilities is not None and uncertainty[row] >= UNSURE:
+            reasons.append(probabilities.describe(row))
+        if labeled_vectors is not None and similarity < UNLIKE:
             reasons.append("unlike all labeled rows")
         if num_covered > 1:
-            reasons.append(f"about {pluralize(num_covered, 'row')} of the pool are most like it")
+            reasons.append(f"stands for about {pluralize(num_covered, 'row')} of the pool")
         suggestions.append(
             Suggestion(row, "; ".join(reasons) or "few rows of the pool are like it")
         )
     return suggestions
 
 
-def _find_nearest(vectors: Vectors, labeled: Vectors | None) -> Vectors:
-    """Return each row's similarity to the likest labeled row; 1 if those are unknown."""
-    if labeled is None or not len(labeled):
-        return np.ones(len(vectors), np.float32)
-    nearest = np.full(len(vectors), -1, np.float32)
-    for block in _cut(labeled):
+def _find_nearest(vectors: Vectors, others: Vectors | None) -> Vectors:
+    """Return each vector's similarity to the likest of others; 0 if there are none above that."""
+    nearest = np.zeros(len(vectors), np.float32)
+    for block in _cut(vectors[:0] if others is None else others):
         nearest = np.maximum(nearest, (vectors @ block.T).max(axis=1))
     return nearest
 
@@ -135,11 +132,9 @@ class _Coverage:
         self.vectors, self.covered = vectors, vectors[covered]
         chosen = weights[covered] + LEAST_WEIGHT
         self.weights = (chosen / chosen.sum()).astype(np.float32)
-        # of each covered row to the likest row with a label
-        self.similarity = np.zeros(len(covered), np.float32)
-        if labeled is not None and len(labeled):
-            self.similarity = np.maximum(_find_nearest(self.covered, labeled), 0)
-        self.likest = np.full(len(covered), -1)  # among the chosen rows; -1 if a labeled row is
+        # of each covered row to the likest row with a label, and which of the chosen rows it is
+        self.similarity = _find_nearest(self.covered, labeled)
+        self.likest = np.full(len(covered), -1)  # another row
 
     def choose(self, number: int) -> Iterator[int]:
         """Yield the rows to label, the one that improves most next; ties in order.
@@ -155,28 +150,23 @@ class _Coverage:
                 highest = stale[np.argsort(-bounds[stale], kind="stable")[:ROWS_PER_BLOCK]]
                 bounds[highest] = self._measure(self.vectors[highest])
                 is_stale[highest] = False
-            self._add(best, place)
+            similarity = self.covered @ self.vectors[best]
+            self.likest[similarity > self.similarity] = place
+            self.similarity = np.maximum(similarity, self.similarity)
             bounds[best] = -1
             yield best
 
     def count(self) -> list[int]:
-        """Return how many rows of the pool are like each chosen row, and most like it, about."""
-        likest = np.where(self.similarity < UNLIKE, -1, self.likest)
-        counts = np.bincount(likest + 1, minlength=len(self.vectors) + 1)[1:]
-        rows_each = len(self.vectors) / max(1, len(self.covered))
-        return [round(count * rows_each) for count in counts.tolist()]
+        """Return of how many rows of the pool, about, each chosen row is the likest."""
+        found = self.likest[(self.similarity >= UNLIKE) & (self.likest >= 0)]
+        counts = np.bincount(found, minlength=len(self.vectors)).tolist()
+        return [round(count * len(self.vectors) / len(self.covered)) for count in counts]
 
     def _measure(self, vectors: Vectors) -> Numbers:
         """Return how much better the pool is covered with each of these rows."""
         improved = np.maximum(vectors @ self.covered.T - self.similarity, 0) @ self.weights
         rounded: Numbers = np.round(improved.astype(np.float64), DECIMALS)
         return rounded
-
-    def _add(self, row: int, place: int) -> None:
-        similarity = self.covered @ self.vectors[row]
-        is_likest = similarity > self.similarity
-        self.similarity[is_likest] = similarity[is_likest]
-        self.likest[is_likest] = place
 
 
 def _cut(vectors: Vectors) -> Iterator[Vectors]:

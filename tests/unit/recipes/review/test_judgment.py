@@ -40,7 +40,7 @@ def test_several_labels_are_judged_one_by_one():
     assert judged.errors.ranking[:2].tolist() == [1, 3]
     assert judged.errors.is_error.nonzero()[0].tolist() == [1, 3]
     assert [judged.likely[1], judged.likely[3]] == ["a", "c"]
-    assert judged.probability[3] == pytest.approx(1 / (1 + math.exp(-3)))
+    assert judged.probability[3] == pytest.approx((1 + math.exp(-3)) ** -3)
     changed, is_planted = plant(task, encoded, 0.5, seed=0)
     difference = [
         int(np.abs(one.label_rows - other.label_rows).sum())
@@ -48,6 +48,15 @@ def test_several_labels_are_judged_one_by_one():
     ]
     assert difference == is_planted.astype(int).tolist()
     assert is_planted.sum() == 6
+
+
+def test_the_likeliest_other_label_is_named_where_each_row_has_one():
+    task = Classify(ClassifySettings(multi_label=True), ("a", "b", "c"))
+    encoded = [Encoded(ONE, np.array([0]), num_flags=3), Encoded(ONE, np.array([1]), num_flags=3)]
+    logits = [np.array([[-4.0, -1.0, -3.0]]), np.array([[2.0, -5.0, -3.0]])]
+    judged = judge(task, [ClassifyExample(("x",))] * 2, encoded, logits)
+    assert judged.likely == ["b", "a"]
+    assert judged.probability[0] < 0.3
 
 
 def test_a_sentence_is_as_suspicious_as_its_worst_word():

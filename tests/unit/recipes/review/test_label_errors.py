@@ -118,6 +118,14 @@ def test_several_rounds_of_planted_errors_are_one_check():
     assert (both.number, both.num_found, both.lift) == (4, 2 * check.num_found, check.lift)
 
 
+def test_no_error_remains_where_planted_ones_look_like_other_rows():
+    suspicion = np.linspace(-1, 1, 200)
+    errors = LabelErrors(suspicion, np.zeros(200, np.int64), suspicion > 0)
+    checked, planted = check_errors(errors, suspicion, np.arange(200) % 10 == 5)
+    assert planted.lift < label_errors.LEAST_LIFT
+    assert (errors.num_errors, checked.num_errors) == (100, 0)
+
+
 def test_hardly_an_error_remains_where_planted_ones_are_more_suspicious():
     suspicion = np.concatenate([np.full(90, 0.5), np.full(10, 0.9)])
     errors = LabelErrors(suspicion, np.zeros(100, np.int64), suspicion > 0)

@@ -42,7 +42,7 @@ def test_exchanged_labels_come_first(tmp_path, model):
     assert result.planted.number == 8 * 4
     assert result.planted.num_found >= 16
     assert result.quality.evaluation.metrics["macro_f1"] > 0.9
-    assert "80 labels look wrong; of 32 errors planted for a check" in result.describe()
+    assert "80 labels look wrong (of errors planted for a check " in result.describe()
     row = result.describe_row(10)
     assert (row.likely, row.label, row.looks_wrong) == ("good", "bad", True)
 

@@ -57,12 +57,10 @@ class Explainer:
         A word's weight is exact, what the target loses without the word, unless the words are so
         many that gradients cost less.
         """
-        read = self.read
-        targets = list_targets(self.task, prediction, read.encoded, self.logits)
-        most_tokens = GRADIENT_COST * len(targets) * read.encoded.num_tokens
-        scores = None
-        if read.num_tokens_without_each <= most_tokens:
-            scores = self._score(targets, [{place} for place in range(len(read.words))])
+        targets = list_targets(self.task, prediction, self.read.encoded, self.logits)
+        places, scores = range(len(self.read.words)), None
+        if len(places) <= GRADIENT_COST * len(targets):
+            scores = self._score(targets, [{place} for place in places])
         return tuple(
             self._explain(target, None if scores is None else scores[:, number])
             for number, target in enumerate(targets)

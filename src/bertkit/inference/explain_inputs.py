@@ -1,6 +1,5 @@
 """Which tokens of an encoded input are which word of its texts, as a reader sees words."""
 
-import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,8 +17,7 @@ from bertkit.tokenization.words import WRITTEN_WORD
 
 NO_WORD = -1
 # Marks at the ends of a word that divide sentences; others, such as ! and %, stay with it.
-DIVIDING = re.escape(".,;:…\"'`()[]{}<>«»‹›“”„‘’‚。、，；：「」『』（）《》")
-AT_ENDS = re.compile(rf"[{DIVIDING}]*(.*?)[{DIVIDING}]*", re.DOTALL)
+DIVIDING = ".,;:…\"'`()[]{}<>«»‹›“”„‘’‚。、，；：「」『』（）《》"
 
 
 def find_written_words(text: str) -> Iterator[tuple[int, int]]:
@@ -29,9 +27,9 @@ def find_written_words(text: str) -> Iterator[tuple[int, int]]:
     each character is one.
     """
     for chunk in WRITTEN_WORD.finditer(text):
-        inner = AT_ENDS.fullmatch(chunk[0])
-        start, stop = inner.span(1) if inner and inner[1] else (0, len(chunk[0]))
-        yield chunk.start() + start, chunk.start() + stop
+        word = chunk[0].strip(DIVIDING) or chunk[0]
+        start = chunk.start() + chunk[0].index(word)
+        yield start, start + len(word)
 
 
 def find_texts(example: TaskExample) -> dict[str, str]:
@@ -115,11 +113,6 @@ class ReadInput:
         places = {number: place for place, number in enumerate(read)}
         owners = [[places.get(number, NO_WORD) for number in ids] for ids in found]
         return cls(parts, [numbers.words[number] for number in read], encoded, owners)
-
-    @property
-    def num_tokens_without_each(self) -> int:
-        """The tokens of all sequences that change, when each word is left out alone."""
-        return sum(len(one) * len({*one} - {NO_WORD}) for one in self.owners)
 
     def without(self, left_out: Collection[int], token_id: int | None) -> dict[int, TokenSequence]:
         """Return the sequences that words are in, by number, without these words.

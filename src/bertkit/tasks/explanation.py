@@ -102,25 +102,19 @@ class Explanation:
 
     def to_terminal(self) -> str:
         """Return the texts in a line, with words in color: green for the target, red against it."""
-        texts = (
-            "".join(
-                f"{TERMINAL_COLORS[share > 0]}{text}\x1b[0m" if share else text
-                for text, share in self.cut(part)
-            )
-            for part in self.parts
-        )
-        return " ".join(" ||| ".join(texts).split())
+        paint = "{}{}\x1b[0m".format
+        pieces = [piece for part in self.parts for piece in (*self.cut(part), (" ||| ", 0.0))][:-1]
+        painted = (paint(TERMINAL_COLORS[one > 0], text) if one else text for text, one in pieces)
+        return " ".join("".join(painted).split())
 
     def _repr_html_(self) -> str:
         """Show the texts in a notebook, words with a background by weight."""
-        head = Markup("<p><b>{}</b> {}</p>").format(show(self.target), self._format(self.value))
-        marked = Markup('<span style="background: rgba({}, {:.2f})">{}</span>')
-        texts = [
-            Markup("").join(
-                marked.format(COLORS[share > 0], 0.6 * abs(share), text) if share else text
+        page = Markup("<p><b>{}</b> {}</p>").format(show(self.target), self._format(self.value))
+        word = Markup('<span style="background: rgba({}, {:.2f})">{}</span>')
+        for part in self.parts:
+            pieces = (
+                word.format(COLORS[share > 0], 0.6 * abs(share), text) if share else text
                 for text, share in self.cut(part)
             )
-            for part in self.parts
-        ]
-        told = self.describe().splitlines()[-1].strip()
-        return head + Markup("").join(Markup("<p>{}</p>").format(text) for text in [*texts, told])
+            page += Markup("<p>{}</p>").format(Markup("").join(pieces))
+        return page + Markup("<p>{}</p>").format(self.describe().splitlines()[-1].strip())

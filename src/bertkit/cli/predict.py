@@ -179,8 +179,8 @@ DOCSTRING = """{summary}
         model: A folder of `bertkit finetune`, another tool's model for the task, or the id of a
             model of the Hub.
         words: {words}; - alone reads standard input.
-        output: File for the rows of the input with their predictions: .csv, .tsv, .jsonl or
-            .parquet; or a folder, for one file per input.
+        output: File for the rows of the input with their predictions: .csv, .tsv, .jsonl,
+            .parquet or .xlsx; or a folder, for one file per input.
         json: Print one JSON object per prediction, with all scores.
     """
 

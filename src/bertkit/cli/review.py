@@ -51,7 +51,8 @@ def review(
             named.
         model: An encoder or a fine-tuned model: a folder, or the id of a model of the Hub; by
             default the model that comes with bertkit.
-        output: File for the rows with what was found beside them: .csv, .tsv, .jsonl or .parquet.
+        output: File for the rows with what was found beside them: .csv, .tsv, .jsonl, .parquet or
+            .xlsx.
         report: File for a page (.html) to go through the rows in a browser.
         json: Print one JSON object.
     """

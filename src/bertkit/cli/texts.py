@@ -68,8 +68,8 @@ TextFile = Annotated[
     str | None,
     Parameter(
         allow_leading_hyphen=True,
-        help="File of texts or rows: plain text (one per line), JSONL, CSV, TSV or Parquet; also"
-        " .gz, .bz2 or .zst.",
+        help="File of texts or rows: plain text (one per line), JSONL, CSV, TSV, Parquet or .xlsx;"
+        " also .gz, .bz2 or .zst.",
     ),
 ]
 # Arguments that may begin with a hyphen; where several are accepted, a lone - is standard input.

@@ -107,13 +107,11 @@ class DecodingCounts:
         has. Until all lines were read (`is_whole`), few of them don't tell.
         """
         if self.are_foreign(LEAST_INVALID if is_whole else MANY_INVALID):
-            bad, read = (
-                self.num_invalid,
-                f"{'' if is_whole else 'the first '}{self.num_lines:,} lines",
-            )
+            bad, read = self.num_invalid, "" if is_whole else "the first "
             raise InputError(
-                f"{name}: {bad:,} of {read} ({format_percent(bad / self.num_lines)}) aren't UTF-8"
-                f" and would lose characters, the first at {self.first_invalid}; {ADVICE}"
+                f"{name}: {bad:,} of {read}{self.num_lines:,} lines"
+                f" ({format_percent(bad / self.num_lines)}) aren't UTF-8 and would lose characters,"
+                f" the first at {self.first_invalid}; {ADVICE}"
             )
 
 

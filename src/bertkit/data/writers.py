@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 LINE_END = "\r\n"
 METADATA_KEY = b"bertkit"  # in Parquet, of what the rows depend on
-MAX_SHEET_ROWS, MAX_SHEET_COLUMNS, MAX_CELL_CHARS = 1 << 20, 1 << 14, 32_767  # Excel's own
+MAX_CELL_CHARS = 32_767  # Excel's own
 MAX_SHEET_NUMBER = 1 << 53  # a larger one would lose digits
 NO_CHARACTER = re.compile("[\ufffe\uffff]")  # in XML; XlsxWriter escapes the others
 ROWS_AT_ONCE = 4096  # of Parquet; the first so many decide the types of the columns
@@ -220,14 +221,18 @@ def write_xlsx(file: DurableFile, rows: Iterable[Row]) -> None:
     """
     writer = _find_xlsx_writer()
     with storage_errors(file.path, "written"), tempfile.TemporaryDirectory() as folder:
-        options = {"constant_memory": True, "tmpdir": folder}
-        workbook = writer.Workbook(DurableStream(file), options)
+        path = Path(folder, "rows.xlsx")
+        workbook = writer.Workbook(path, {"constant_memory": True, "tmpdir": folder})
         workbook.set_properties({"created": np.datetime64("1980-01-01", "s").item()})
         try:
-            _fill_sheet(workbook.add_worksheet(), rows)
-            workbook.close()
+            try:
+                _fill_sheet(workbook.add_worksheet(), rows)
+            finally:
+                workbook.close()  # and its temporary files
         except writer.exceptions.FileCreateError as error:
             raise error.args[0] from None  # what the disk said
+        with path.open("rb") as made:
+            shutil.copyfileobj(made, DurableStream(file))
 
 
 def _find_xlsx_writer() -> ModuleType:
@@ -242,26 +247,22 @@ def _find_xlsx_writer() -> ModuleType:
 
 def _fill_sheet(sheet: Any, rows: Iterable[Row]) -> None:
     for number, cells in enumerate(_list_cells(rows)):
-        if number == MAX_SHEET_ROWS or len(cells) > MAX_SHEET_COLUMNS:
+        if not all(_write_cell(sheet, number, *cell) for cell in enumerate(cells)):
             raise InputError(
-                f"a sheet of .xlsx holds {MAX_SHEET_ROWS:,} rows and {MAX_SHEET_COLUMNS:,} columns,"
-                " and there are more; write .csv, .jsonl or .parquet"
+                f"row {number:,} doesn't fit into a sheet of .xlsx, which holds 1,048,576 rows,"
+                f" 16,384 columns and {MAX_CELL_CHARS:,} characters in a cell; write .csv, .jsonl"
+                " or .parquet"
             )
-        for column, cell in enumerate(cells):
-            _write_cell(sheet, number, column, cell)
 
 
-def _write_cell(sheet: Any, row: int, column: int, cell: Any) -> None:
+def _write_cell(sheet: Any, row: int, column: int, cell: Any) -> bool:
+    """Write a cell, or return False if it doesn't fit; Excel counts units of UTF-16."""
     number = cell.number if isinstance(cell, NumberCell) else cell
     if isinstance(number, int | float) and abs(number) < MAX_SHEET_NUMBER:
-        sheet.write_number(row, column, number)
-    elif text := NO_CHARACTER.sub("\N{REPLACEMENT CHARACTER}", "" if cell is None else str(cell)):
-        if len(text.encode("utf-16-le")) > 2 * MAX_CELL_CHARS:
-            raise InputError(
-                f"row {row:,} has over {MAX_CELL_CHARS:,} characters in a cell, the most that .xlsx"
-                " holds; write .csv, .jsonl or .parquet"
-            )
-        sheet.write_string(row, column, text)
+        return bool(sheet.write_number(row, column, number) == 0)
+    text = NO_CHARACTER.sub("\N{REPLACEMENT CHARACTER}", "" if cell is None else str(cell))
+    has_room = len(text.encode("utf-16-le")) <= 2 * MAX_CELL_CHARS
+    return has_room and (not text or bool(sheet.write_string(row, column, text) == 0))
 
 
 ROW_WRITERS: dict[str, Callable[[DurableFile, Iterable[Row]], None]] = {

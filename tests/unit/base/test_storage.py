@@ -23,6 +23,7 @@ EXCEPTIONS = {
     ("data/tables/formats/parquet.py", "tempfile.TemporaryFile"),
     ("data/tables/formats/parquet.py", "shutil.copyfileobj"),
     ("data/writers.py", "tempfile.TemporaryDirectory"),  # of XlsxWriter
+    ("data/writers.py", "shutil.copyfileobj"),
     ("recipes/review/encoder.py", "tempfile.TemporaryDirectory"),
     ("recipes/review/pool.py", "tempfile.TemporaryDirectory"),
     ("api/inputs.py", "tempfile.mkdtemp"),  # a folder where no output was named

@@ -93,21 +93,30 @@ def _read_rows(rows: "CellReader", decoder: RowDecoder) -> Rows:
     if first is None:
         return Rows((), iter(()))
     rows.is_blank_row = len(first) == 1 or decoder.texts_only
+    if not decoder.layout.header:
+        rows.repeat_row()
+    columns, chosen = find_columns(first, decoder, "give --format text")
+    records = _name_cells(rows, columns, len(first), decoder)
+    return Rows(chosen, records, delimiter=rows.delimiter)
+
+
+def find_columns(
+    first: list[str], decoder: RowDecoder, advice: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the columns that the first row names, or numbers, and those that are read."""
     if decoder.layout.header:
         columns = name_columns(first)
-        if not decoder.texts_only:
-            decoder.check_unique(columns)
     else:
         columns = tuple(str(number) for number in range(1, len(first) + 1))
-        rows.repeat_row()
-    if decoder.texts_only and decoder.column is None and lacks_names(columns):
+    if not decoder.texts_only:
+        decoder.check_unique(columns)
+        return columns, columns
+    if decoder.column is None and lacks_names(columns):
         decoder.report.notes.append(
             f"the first row, {show(columns[0], SHOWN_CHARS)!r}, is read as the name of the column;"
-            " if it is a text, give --format text"
+            f" if it is a text, {advice}"
         )
-    records = _name_cells(rows, columns, len(first), decoder)
-    chosen = (decoder.choose_column(columns),) if decoder.texts_only else columns
-    return Rows(chosen, records, delimiter=rows.delimiter)
+    return columns, (decoder.choose_column(columns),)
 
 
 def lacks_names(columns: Sequence[str]) -> bool:

@@ -27,7 +27,7 @@ from bertkit.base.errors import BertkitError, InputError, pluralize
 from bertkit.base.remote import RemoteFile
 from bertkit.data.tables.decoder import MAX_ROW_BYTES, RowDecoder
 from bertkit.data.tables.formats.parquet import open_table
-from bertkit.data.tables.formats.separated import SHOWN_CHARS, lacks_names, name_columns
+from bertkit.data.tables.formats.separated import SHOWN_CHARS, find_columns
 from bertkit.data.tables.record import NumberCell, Record, Rows
 from bertkit.reports.text import show
 
@@ -88,19 +88,9 @@ def read_rows(stream: BinaryIO, decoder: RowDecoder) -> Rows:
     if found is None:
         return Rows((), iter(()))
     number, first = found
-    if decoder.layout.header:
-        columns = name_columns(first)
-    else:
-        columns = tuple(str(place) for place in range(1, len(first) + 1))
+    if not decoder.layout.header:
         rows, number = chain([found], rows), number - 1
-    if not decoder.texts_only:
-        decoder.check_unique(columns)
-    elif decoder.column is None and lacks_names(columns):
-        decoder.report.notes.append(
-            f"the first row, {show(columns[0], SHOWN_CHARS)!r}, is read as the name of the column;"
-            " if it is a text, insert a row with a name above it"
-        )
-    chosen = (decoder.choose_column(columns),) if decoder.texts_only else columns
+    columns, chosen = find_columns(first, decoder, "insert a row with a name above it")
     return Rows(chosen, _name_cells(rows, columns, number, decoder))
 
 

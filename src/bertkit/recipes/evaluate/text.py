@@ -15,10 +15,12 @@ SHOWN_METRICS, SHOWN_MISTAKES, SHOWN_CONFUSIONS = 100, 5, 10
 
 
 def render(result: EvaluateResult) -> Iterator[str]:
-    """Yield lines: metrics, confusion matrix, calibration, worst mistakes, warnings."""
+    """Yield lines: warnings, metrics, confusion matrix, calibration, worst mistakes."""
     evaluation = result.evaluation
     number = pluralize(result.labeled.counts.num_examples, "example")
     yield f"{result.model} on {result.labeled.name}: {number}"
+    for warning in evaluation.warnings:  # before the figures that they are about
+        yield f"warning: {warning}"
     shown = {name: show(name, TEXT_COLUMNS) for name in islice(evaluation.metrics, SHOWN_METRICS)}
     width = max(map(len, shown.values()), default=0)
     for name, shown_name in shown.items():
@@ -32,8 +34,6 @@ def render(result: EvaluateResult) -> Iterator[str]:
         means = (f"{name} {format_percent(values[name])}" for name in ("confidence", "accuracy"))
         yield f"mean {', '.join(means)}; {calibration.describe()}"
     yield from render_mistakes(evaluation)
-    for warning in evaluation.warnings:
-        yield f"warning: {warning}"
 
 
 def render_confusion(evaluation: Evaluation) -> Iterator[str]:

@@ -42,6 +42,11 @@ class SeedComparison:
     values: Mapping[int, float]  # by seed; NaN if a run failed or its metric isn't defined
 
     @property
+    def finite(self) -> list[float]:
+        """The values of the runs that have one."""
+        return list(filter(math.isfinite, self.values.values()))
+
+    @property
     def median(self) -> float:
         """Median over all seeds; seeds without a value rank last. NaN if the median is one."""
         median = statistics.median(map(_rank, self.values.values()))
@@ -50,8 +55,7 @@ class SeedComparison:
     @property
     def spread(self) -> tuple[float, float]:
         """The lowest and the highest value; NaN if there is none."""
-        found = [value for value in self.values.values() if math.isfinite(value)]
-        return (min(found), max(found)) if found else (math.nan, math.nan)
+        return (min(self.finite), max(self.finite)) if self.finite else (math.nan, math.nan)
 
     @property
     def best_seed(self) -> int:
@@ -69,19 +73,18 @@ class SeedComparison:
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the comparison as JSON values; undefined numbers are null."""
-        found = [value for value in self.values.values() if math.isfinite(value)]
-        shown: dict[str, JsonValue] = with_nulls(
+        found: dict[str, JsonValue] = with_nulls(
             {
                 "best": self.best_seed,
-                "mean": statistics.fmean(found) if found else math.nan,
-                "deviation": statistics.stdev(found) if len(found) > 1 else math.nan,
+                "mean": statistics.fmean(self.finite) if self.finite else math.nan,
+                "deviation": statistics.stdev(self.finite) if len(self.finite) > 1 else math.nan,
                 "median": self.median,
                 "lowest": self.spread[0],
                 "highest": self.spread[1],
                 "values": {str(seed): value for seed, value in self.values.items()},
             }
         )
-        return shown
+        return found
 
     def draw(self) -> Bars:
         """Draw a bar for each run."""

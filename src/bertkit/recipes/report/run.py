@@ -1,6 +1,7 @@
 """Write the report of a run, or of several: common axes, and the settings that differ."""
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -29,7 +30,7 @@ from bertkit.recipes.report.page import (
 from bertkit.recipes.settings import ReportSettings
 from bertkit.reports.figures.svg import NUM_STYLES
 from bertkit.reports.report import Charts, Paragraph, Report, Section, Table, write_report
-from bertkit.reports.text import Cell, MetricCell, is_share, make_legible, shorten
+from bertkit.reports.text import Cell, is_share, make_legible, shorten
 from bertkit.training.sections import LOSS, MINUTES, PACE, SPEED, compare_curves
 
 
@@ -85,37 +86,32 @@ def state_best(runs: Sequence[RunFacts]) -> str:
     if len({facts.record.data_fingerprint for facts in runs}) > 1:
         return f"{pluralize(len(runs), 'run')} on different data"
     name = next(filter(is_share, common), common[0])
-    groups = group_seeds(runs)
-    values = {name_group(runs, one): [found[n][name] for n in one] for one in groups}
+    values = {
+        group: [last_metrics(facts)[name] for facts in members]
+        for group, members in group_seeds(runs).items()
+    }
     ranked = sorted(values, key=lambda group: fmean(values[group]), reverse=is_share(name))
-    spreads = [describe_spread(name, values[group]) for group in ranked[:2]]
-    shown = f"{name_metric(name, *runs)} {spreads[0]}"
-    if len(ranked) == 1:
-        return f"{ranked[0]}: {shown}"
-    best, second, *_ = ranked
-    if spreads[0] == spreads[1]:
-        return f"{best} and {second} end alike: {shown}"
-    pair = values[best], values[second]
-    does_overlap = max(map(min, pair)) <= min(map(max, pair))
-    note = "; the ranges overlap, so it may be chance" if does_overlap else ""
-    note = "; one seed each" if len(ranked) == len(runs) else note
-    return f"{best} ends best: {shown} ({second}: {spreads[1]}{note})"
+    best, *others = ((group, describe_spread(name, values[group])) for group in ranked)
+    shown = f"{name_metric(name, *runs)} {best[1]}"
+    if not others:
+        return f"{best[0]}: {shown}"
+    second = others[0]
+    if best[1] == second[1]:
+        return f"{best[0]} and {second[0]} end alike: {shown}"
+    note = "; one seed each" if len(ranked) == len(runs) else ""
+    return f"{best[0]} ends best: {shown} ({second[0]}: {second[1]}{note})"
 
 
-def group_seeds(runs: Sequence[RunFacts]) -> list[list[int]]:
-    """Group the numbers of runs that differ only in their seed."""
-    groups: dict[str, list[int]] = {}
-    for number, facts in enumerate(runs):
-        others = {name: value for name, value in facts.record.settings.items() if name != "seed"}
-        key = repr((sorted(others.items()), facts.record.data_fingerprint))
-        groups.setdefault(key, []).append(number)
-    return list(groups.values())
-
-
-def name_group(runs: Sequence[RunFacts], group: Sequence[int]) -> str:
-    """Name a group of runs by the first one."""
-    first = str(runs[group[0]].path)
-    return first if len(group) == 1 else f"{first} ({len(group)} seeds)"
+def group_seeds(runs: Sequence[RunFacts]) -> dict[str, list[RunFacts]]:
+    """Group runs that differ only in their seed, by the name of the first and their number."""
+    groups: defaultdict[str, list[RunFacts]] = defaultdict(list)
+    for facts in runs:
+        others = {**facts.record.settings, "seed": None, "data": facts.record.data_fingerprint}
+        groups[repr(sorted(others.items()))].append(facts)
+    return {
+        f"{group[0].path}" + (f" ({len(group)} seeds)" if len(group) > 1 else ""): group
+        for group in groups.values()
+    }
 
 
 def tabulate_seeds(runs: Sequence[RunFacts]) -> list[Table]:
@@ -125,16 +121,17 @@ def tabulate_seeds(runs: Sequence[RunFacts]) -> list[Table]:
         return []
     found = [last_metrics(facts) for facts in runs]
     names = [name for name in found[0] if all(name in each for each in found)]
-    rows: list[list[Cell]] = []
-    for group in groups:
-        values = {name: [found[number][name] for number in group] for name in names}
-        cells = [
-            MetricCell.of(name, fmean(each), (min(each), max(each)))
-            for name, each in values.items()
+    rows: list[list[Cell]] = [
+        [
+            group,
+            *(
+                describe_spread(name, [last_metrics(facts)[name] for facts in members])
+                for name in names
+            ),
         ]
-        rows.append([name_group(runs, group), len(group), *cells])
-    note = "Means of the latest values, with the lowest and the highest seed in parentheses."
-    return [Table(["Run", "Seeds", *(name_metric(n, *runs) for n in names)], rows, "Seeds", note)]
+        for group, members in groups.items()
+    ]
+    return [Table(["Runs", *(name_metric(name, *runs) for name in names)], rows, title="Seeds")]
 
 
 def tabulate_results(runs: Sequence[RunFacts]) -> Table:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import compress
 
 import numpy as np
 import numpy.typing as npt
@@ -49,9 +50,10 @@ class LabelScoring(TaskScoring[ClassifyExample, Classification]):
         return (*self.known, *sort_labels(met - set(self.known)))
 
     def name_f1(self, counts: Counts) -> dict[str, float]:
-        """Return the F1 of each label."""
+        """Return the F1 of each label that occurs or was predicted."""
+        is_met = (counts.actual + counts.predicted > 0).tolist()
         pairs = zip(self.names, counts.f1.tolist(), strict=True)
-        return {f"f1 {name}": value for name, value in pairs}
+        return {f"f1 {name}": value for name, value in compress(pairs, is_met)}
 
 
 @dataclass(frozen=True)

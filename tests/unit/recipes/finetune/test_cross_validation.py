@@ -74,3 +74,12 @@ def test_texts_that_are_all_equal_have_no_folds(sources, tmp_path):
     saved = finetune(given, tmp_path / "out", TASK, LINEAR).saved
     assert saved.cross_validated is None
     assert np.isfinite(saved.metrics["accuracy"])
+
+
+def test_a_row_that_alone_has_its_label_is_left_out(sources, tmp_path):
+    rows = [*make_rows(40, 3), "a dog saw the hat,goood"]
+    given = replace(sources, train=str(write_rows(tmp_path / "odd.csv", rows)), dev=None)
+    result = finetune(given, tmp_path / "out", TASK, LINEAR)
+    estimate = result.saved.cross_validated
+    assert (estimate.num_examples, estimate.num_alone) == (40, 1)
+    assert "on all 41 rows but 1 whose label no other has, of a head" in describe(result)

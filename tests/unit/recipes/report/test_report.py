@@ -235,12 +235,10 @@ def test_runs_of_several_seeds_are_compared_by_their_means(tmp_path):
     html = render(*ones, *others)
     assert f"<h1>{ones[0]} (3 seeds) ends best: masked accuracy {spread} (" in html
     assert f"({others[0]} (2 seeds): mean 29.0 % (standard deviation 12.7 points;" in html
-    assert "20.0–38.0 %); the ranges overlap, so it may be chance)</h1>" in html
-    assert ">35.0 % (30.0–40.0 %)</td>" in html
+    assert "20.0–38.0 %))</h1>" in html
+    assert f">{spread}</td>" in html
     html = render(*ones, write("c-s1", 3e-3, 1, 0.5))
-    assert "<td>1</td>" in html
     assert f"{tmp_path / 'c-s1'} ends best: masked accuracy 50.0 % ({ones[0]} (3" in html
-    assert "overlap" not in html
 
 
 def test_runs_on_different_data_are_told_to_be(tmp_path):

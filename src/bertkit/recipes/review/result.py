@@ -128,11 +128,11 @@ class ReviewResult:
         if self.judgment is None or self.planted is None:
             return
         number, planted = self.judgment.errors.num_errors, self.planted
-        if planted.lift < LEAST_LIFT:
+        if planted.lift < LEAST_LIFT or (not number and planted.num_found < planted.number / 5):
             yield (
                 "wrong labels can't be found, as the texts hardly say the labels: errors planted"
-                " for a check look no worse than other rows; is it the right column?"
-                " --label-column names another"
+                " for a check look like other rows; is it the right column? --label-column names"
+                " another"
             )
             return
         check = ""
@@ -153,10 +153,11 @@ class ReviewResult:
 
     def _describe_conflicts(self) -> Iterator[str]:
         """Show the first texts of this file that stand twice with different labels."""
-        conflicts = ((group, group.conflict) for group in self.repeats)
-        found = ((group, pair) for group, pair in conflicts if pair and not group.files[pair[0]])
-        for group, pair in islice(found, SHOWN_CONFLICTS):
-            first, second = (group.members[place] for place in pair)
+        found = dict[tuple[int, int], tuple[RepeatedGroup, tuple[int, int]]]()
+        for group in self.repeats:
+            if (pair := group.conflict) and not group.files[pair[0]]:
+                found.setdefault((group.members[pair[0]], group.members[pair[1]]), (group, pair))
+        for (first, second), (group, pair) in islice(found.items(), SHOWN_CONFLICTS):
             example, file = self.examples[first], group.files[pair[1]]
             text = example.shown or example.arguments[0][1]  # sentences show none
             place = f"in {self.names[file]}"

@@ -145,12 +145,13 @@ def test_rows_of_other_files_that_stand_in_the_first_are_counted():
     near = "the delivery arrived late and one of the large boxes was open"
     texts = ["a b", "A b", "c d", near, "a b", near.replace("large ", ""), "e f", "a b"]
     groups = find(texts, "xyxxxxxx", "00001112")
+    leak = "; who trains on one file can't measure by these rows"
     assert describe_repeats(groups, ["train.csv", "dev.csv", "test\x1b.csv"]) == [
-        "1 row of train.csv repeats an earlier one, with another label",
-        "1 row of dev.csv repeats one of train.csv",
-        "1 row of test␛.csv repeats one of train.csv",
-        "1 row of test␛.csv repeats one of dev.csv",
+        f"1 row of dev.csv repeats one of train.csv{leak}",
+        f"1 row of test␛.csv repeats one of train.csv{leak}",
+        f"1 row of test␛.csv repeats one of dev.csv{leak}",
         "1 row of dev.csv repeats one of train.csv but for about a word",
+        "1 row of train.csv repeats an earlier one, with another label",
     ]
 
 

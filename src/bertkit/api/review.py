@@ -32,7 +32,8 @@ def review(
 
     Args:
         data: labeled rows, or a file by name.
-        others: further ones, such as test data: rows that they share with `data` are named.
+        others: further ones, such as test data: rows that they share with `data` are named. With
+            `next`, the rows that have labels already.
         model: an encoder or a fine-tuned model; by default the one that comes with bertkit.
         output: file for the rows with the findings beside them.
         report: file for a page (.html) to go through the rows in a browser.
@@ -51,7 +52,7 @@ def review(
         >>> pandas.DataFrame(found.to_rows()).query("looks_wrong")  # doctest: +SKIP
     """
     chosen, columns = build(ReviewSettings, settings), build(TaskColumns, settings)
-    check_request(chosen, others, model)
+    check_request(chosen, model)
     held = [hold_rows(table) for table in (data, *others)]
     splits = ["train" if isinstance(table, str | Path) else "rows" for table in held]
     tables = [
@@ -63,6 +64,6 @@ def review(
         chosen.overwrite,
     )
     if chosen.next is not None and model is not None:
-        return suggest_next(tables[0], model, chosen.next, columns, places)
+        return suggest_next(tables, model, chosen.next, columns, places)
     task = choose_settings(tables[0], chosen, columns.model_dump(exclude_none=True))
     return run_review(tables, task, model or find_bundled("vectors"), places)

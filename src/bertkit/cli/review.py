@@ -48,7 +48,7 @@ def review(
     Args:
         data: Labeled rows: a file as for training, a GLUE folder, or hub:owner/name.
         others: Further files, such as held-out and test data: rows that they share with DATA are
-            named.
+            named. With --next, the rows that have labels already.
         model: An encoder or a fine-tuned model: a folder, or the id of a model of the Hub; by
             default the model that comes with bertkit.
         output: File for the rows with what was found beside them: .csv, .tsv, .jsonl, .parquet or
@@ -59,7 +59,7 @@ def review(
     from bertkit.data.tables.records import open_records
 
     check_standard_output()
-    check_request(settings, others, model)
+    check_request(settings, model)
     tables = [open_records(name, settings) for name in (data, *others)]
     if settings.next is None:
         task = choose_settings(tables[0], settings, columns.model_dump(exclude_none=True))
@@ -73,7 +73,11 @@ def review(
     if settings.next is None:
         result = run(tables, task, chosen, places)
     else:
-        result = suggest_next(tables[0], str(model), settings.next, columns, places)
+        result = suggest_next(tables, str(model), settings.next, columns, places)
     for path in filter(None, (output, report)):
         announce(f"wrote {path}")
     print_result(result, lambda one: legible(one.describe()), json=json, facts=result.to_json())
+    if output is None and report is None and settings.next is None:
+        announce(
+            "add --report review.html to go through the rows, --output reviewed.csv for a table"
+        )

@@ -8,7 +8,7 @@ import math
 import shutil
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain, pairwise
@@ -372,10 +372,16 @@ def solve_head(
         return HeadSolver(whole, features, folds).cross_validate(penalty) if folds else []
 
 
-def deal_folds(examples: Sequence[TaskExample], seed: int) -> list[list[int]]:
-    """Deal examples into folds with like shares of each class; equal texts share a fold."""
+def deal_folds(
+    examples: Sequence[TaskExample], seed: int, twins: Mapping[int, int] | None = None
+) -> list[list[int]]:
+    """Deal examples into folds with like shares of each class; equal texts share a fold.
+
+    `twins` has the number of one that an example repeats, which has the same fold, too.
+    """
     together: defaultdict[str, list[int]] = defaultdict(list)
-    for number, example in enumerate(examples):
+    for number in range(len(examples)):
+        example = examples[(twins or {}).get(number, number)]
         together[example.group or example.shown or example.place].append(number)
     groups = list(together.values())
     order = np.random.default_rng(seed).permutation(len(groups)).tolist()

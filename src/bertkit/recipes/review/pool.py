@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -78,12 +79,16 @@ class NextRows:
 
 
 def suggest_next(
-    table: RecordTable, model: str | Path, number: int, columns: Settings, places: Places
+    tables: Sequence[RecordTable],
+    model: str | Path,
+    number: int,
+    columns: Settings,
+    places: Places,
 ) -> NextRows:
     """Suggest rows of a table without labels to label next.
 
     Args:
-        table: the pool.
+        tables: the pool, and rows that have labels already.
         model: a fine-tuned model.
         number: how many rows.
         columns: names of columns that differ from those of the training data.
@@ -93,26 +98,32 @@ def suggest_next(
         InputError: the table can't be read.
         BertkitError: the model can't be loaded, or the rows can't be written.
     """
-    with open_places(places, [table.path] if table.path else []) as (output, report):
+    table = tables[0]
+    with open_places(places, tables) as (output, report):
         if report is not None:
             raise InputError("--report is for rows with labels; --output has those to label next")
         predictor: AnyPredictor = Predictor.load(model, EXACT)
         settings = with_columns(predictor.task.settings, columns)
-        check_columns(settings, table, needs_answer=False)
-        rows = read_rows(table, settings, known=predictor.task.labels, is_pool=True)
-        found = NextRows(rows, choose_rows(rows, predictor, number))
+        for each in tables:
+            check_columns(settings, each, needs_answer=False)
+        labels = predictor.task.labels
+        rows, *labeled = (read_rows(one, settings, known=labels, is_pool=True) for one in tables)
+        found = NextRows(rows, choose_rows(rows, labeled, predictor, number))
         if output is not None:
             write_rows(output, found.to_rows(), table.csv_style)
     return found
 
 
-def choose_rows(rows: ReviewedRows, predictor: AnyPredictor, number: int) -> list[Suggestion]:
-    """Choose rows to label next."""
+def choose_rows(
+    rows: ReviewedRows, labeled: Sequence[ReviewedRows], predictor: AnyPredictor, number: int
+) -> list[Suggestion]:
+    """Choose rows to label next, unlike those that have labels."""
     task, counts = predictor.task, PredictionCounts()
-    encoded = list[Encoded]()
-    with show_progress(f"encoding {rows.labeled.name}", len(rows.examples)) as bar:
-        for start in range(0, len(rows.examples), EXAMPLES_AT_ONCE):
-            chosen = rows.examples[start : start + EXAMPLES_AT_ONCE]
+    encoded, num_rows = list[Encoded](), len(rows.examples)
+    examples = list(chain.from_iterable(each.examples for each in (rows, *labeled)))
+    with show_progress("encoding rows", len(examples)) as bar:
+        for start in range(0, len(examples), EXAMPLES_AT_ONCE):
+            chosen = examples[start : start + EXAMPLES_AT_ONCE]
             window: EncodedExamples[TaskExample] = predictor.encode_window(chosen)
             counts.add(predictor.count(window))
             encoded += window.encoded
@@ -124,14 +135,15 @@ def choose_rows(rows: ReviewedRows, predictor: AnyPredictor, number: int) -> lis
         tempfile.TemporaryDirectory(prefix="bertkit-") as folder,
         computed_features(Path(folder) / "rows", frozen) as features,
     ):
-        logits = list(_predict(frozen, features))
-        return choose_next(expect(task, encoded, logits), find_vectors(features), number)
+        logits, vectors = list(_predict(frozen, features, num_rows)), find_vectors(features)
+        expected = expect(task, encoded[:num_rows], logits)
+        return choose_next(expected, vectors[:num_rows], number, vectors[num_rows:])
 
 
 @torch.inference_mode()
-def _predict(frozen: FrozenModel, features: Features) -> Iterator[Logits]:
-    """Yield the logits of each row."""
-    for number in range(len(frozen.examples)):
+def _predict(frozen: FrozenModel, features: Features, num_rows: int) -> Iterator[Logits]:
+    """Yield the logits of the first rows."""
+    for number in range(num_rows):
         rows = torch.from_numpy(features.rows[features.find_rows([number])])
         yield frozen.model.score(rows.to(frozen.machine.device)).cpu().numpy()
 

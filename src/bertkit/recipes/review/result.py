@@ -2,6 +2,7 @@
 
 import math
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,7 +24,7 @@ from bertkit.reports.text import format_metric, make_legible, show
 from bertkit.tasks.classify.examples import CONTRADICTED
 from bertkit.tasks.columns import SHOWN_CHARS
 from bertkit.tasks.evaluation import Evaluation
-from bertkit.tasks.look_alikes import describe_look_alikes
+from bertkit.tasks.look_alikes import describe_look_alikes, find_typing_errors
 from bertkit.tasks.task import AnyTask, TaskExample
 
 SHOWN_ROWS, SHOWN_CONFLICTS, SHOWN_PAIRS, TEXT_CHARS = 5, 3, 3, 60
@@ -61,14 +62,14 @@ class ReviewedRow(Tabular):
     text: str
     label: str  # as given
     looks_wrong: bool
-    likely: str  # what is expected instead of the label; empty if nothing is known
+    likely: str  # what is expected instead of the label; empty unless that looks wrong
     probability: float  # of that; NaN if there is none
     suspicion: float  # that the label is wrong, higher is more suspicious; NaN if it isn't known
     notes: Sequence[str] = ()  # what else was found
     twins: Sequence[int] = ()  # numbers of the rows that repeat it
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ReviewResult:
     """What a review found.
 
@@ -100,6 +101,8 @@ class ReviewResult:
     def describe(self) -> str:
         """Describe what was found, a finding a line."""
         return "\n".join(self.lines)
+
+    __repr__ = describe
 
     @property
     def lines(self) -> list[str]:
@@ -181,6 +184,7 @@ class ReviewResult:
         rarest = min(labels.items(), key=lambda item: item[1], default=("", RARE))
         if rarest[1] < RARE:
             more += f"; rarest label: {show(rarest[0], SHOWN_CHARS)}, {pluralize(rarest[1], 'row')}"
+            more += ", left out" if rarest[1] == 1 else ""
         yield f"{name} by cross-validation {shown}{more}"
         if pairs := describe_confused(evaluation, SHOWN_PAIRS):
             yield f"confused most: {', '.join(map(show, pairs))}"
@@ -190,6 +194,11 @@ class ReviewResult:
                 f"{pluralize(len(quality.hard), 'row')} predicted wrongly by any number of others;"
                 f" first {first}"
             )
+
+    @cached_property
+    def typing_errors(self) -> dict[str, str]:
+        """Rare labels that may be typing errors, and the frequent ones that may be meant."""
+        return dict(find_typing_errors(Counter(self.rows.labeled.label_names)))
 
     @cached_property
     def numbers(self) -> dict[str, int]:
@@ -215,7 +224,7 @@ class ReviewResult:
 
     def _find_urgency(self, number: int) -> int:
         """Return 0 for a row that looks wrong, 1 for one with a conflict, 2 for a repeated one."""
-        if self.is_wrong(number):
+        if self.is_wrong(number) or self.rows.show_label(number) in self.typing_errors:
             return 0
         group = self.groups.get(number)
         return 3 if group is None else 1 if group.conflict else 2
@@ -225,19 +234,22 @@ class ReviewResult:
         example, judged = self.examples[number], self.judgment
         is_wrong, likely, probability, suspicion = False, "", math.nan, math.nan
         if judged is not None:
-            is_wrong, likely = bool(judged.errors.is_error[number]), judged.likely[number]
-            probability = float(judged.probability[number])
-            suspicion = float(judged.errors.suspicion[number])
+            is_wrong, suspicion = self.is_wrong(number), round(judged.errors.suspicion[number], 4)
+        if judged is not None and is_wrong:
+            likely, probability = judged.likely[number], round(judged.probability[number], 4)
+        notes, label = self._list_notes(number), self.rows.show_label(number)
+        if label in self.typing_errors:
+            notes.insert(0, f"{label} may be a typing error of {self.typing_errors[label]}")
         return ReviewedRow(
             number=self.numbers[example.place],
             place=example.place,
             text=self.rows.show_text(number),
-            label=self.rows.show_label(number),
+            label=label,
             looks_wrong=is_wrong,
             likely=likely,
             probability=probability,
             suspicion=suspicion,
-            notes=self._list_notes(number),
+            notes=notes,
             twins=[
                 self.numbers[self.examples[member].place] for member in self._list_twins(number)
             ],

@@ -59,7 +59,7 @@ def review(
         InputError: a table can't be read, or has no labels.
         BertkitError: the model can't be loaded, or the findings can't be written.
     """
-    with open_places(places, [table.path for table in tables if table.path]) as (output, report):
+    with open_places(places, tables) as (output, report):
         result = find_all(tables, settings, model)
         write_review(result, output, report)
     return result
@@ -130,7 +130,8 @@ def find_obstacle(rows: ReviewedRows) -> str | None:
 def judge_rows(result: ReviewResult, computed: ComputedRows) -> ReviewResult:
     """Judge labels, measure how well rows are predicted, and check both by planted errors."""
     examples, frozen = result.rows.examples, computed.frozen
-    folds = deal_folds(examples, SEED)
+    twins = {number: group.members[0] for number, group in result.groups.items()}
+    folds = deal_folds(examples, SEED, twins)
     solver = HeadSolver(frozen, computed.features, folds)
     penalty = solver.choose_penalty()
     num_rounds = min(MOST_ROUNDS, math.ceil(ENOUGH_PLANTED / (PLANTED_SHARE * len(examples))))
@@ -147,11 +148,12 @@ def judge_rows(result: ReviewResult, computed: ComputedRows) -> ReviewResult:
             planted.append((judged.errors.suspicion, is_planted))
             bar.advance(1)
     judgment = judge(task, examples, frozen.examples, runs[-1])
+    has_text = np.array([any(text.strip() for _, text in one.arguments) for one in examples])
     errors, check = check_errors(judgment.errors, *map(np.concatenate, zip(*planted, strict=True)))
     return replace(
         result,
         task=task,
-        judgment=replace(judgment, errors=errors),
+        judgment=replace(judgment, errors=replace(errors, is_error=errors.is_error & has_text)),
         planted=check,
         quality=measure_quality(task, result.rows, frozen.examples, runs),
     )
@@ -160,16 +162,37 @@ def judge_rows(result: ReviewResult, computed: ComputedRows) -> ReviewResult:
 def measure_quality(
     task: AnyTask, rows: ReviewedRows, encoded: Sequence[Encoded], runs: Sequence[Sequence[Logits]]
 ) -> Quality:
-    """Measure how well rows are predicted by more and more of the others."""
-    examples = rows.examples
-    scorings = [task.score(examples, decode_all(task, examples, encoded, run)) for run in runs]
+    """Measure how well rows are predicted by more and more of the others.
+
+    A label that only one row has is left out: nothing could predict it.
+    """
+    counts = Counter(rows.labeled.label_names)
+    once = set[str]()
+    if task.name == "classify" and encoded[0].num_flags is None:
+        once = {label for label, count in counts.items() if count == 1}
+    kept = [place for place, one in enumerate(rows.examples) if once.isdisjoint(one.label_names)]
+    hidden = [id_ for id_, label in enumerate(task.labels) if label in once]
+    examples = [rows.examples[place] for place in kept]
+    chosen = [encoded[place] for place in kept]
+    scorings = []
+    for run in runs:
+        logits = [_hide(run[place], hidden) for place in kept]
+        scorings.append(task.score(examples, decode_all(task, examples, chosen, logits)))
     metric = choose_metric(task)
-    num_others = len(examples) * (NUM_FOLDS - 1) / NUM_FOLDS
+    num_others = len(kept) * (NUM_FOLDS - 1) / NUM_FOLDS
     curve = measure_curve(scorings, metric, [share * num_others for share in CURVE_SHARES])
     is_number = task.name == "regress"  # none of which is predicted exactly
     wrong = [(scoring.errors > 0) & (not is_number) for scoring in scorings]
-    hard = np.flatnonzero(np.all(wrong, axis=0)).tolist()
+    hard = np.array(kept)[np.all(wrong, axis=0)].tolist()
     return Quality(metric, scorings[-1].evaluate(), curve, hard)
+
+
+def _hide(logits: Logits, labels: list[int]) -> Logits:
+    """Return logits by which none of some labels is predicted."""
+    found = logits.copy()
+    if labels:
+        found[:, labels] = -np.inf
+    return found
 
 
 def choose_metric(task: AnyTask) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bertkit.base.files import check_new_file
 from bertkit.base.output import open_output
-from bertkit.base.remote import RemoteFile
+from bertkit.data.tables.records import RecordTable
 from bertkit.data.writers import Row, check_output, check_suffix, write_rows
 from bertkit.recipes.review.page import PageRow, ReviewPage
 from bertkit.recipes.review.result import ReviewedRow, ReviewResult
@@ -34,9 +34,13 @@ class Places:
 
 @contextmanager
 def open_places(
-    places: Places, inputs: Sequence[Path | RemoteFile]
+    places: Places, tables: Sequence[RecordTable]
 ) -> Iterator[tuple[Path | None, Path | None]]:
-    """Lock the table and the page of a review, if they are asked for; yield where to write."""
+    """Lock the table and the page of a review, if they are asked for; yield where to write.
+
+    None is one of the tables that are read.
+    """
+    inputs = [table.path for table in tables if isinstance(table.path, Path)]
     with ExitStack() as stack:
 
         def lock(path: Path | None, check: Callable[..., None], flag: str) -> Path | None:
@@ -45,7 +49,7 @@ def open_places(
             opened = open_output(
                 path,
                 "writing a review into",
-                inputs=[path for path in inputs if isinstance(path, Path)],
+                inputs=inputs,
                 check=partial(check, overwrite=places.overwrite),
                 flag=flag,
             )
@@ -109,7 +113,7 @@ def build_page(result: ReviewResult) -> ReviewPage:
 
 
 def _build_row(row: ReviewedRow, is_tagged: bool) -> PageRow:
-    wrong = [f"the label looks wrong (suspicion {row.suspicion:.2f})"] if row.looks_wrong else []
+    wrong = ["the label looks wrong"] if row.looks_wrong else []
     if is_tagged and row.likely:  # the tag of one word isn't what the sentence's change to
         wrong.append(f"likely {row.likely} ({format_percent(row.probability)})")
         row = replace(row, likely="", probability=math.nan)
@@ -120,7 +124,7 @@ def _build_row(row: ReviewedRow, is_tagged: bool) -> PageRow:
         given=row.label,
         likely=row.likely,
         probability=row.probability,
-        reasons=[*wrong, *row.notes],
+        reasons=[*wrong, *row.notes] or ["no sign that the label is wrong"],
         twins=row.twins,
     )
 

@@ -123,6 +123,8 @@ def test_folds_keep_equal_texts_together_and_shares_of_classes():
     assert sorted(chain.from_iterable(folds)) == list(range(61))
     assert max(map(len, folds)) - min(map(len, folds)) <= 3
     assert all(number + 30 in fold for fold in folds for number in fold if number < 30)
+    (fold,) = (fold for fold in deal_folds(examples, seed=3, twins={1: 0}) if 0 in fold)
+    assert {0, 1, 30} <= {*fold}
 
 
 def test_features_without_an_end_are_refused(sources, tmp_path):

@@ -10,7 +10,7 @@ from bertkit.base.errors import SettingsError
 from bertkit.data.tables.records import open_records
 from bertkit.recipes.review.rows import read_rows
 from bertkit.recipes.review.run import review
-from bertkit.recipes.review.settings import ReviewSettings, choose_settings
+from bertkit.recipes.review.settings import ReviewSettings, choose_settings, choose_task
 from bertkit.recipes.review.table import Places, build_page
 
 SETTINGS = ReviewSettings()
@@ -70,6 +70,27 @@ def test_measurements_are_numbers_to_predict(tmp_path):
     table = open_records(write_rows(tmp_path / "rows.csv", [*rows, "the cat,3"]))
     found = read_rows(table, choose_settings(table, SETTINGS, {}))
     assert (found.kind.name, found.examples[-1].number) == ("regress", 3.0)
+
+
+def test_scores_of_pairs_are_numbers_to_predict_unless_a_label_is_there(tmp_path):
+    def find_task(header, **columns):
+        path = tmp_path / "rows.csv"
+        path.write_text(f"{header}\n" + "a,b,1\n" * 3, encoding="utf-8")
+        return choose_task(open_records(path), columns)
+
+    assert find_task("sentence1,sentence2,score") == "regress"
+    assert find_task("text,label,score") == "classify"
+    assert find_task("a,b,score", label_column="b") == "classify"
+
+
+def test_a_typing_error_of_a_label_is_a_row_to_go_through_and_no_class_to_measure(tmp_path, model):
+    rows = [row.replace("good", "positive") for row in make_rows(40, seed=1)]
+    found = look_at(model, write_rows(tmp_path / "rows.csv", [*rows, "the cat,positve", ",bad"]))
+    assert found.describe_row(40).notes[0] == "positve may be a typing error of positive"
+    assert 40 in found.ranking[: found.judgment.errors.num_errors + 1]
+    assert not found.describe_row(41).looks_wrong
+    assert found.quality.evaluation.metrics["macro_f1"] > 0.9
+    assert "rarest label: positve, 1 row, left out" in found.describe()
 
 
 def test_findings_stand_beside_the_rows_of_the_file(tmp_path, model):
@@ -134,6 +155,9 @@ def test_rows_to_label_next_are_those_of_the_pool(tmp_path, model, capsys):
     assert [row.keys() for row in found.to_rows()] == [{"text", "id", "why"}] * 3
     assert len({row["id"] for row in found.to_rows()}) == 3
     assert found.describe().startswith("rows: 20 rows; to label next:")
+    first = found.to_rows()[0]
+    labeled = [(first["text"], "good")]
+    assert bertkit.review(texts, labeled, model=trained, next=1).to_rows()[0]["id"] != first["id"]
     with pytest.raises(SettingsError, match="--next needs a fine-tuned model"):
         bertkit.review(texts, next=3)
 

@@ -98,7 +98,7 @@ def write_features(path: Path, frozen: FrozenModel) -> Features:
 
 
 def _check_room(path: Path, num_bytes: int) -> None:
-    """Announce the file's size; raise `StorageError` if the disk doesn't have that much space."""
+    """Raise `StorageError` if the disk doesn't have that much space."""
     with storage_errors(path.parent, "read"):
         free = shutil.disk_usage(path.parent).free
     if num_bytes > free:
@@ -107,7 +107,6 @@ def _check_room(path: Path, num_bytes: int) -> None:
             f" {free / 1e6:,.1f} MB left; make room, or choose another --output, fewer examples or"
             " --features last"
         )
-    announce(f"computing hidden states once: {num_bytes / 1e6:,.1f} MB in {path}")
 
 
 @dataclass(frozen=True)
@@ -362,7 +361,9 @@ def solve_head(
     that was solved without its fold.
     """
     whole = replace(frozen, examples=[*frozen.examples, *others])
-    with computed_features(run / SUMMARIES_FOLDER, whole) as features:
+    place = run / SUMMARIES_FOLDER
+    with computed_features(place, whole) as features:
+        announce(f"computed hidden states once: {features.rows.nbytes / 1e6:,.1f} MB in {place}")
         started = time.monotonic()
         penalty = HeadSolver(frozen, features).solve()
         announce(

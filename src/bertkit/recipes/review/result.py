@@ -25,6 +25,7 @@ from bertkit.tasks.classify.examples import CONTRADICTED
 from bertkit.tasks.columns import SHOWN_CHARS
 from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.look_alikes import describe_look_alikes, find_typing_errors
+from bertkit.tasks.sections import show_name
 from bertkit.tasks.task import AnyTask, TaskExample
 
 SHOWN_ROWS, SHOWN_CONFLICTS, SHOWN_PAIRS, TEXT_CHARS = 5, 3, 3, 60
@@ -185,14 +186,15 @@ class ReviewResult:
         if rarest[1] < RARE:
             more += f"; rarest label: {show(rarest[0], SHOWN_CHARS)}, {pluralize(rarest[1], 'row')}"
             more += ", left out" if rarest[1] == 1 else ""
-        yield f"{name} by cross-validation {shown}{more}"
-        if pairs := describe_confused(evaluation, SHOWN_PAIRS):
+        yield f"{show_name(name)} by cross-validation {shown}{more}"
+        pairs = describe_confused(evaluation, SHOWN_PAIRS)
+        if pairs and len(evaluation.labels) > 2:
             yield f"confused most: {', '.join(map(show, pairs))}"
-        if quality.hard:
-            first = self.examples[quality.hard[0]].place
+        if hard := [number for number in quality.hard if not self.is_wrong(number)]:
+            many = pluralize(len(hard), "further row")
             yield (
-                f"{pluralize(len(quality.hard), 'row')} predicted wrongly by any number of others;"
-                f" first {first}"
+                f"{many} predicted wrongly however many others there are, the first"
+                f" {self.examples[hard[0]].place}: the text may not say the label"
             )
 
     @cached_property

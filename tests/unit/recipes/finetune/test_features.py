@@ -46,7 +46,7 @@ def encoder_weights(folder: Path) -> dict[str, torch.Tensor]:
 def test_a_linear_head_makes_a_model_that_transformers_loads(sources, tmp_path, capsys):
     output = tmp_path / "model"
     found = finetune(sources, output, TASK, LINEAR)
-    assert "computing hidden states once: 0.0 MB" in capsys.readouterr().err
+    assert "computed hidden states once: 0.0 MB" in capsys.readouterr().err
     assert found.saved.metrics["accuracy"] > 0.8
     assert (found.saved.num_steps, found.saved.best_step) == (0, 0)
     assert not (output / "run" / "summaries").exists()

@@ -284,14 +284,19 @@ class HeadSolver:
             line_search_fn="strong_wolfe",
         )
 
-        def evaluate() -> float:
+        def evaluate() -> float:  # part by part, so that the graph of one at a time is held
             optimizer.zero_grad()
-            solution = Solution((free / scale) @ self.directions.T, bias)
-            total = penalty / 2 * solution.weight.square().sum()
+            weight = (free / scale) @ self.directions.T
+            solution = Solution(weight.detach().requires_grad_(), bias)
+            size = penalty / 2 * solution.weight.square().sum()
+            size.backward()  # type: ignore[no-untyped-call]
+            total = size.item()
             for part in parts:
-                total = total + self._loss(solution, part) / count
-            total.backward()  # type: ignore[no-untyped-call]
-            return total.item()
+                loss = self._loss(solution, part) / count
+                loss.backward()  # type: ignore[no-untyped-call]
+                total += loss.item()
+            weight.backward(solution.weight.grad)  # type: ignore[no-untyped-call]
+            return total
 
         optimizer.step(evaluate)  # type: ignore[no-untyped-call]
         with torch.no_grad():

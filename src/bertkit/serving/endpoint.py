@@ -27,7 +27,7 @@ from bertkit.serving.sharing.fair_queue import (
     estimate_tokens,
     find_texts,
 )
-from bertkit.tasks.settings import does_explain
+from bertkit.tasks.settings import ExplainAnswers
 
 JSON, EVENTS = "application/json", "text/event-stream"
 MAX_FOUND, MAX_CANDIDATES = 10_000, 100_000  # of all queries, and of all [MASK]s, of a request
@@ -93,7 +93,7 @@ class RequestContext:
         chosen = compute.options
         most = compute.most_tokens or loaded.max_length
         written = chosen.written_tokens if isinstance(chosen, WritingOptions) else 0
-        if does_explain(chosen):
+        if isinstance(chosen, ExplainAnswers) and chosen.explain:
             written = count_explained(inputs, most)
         return await self.run(
             compute,

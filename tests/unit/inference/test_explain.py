@@ -114,7 +114,7 @@ def test_gradients_add_up_and_name_words_of_long_texts(models, monkeypatch):
         logits = predict.loaded.model(torch.tensor([emptied])).double()[0]
     empty = logits.softmax(-1)[predict.task.labels.index(one.target)].item()
     total = sum(word.weight for word in one.words)
-    assert total == pytest.approx(one.value - empty, abs=1e-3)
+    assert_close(total, one.value - empty, within=1e-3)
 
 
 def test_each_entity_is_explained_with_its_words_masked(models):

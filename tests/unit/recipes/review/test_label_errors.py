@@ -1,7 +1,7 @@
 """Wrong labels are found from out-of-fold probabilities, and errors can be planted."""
 
 import numpy as np
-import pytest
+from tests.closeness import assert_close
 
 from bertkit.recipes.review import label_errors
 from bertkit.recipes.review.label_errors import (
@@ -25,8 +25,8 @@ def test_the_label_that_the_models_deny_is_named_with_the_likely_one():
     assert found.num_errors == 1
     assert found.likely.tolist() == [1, 0, 0, 1, 0]
     scale = np.log(1.01 / 0.01)
-    assert found.suspicion[-1] == pytest.approx(np.log(0.91 / 0.11) / scale)
-    assert found.suspicion[1] == pytest.approx(np.log(0.21 / 0.71) / scale)
+    assert_close(found.suspicion[-1], np.log(0.91 / 0.11) / scale)
+    assert_close(found.suspicion[1], np.log(0.21 / 0.71) / scale)
     assert found.ranking.tolist() == [4, 1, 3, 2, 0]
 
 
@@ -64,7 +64,7 @@ def test_planted_labels_differ_and_are_as_frequent_as_others():
     assert is_planted.sum() == 500
     np.testing.assert_array_equal(changed != labels, is_planted)
     from_first = changed[is_planted & (labels == 0)]
-    assert np.mean(from_first == 1) == pytest.approx(0.75, abs=0.06)
+    assert_close(np.mean(from_first == 1), 0.75, within=0.06)
     again, _ = plant_errors(labels, 0.5, seed=1)
     np.testing.assert_array_equal(changed, again)
     errors = find_label_errors(np.eye(3)[labels], changed)
@@ -81,7 +81,7 @@ def test_one_label_of_a_row_is_exchanged_as_often_a_common_one():
     labels, owners = np.tile([0, 0, 0, 0, 1], 400), np.repeat(np.arange(400), 5)
     changed, is_planted = plant_errors(labels, 0.5, seed=0, owners=owners)
     assert len(set(owners[is_planted])) == is_planted.sum() == 200
-    assert np.mean(labels[is_planted] == 0) == pytest.approx(0.5, abs=0.1)
+    assert_close(np.mean(labels[is_planted] == 0), 0.5, within=0.1)
     np.testing.assert_array_equal(changed != labels, is_planted)
 
 
@@ -103,7 +103,7 @@ def test_planted_errors_bound_the_number_of_errors():
     assert checked.is_error[100:120].all()
     first_left = np.sort(suspicion[:950])[-1 - checked.num_errors]
     assert planted.num_found == (with_planted[950:] > first_left).sum() > 20
-    assert planted.lift == pytest.approx(planted.num_found / 50 / planted.named_share)
+    assert_close(planted.lift, planted.num_found / 50 / planted.named_share)
     untouched, none = check_errors(errors, suspicion, np.zeros(1000, np.bool_))
     assert (untouched.num_errors, none.number, none.num_found) == (120, 0, 0)
 

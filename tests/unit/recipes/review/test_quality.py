@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.closeness import close
+from tests.closeness import assert_close, close
 
 from bertkit.recipes.review.quality import describe_confused, fit_curve, measure_curve
 from bertkit.tasks.classify.decoding import Classification
@@ -30,7 +30,7 @@ def test_a_power_law_is_found_again(limit, gain, power):
     curve = fit(follow(limit, gain, power))
     for number in (800, 1600, 3200):
         expected = follow(limit, gain, power, np.array([number]))[0]
-        assert abs(curve.predict(number)[0] - expected) < 0.003
+        assert_close(curve.predict(number)[0], expected, within=0.003)
 
 
 def test_noisy_scores_are_fitted_as_by_scipy():
@@ -46,7 +46,7 @@ def test_noisy_scores_are_fitted_as_by_scipy():
     reference = follow(*found, np.array([800.0, 1600.0]))
     last, twice = (fit(scores).predict(number)[0] for number in (800, 1600))
     assert last == close(scores[-1])
-    assert abs(twice - last - (reference[1] - reference[0])) < 0.003
+    assert_close(twice - last, reference[1] - reference[0], within=0.003)
 
 
 @pytest.mark.parametrize(

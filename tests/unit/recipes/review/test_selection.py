@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.closeness import assert_close
 
 from bertkit.recipes.review.selection import PoolProbabilities, choose_next
 
@@ -54,7 +55,7 @@ def test_uncertain_rows_are_covered_first():
 )
 def test_uncertainty_is_that_of_the_closest_decision(values, is_multi_label, uncertainty, why):
     expected = PoolProbabilities(np.array([values]), ["a", "b", "c"], is_multi_label)
-    assert expected.find_uncertainty().tolist() == pytest.approx([uncertainty])
+    assert_close(expected.find_uncertainty(), np.array([uncertainty]))
     assert expected.describe(0) == why
 
 

@@ -73,10 +73,15 @@ def run_on_ray(
                     yield pending.pop(reference), outcome.result
         finally:
             with suppress(ray.exceptions.RayError):  # the cluster may be gone
-                for reference in pending:
-                    ray.cancel(reference, force=True)
-                if pending:  # the caller may remove what they write
-                    ray.wait(list(pending), num_returns=len(pending), timeout=CANCEL_SECONDS)
+                # The caller may remove what they write. Ray may end this process when a task is
+                # forced that is just being finished, so only those that don't stop are.
+                left = list(pending)
+                for is_forced in (False, True):
+                    for reference in left:
+                        ray.cancel(reference, force=is_forced)
+                    if left:
+                        count = len(left)
+                        _, left = ray.wait(left, num_returns=count, timeout=CANCEL_SECONDS)
 
 
 def run_task(packed: bytes, part: Part_contra, num_threads: int, folder: str) -> TaskOutcome:

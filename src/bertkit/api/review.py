@@ -49,7 +49,7 @@ def review(
 
     Examples:
         >>> found = bertkit.review("reviews.csv")  # doctest: +SKIP
-        >>> pandas.DataFrame(found.to_rows()).query("looks_wrong")  # doctest: +SKIP
+        >>> [row for row in found.to_rows() if row["looks_wrong"]]  # doctest: +SKIP
     """
     chosen, columns = build(ReviewSettings, settings), build(TaskColumns, settings)
     check_request(chosen, model)

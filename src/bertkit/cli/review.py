@@ -63,7 +63,7 @@ def review(
     tables = [open_records(name, settings) for name in (data, *others)]
     if settings.next is None:
         task = choose_settings(tables[0], settings, columns.model_dump(exclude_none=True))
-        chosen = choose_model(model, "vectors")
+    chosen = choose_model(model, "vectors")
     from bertkit.recipes.review.pool import suggest_next
     from bertkit.recipes.review.run import review as run
     from bertkit.recipes.review.table import Places
@@ -73,7 +73,7 @@ def review(
     if settings.next is None:
         result = run(tables, task, chosen, places)
     else:
-        result = suggest_next(tables, str(model), settings.next, columns, places)
+        result = suggest_next(tables, chosen, settings.next, columns, places)
     for path in filter(None, (output, report)):
         announce(f"wrote {path}")
     print_result(result, lambda one: legible(one.describe()), json=json, facts=result.to_json())

@@ -142,7 +142,12 @@ def find_probabilities(
         scores = np.array([rows.mean(axis=0) for rows in logits], dtype=np.float64)
         if encoded[0].num_flags is not None:
             scores = np.stack([np.zeros_like(scores), scores], axis=-1).reshape(-1, 2)
-    powers = np.exp((scores - scores.max(axis=1, keepdims=True)) / task.temperature)
+    return normalize(scores / task.temperature)
+
+
+def normalize(scores: Numbers) -> Numbers:
+    """Return the probabilities of logits, `[rows, labels]`."""
+    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
     shares: Numbers = powers / powers.sum(axis=1, keepdims=True)
     return shares
 

@@ -19,6 +19,7 @@ from bertkit.data.writers import Row, write_rows
 from bertkit.inference.predictor import AnyPredictor, EncodedExamples, PredictionCounts, Predictor
 from bertkit.inference.settings import EngineSettings
 from bertkit.recipes.review.encoder import SEED, choose_machine, find_vectors
+from bertkit.recipes.review.judgment import normalize
 from bertkit.recipes.review.label_errors import Numbers
 from bertkit.recipes.review.rows import ReviewedRows, read_rows
 from bertkit.recipes.review.selection import PoolProbabilities, Suggestion, choose_next
@@ -36,7 +37,7 @@ TEXT_CHARS = 60
 EXACT = EngineSettings(engine="torch", precision="fp32")  # so that every processor finds the same
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NextRows:
     """Rows to label next, in this order."""
 
@@ -52,6 +53,8 @@ class NextRows:
             text = show(self.rows.show_text(each.number), TEXT_CHARS)
             lines.append(f"  {example.place}: {text!r} ({each.why})")
         return "\n".join(lines)
+
+    __repr__ = describe
 
     def to_rows(self) -> list[Row]:
         """Return the cells of the suggested rows, and beside them why."""
@@ -161,18 +164,12 @@ def expect(
     scores = np.array([rows.mean(axis=0) for rows in logits], np.float64) / task.temperature
     if encoded[0].num_flags is not None:
         return PoolProbabilities(1 / (1 + np.exp(-scores)), task.labels, is_multi_label=True)
-    return PoolProbabilities(_normalize(scores), task.labels)
+    return PoolProbabilities(normalize(scores), task.labels)
 
 
 def _find_least_sure(scores: Logits) -> Numbers:
     """Return the probabilities of the word whose two likeliest tags are closest."""
-    shares = _normalize(scores.astype(np.float64))
+    shares = normalize(scores.astype(np.float64))
     best = np.sort(shares, axis=1)[:, -2:]
     least: Numbers = shares[np.argmin(best[:, 1] - best[:, 0])]
     return least
-
-
-def _normalize(scores: Numbers) -> Numbers:
-    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
-    shares: Numbers = powers / powers.sum(axis=1, keepdims=True)
-    return shares

@@ -154,7 +154,7 @@ def test_rows_to_label_next_are_those_of_the_pool(tmp_path, model, capsys):
     found = bertkit.review(texts, model=trained, next=3, output=tmp_path / "next.csv")
     assert [row.keys() for row in found.to_rows()] == [{"text", "id", "why"}] * 3
     assert len({row["id"] for row in found.to_rows()}) == 3
-    assert found.describe().startswith("rows: 20 rows; to label next:")
+    assert repr(found).startswith("rows: 20 rows; to label next:")
     first = found.to_rows()[0]
     labeled = [(first["text"], "good")]
     assert bertkit.review(texts, labeled, model=trained, next=1).to_rows()[0]["id"] != first["id"]

@@ -108,7 +108,6 @@ REFUSED = {
         ("texts.txt --lenght 3", "did you mean --length?"),
         ("texts.txt --beams 4", "extracts sentences, so it takes no --beams"),
         ("texts.txt --length 0", "is no length"),
-        ("texts.txt --diversity 2", "diversity"),
     ],
     "train-tokenizer texts.txt --output tokenizer": [
         ("--vocab-size 9", "can't hold 5 special tokens"),

@@ -99,13 +99,13 @@ class OptimizationSettings(Settings):
     beta1: Annotated[float, Field(ge=0.0, lt=1.0), NO_FLAG] = Field(
         default=0.9, description="AdamW's beta1, the decay rate of the mean gradient."
     )
-    beta2: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
+    beta2: Annotated[float, Field(ge=0.0, lt=1.0), NO_FLAG] = Field(
         default=0.999, description="AdamW's beta2, the decay rate of the mean squared gradient."
     )
     adam_epsilon: Positive = Field(
         default=1e-6, description="AdamW's epsilon, which avoids division by zero."
     )
-    clip_norm: Positive = Field(
+    clip_norm: Annotated[Positive, NO_FLAG] = Field(
         default=1.0, description="Maximum gradient norm; larger gradients are scaled down."
     )
     seed: Seed = Field(default=0, description="Seed of all random choices.")

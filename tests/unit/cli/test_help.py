@@ -22,12 +22,12 @@ def test_help_shows_at_most_25_options(name):
 def test_help_leaves_out_rare_options_and_says_where_they_are(capsys):
     shown = read_help(capsys, "finetune classify", "--help")
     assert "--epochs" in shown
-    assert "--beta2" not in shown
+    assert "--warmup" not in shown
     assert "`bertkit finetune classify --help-all` shows them" not in shown  # it is Markdown
     assert "bertkit finetune classify --help-all shows them" in " ".join(shown.split())
     whole = read_help(capsys, "finetune classify", "--help-all")
     assert "--epochs" in whole
-    assert "--beta2" in whole
+    assert "--warmup" in whole
 
 
 @needs("decoders")
@@ -38,9 +38,9 @@ def test_the_list_of_what_finetune_trains_says_what_each_is_for(capsys):
 
 
 def test_a_rare_option_works_as_any_other(capsys):
-    words = ["finetune", "classify", "--train", "missing.csv", "--output", "x", "--beta2", "2"]
+    words = ["finetune", "classify", "--train", "missing.csv", "--output", "x", "--warmup", "2"]
     assert main(words) == 2
-    assert "beta2" in capsys.readouterr().err
+    assert "--warmup" in capsys.readouterr().err
 
 
 def test_help_all_of_a_word_behind_two_dashes_is_a_text(capsys):

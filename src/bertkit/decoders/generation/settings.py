@@ -10,7 +10,7 @@ from bertkit.base.checksummed_json import ChecksummedModel
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import BertkitError, CheckpointError
 from bertkit.base.members import find_member, has_member
-from bertkit.base.settings import Count, Settings
+from bertkit.base.settings import NO_FLAG, Count, Settings
 from bertkit.decoders.decoding.settings import DecodingSettings
 
 
@@ -45,7 +45,7 @@ class SummarySettings(Settings):
         description="Length of an extracted summary: a number of sentences (3), a share of them"
         " (20%), or the most words ('100 words').",
     )
-    diversity: Annotated[float, Field(ge=0, le=1)] = Field(
+    diversity: Annotated[float, Field(ge=0, le=1), NO_FLAG] = Field(
         default=0.3,
         description="Penalty for sentences similar to ones already taken, from 0 to 1.",
     )

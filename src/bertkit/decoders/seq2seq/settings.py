@@ -90,7 +90,7 @@ class Seq2SeqSettings(
         default=4096, description="Tokens per optimizer step, source and target together."
     )
     accumulate: Count = redefine(LoopSettings, "accumulate")
-    label_smoothing: Rate = Field(
+    label_smoothing: Annotated[Rate, NO_FLAG] = Field(
         default=0.1,
         description="Label smoothing: the share of probability spread evenly over all words.",
     )

@@ -46,7 +46,9 @@ class AnswerSettings(LongTextSettings, TaskSettings):
         description="Maximum tokens of a question; longer ones are truncated. By default"
         f" {QUESTION_LENGTH}, or half of --max-length if that is less.",
     )
-    max_answer_length: Count = Field(default=30, description="Tokens of an answer.")
+    max_answer_length: Annotated[Count, NO_FLAG] = Field(
+        default=30, description="Tokens of an answer."
+    )
     n_best: Annotated[int, Field(ge=2), NO_FLAG] = Field(
         default=20,
         description="Answers kept per question; as many start and end positions of each window are"

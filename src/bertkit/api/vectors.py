@@ -20,7 +20,7 @@ from bertkit.inference.embeddings.transformer import Vectors
 from bertkit.inference.kept import LAST_LOADED
 from bertkit.inference.stream import TextCounts
 from bertkit.reports.notebook import ResultList
-from bertkit.retrieval.search_index import Hit, SearchIndex
+from bertkit.retrieval.search_index import RowHit, SearchIndex
 from bertkit.retrieval.settings import ResultSettings, SearchSettings
 from bertkit.retrieval.vector_index import VectorIndex
 from bertkit.tokenization.tokenizer import check_several
@@ -146,7 +146,7 @@ def search(
     *,
     model: str | Path | None = None,
     **settings: "Unpack[SearchKeywords]",
-) -> list[Hit]: ...
+) -> list[RowHit]: ...
 
 
 @overload
@@ -156,7 +156,7 @@ def search(
     *,
     model: str | Path | None = None,
     **settings: "Unpack[SearchKeywords]",
-) -> list[list[Hit]]: ...
+) -> list[list[RowHit]]: ...
 
 
 @takes(ResultSettings, SearchSettings)
@@ -166,7 +166,7 @@ def search(
     *,
     model: str | Path | None = None,
     **settings: "Unpack[SearchKeywords]",
-) -> list[Hit] | list[list[Hit]]:
+) -> list[RowHit] | list[list[RowHit]]:
     """Find the texts most similar to a query, or to each of several, best first.
 
     A file, a folder or several files are indexed once, beside them, as by `bertkit search`. Texts
@@ -221,11 +221,11 @@ def _open_index(
     )
 
 
-def _number_rows(table: Table, settings: SearchSettings) -> list[Hit]:
+def _number_rows(table: Table, settings: SearchSettings) -> list[RowHit]:
     """Return the rows with text as hits without a score; announce how many have none."""
     texts = list(list_rows(table, settings.text_column, settings.id_column))
     rows = [
-        Hit(0.0, row, text, name)
+        RowHit(0.0, row, text, name)
         for row, (text, name) in enumerate(texts)
         if text.replace("\0", "").strip()
     ]
@@ -235,8 +235,8 @@ def _number_rows(table: Table, settings: SearchSettings) -> list[Hit]:
 
 
 def _search_rows(
-    embedder: Embedder, queries: list[str], rows: list[Hit], settings: SearchSettings, top_k: int
-) -> list[list[Hit]]:
+    embedder: Embedder, queries: list[str], rows: list[RowHit], settings: SearchSettings, top_k: int
+) -> list[list[RowHit]]:
     similarity = settings.similarity or embedder.similarity
     texts = [row.text for row in rows]
     counts = TextCounts()

@@ -40,6 +40,8 @@ WITHOUT_FLAG = frozenset(
         "max_question_length",
         "n_best",
         "pairs",
+        "passage_overlap",
+        "passage_tokens",
         "random_token_share",
         "short_rate",
         "split_cjk",

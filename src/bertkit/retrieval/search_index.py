@@ -166,7 +166,7 @@ def _describe(plan: IndexPlan, result: EmbedResult) -> str:
 
 
 @dataclass(frozen=True)
-class Hit(Tabular):
+class RowHit(Tabular):
     """One search result.
 
     Its `id` is the text's own; else, of several files, the name of its file and its row there, from
@@ -266,14 +266,16 @@ class SearchIndex:
         return cls(record, embedder, vectors, texts, rows, ids)
 
     @overload
-    def search(self, queries: str, top_k: int = 5) -> list[Hit]: ...
+    def search(self, queries: str, top_k: int = 5) -> list[RowHit]: ...
 
     @overload
-    def search(self, queries: list[str] | tuple[str, ...], top_k: int = 5) -> list[list[Hit]]: ...
+    def search(
+        self, queries: list[str] | tuple[str, ...], top_k: int = 5
+    ) -> list[list[RowHit]]: ...
 
     def search(
         self, queries: str | list[str] | tuple[str, ...], top_k: int = 5
-    ) -> list[Hit] | list[list[Hit]]:
+    ) -> list[RowHit] | list[list[RowHit]]:
         """Find the texts most similar to one query, or to each of several, best first.
 
         Args:
@@ -293,13 +295,13 @@ class SearchIndex:
         found = self.find(self.embedder(texts), top_k)
         return found[0] if isinstance(queries, str) else found
 
-    def find(self, vectors: Vectors, top_k: int = 5) -> list[list[Hit]]:
+    def find(self, vectors: Vectors, top_k: int = 5) -> list[list[RowHit]]:
         """Find the texts whose vectors are most similar to each of several; errors as above."""
         scores, places = self.vectors.search(vectors, top_k)
 
-        def describe(score: float, place: int) -> Hit:
+        def describe(score: float, place: int) -> RowHit:
             name = None if self.ids is None else self.ids[place]
-            return Hit(score, int(self.rows[place]), self.texts[place], name)
+            return RowHit(score, int(self.rows[place]), self.texts[place], name)
 
         return ResultList(
             ResultList(map(describe, *each))

@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from cyclopts import Parameter
+from pydantic import Field, JsonValue, model_validator
 
-from bertkit.base.settings import Settings
+from bertkit.base.settings import NO_FLAG, Count, Settings
 from bertkit.data.tables.settings import CorpusSettings
 from bertkit.inference.embeddings.settings import (
     EmbedderSettings,
@@ -14,6 +15,56 @@ from bertkit.inference.embeddings.settings import (
 )
 from bertkit.inference.settings import EngineSettings
 from bertkit.tasks.settings import TOP_K
+
+By = Literal["words", "vectors", "both"]
+
+
+class PassageSettings(Settings):
+    """How a long text is cut into passages."""
+
+    passage_tokens: Annotated[Count | None, NO_FLAG] = Field(
+        default=None,
+        description="Maximum tokens of a passage, without special tokens; by default what the model"
+        " reads.",
+    )
+    passage_overlap: Annotated[float, Field(ge=0.0, le=0.5), NO_FLAG] = Field(
+        default=0.125, description="Share of a passage that the next one repeats, at most."
+    )
+
+
+class IndexSettings(CorpusSettings, SimilaritySettings, PassageSettings):
+    """How an index reads, cuts and embeds texts; those of an existing index are kept."""
+
+    passage_prompt: str | None = Field(
+        default=None,
+        description="Text to prepend to each passage; an empty text for none. By default the"
+        " model's prompt named document, passage or corpus.",
+    )
+
+
+class QuerySettings(Settings):
+    """What a search of an index returns."""
+
+    top_k: int = Field(default=5, ge=1, description=TOP_K)
+    by: By = Field(
+        default="both",
+        description="Find texts by the words of the query, by vectors, or by both, joined by"
+        " reciprocal rank fusion.",
+    )
+    where: Annotated[str | dict[str, JsonValue] | None, Parameter(accepts_keys=False)] = Field(
+        default=None,
+        description="Find only texts whose fields pass, such as \"lang = 'de' and year >= 2020\";"
+        " =, !=, <, <=, >, >=, in, like, and, or, not and parentheses.",
+    )
+    rerank: str | None = Field(
+        default=None,
+        description="Model of pairs of texts that orders the best candidates anew: a folder, a run,"
+        " or the id of a model of the Hub.",
+    )
+    candidates: Count = Field(default=50, description="Number of results that --rerank orders.")
+    by_document: Annotated[bool, Parameter(negative="")] = Field(
+        default=False, description="Return each document once, with its best passage."
+    )
 
 
 class SearchSettings(CorpusSettings, SimilaritySettings):

@@ -11,7 +11,7 @@ from bertkit.inference.embeddings.embedder import Embedder, find_prompt
 from bertkit.inference.pipeline import NamedInput, Pipeline
 from bertkit.inference.stream import EncodedTexts, TextCounts
 from bertkit.models.open_model import OpenModel
-from bertkit.retrieval.search_index import Hit, SearchIndex
+from bertkit.retrieval.search_index import RowHit, SearchIndex
 from bertkit.retrieval.settings import SearchSettings
 
 MAX_HITS = 1000  # of a query
@@ -24,7 +24,7 @@ class SearchOptions(Settings):
 
 
 @dataclass(frozen=True)
-class Searcher(Pipeline[str, list[Hit]]):
+class Searcher(Pipeline[str, list[RowHit]]):
     """Finds texts of a corpus by their meaning."""
 
     index: SearchIndex
@@ -54,7 +54,7 @@ class Searcher(Pipeline[str, list[Hit]]):
         """Return the statistics of encoded queries."""
         return encoded.counts
 
-    def compute_window(self, encoded: EncodedTexts) -> list[list[Hit]]:
+    def compute_window(self, encoded: EncodedTexts) -> list[list[RowHit]]:
         """Find the texts that are most similar to each query."""
         vectors = self.index.embedder.compute_vectors(encoded)
         return self.index.find(vectors, self.options.top_k)

@@ -1,0 +1,137 @@
+"""What an index returns: hits, stored documents, counts of changes, and its description."""
+
+from dataclasses import dataclass, field, fields
+
+from pydantic import JsonValue
+
+from bertkit.base.errors import pluralize
+from bertkit.reports.notebook import Tabular
+from bertkit.reports.text import show
+
+BYTES_OF_MB = 1e6
+
+
+@dataclass(frozen=True)
+class Hit(Tabular):
+    """A passage that a search found.
+
+    Attributes:
+        id: of its document.
+        score: orders the hits, higher is better; its scale depends on how they were found.
+        text: of the passage.
+        start: characters of the document before the passage.
+        line: of the document where the passage begins, from 1.
+        fields: of the document.
+        words: BM25 of the query's words; None if the passage wasn't found by words.
+        vector: similarity to the query; None if vectors weren't compared.
+        reranked: value of the reranking model; None without one.
+        is_file: whether the document is a whole file of plain text.
+    """
+
+    id: str
+    score: float
+    text: str
+    start: int = 0
+    line: int = 1
+    fields: dict[str, JsonValue] = field(default_factory=dict)
+    words: float | None = None
+    vector: float | None = None
+    reranked: float | None = None
+    is_file: bool = False
+
+    @property
+    def name(self) -> str:
+        """How it is shown: file and line of plain text, else the document's id."""
+        return f"{self.id}:{self.line}" if self.is_file else self.id
+
+
+@dataclass(frozen=True)
+class StoredPassage:
+    """A passage of a stored document: its text, the characters before it, its line from 1."""
+
+    start: int
+    line: int
+    text: str
+
+
+@dataclass(frozen=True)
+class StoredDocument:
+    """A document of an index, with its fields and passages."""
+
+    id: str
+    fields: dict[str, JsonValue]
+    passages: list[StoredPassage]
+
+    @property
+    def text(self) -> str:
+        """The text, without what overlaps; white space between passages is shown as blanks."""
+        whole = ""
+        for passage in self.passages:
+            whole = whole[: passage.start].ljust(passage.start) + passage.text
+        return whole
+
+
+@dataclass
+class Changes:
+    """What an index changed: counts of documents, and of passages.
+
+    Attributes:
+        passages: of added and replaced documents.
+        embedded: passages whose vector was computed, since no equal text had one.
+        blank: texts without a word, which were left out.
+    """
+
+    added: int = 0
+    replaced: int = 0
+    unchanged: int = 0
+    deleted: int = 0
+    passages: int = 0
+    embedded: int = 0
+    blank: int = 0
+
+    def describe(self) -> str:
+        """Return the counts that aren't 0 in one line."""
+        counts = {one.name: getattr(self, one.name) for one in fields(self)}
+        parts = [
+            f"{counts[name]:,} {name}" for name in ("added", "replaced", "deleted", "unchanged")
+        ]
+        shown = [part for part in parts if not part.startswith("0 ")]
+        if self.passages:
+            shown.append(f"{pluralize(self.passages, 'passage')}, {self.embedded:,} embedded")
+        if self.blank:
+            shown.append(f"{pluralize(self.blank, 'empty text')} left out")
+        return ", ".join(shown) or "nothing to change"
+
+
+@dataclass(frozen=True)
+class IndexInfo:
+    """The description of an index.
+
+    Attributes:
+        fields: how many documents have each field.
+        changed: UTC time of the last change, ISO 8601; empty before the first one.
+    """
+
+    documents: int
+    passages: int
+    sources: int
+    model: str | None
+    precision: str | None
+    dimension: int
+    size_bytes: int
+    fields: dict[str, int]
+    changed: str
+
+    def describe(self) -> str:
+        """Return several lines of text."""
+        named = ", ".join(f"{show(name)} ({num:,})" for name, num in self.fields.items())
+        model = show(self.model or "none yet")
+        lines = {
+            "documents": f"{self.documents:,}, from {pluralize(self.sources, 'file')}",
+            "passages": f"{self.passages:,}",
+            "model": f"{model}, {self.precision}, {self.dimension} features",
+            "fields": named or "none",
+            "size": f"{self.size_bytes / BYTES_OF_MB:,.1f} MB",
+            "changed": self.changed or "never",
+        }
+        return "\n".join(f"{name:<10} {value}" for name, value in lines.items())

@@ -57,9 +57,13 @@ def split_sentences(text: str, language: str = "en") -> list[str]:
 
     For a language (ISO 639-1) without rules of its own the splitter uses a related or general one.
     """
+    return [part.strip() for part in segment_sentences(text, language) if part.strip()]
+
+
+def segment_sentences(text: str, language: str = "en") -> list[str]:
+    """Split a text into sentences, with the blanks behind them, so that they join to the text."""
     pieces = [text] if len(text) <= PIECE_LIMIT_CHARACTERS else _cut(text)
-    sentences = [part.strip() for piece in pieces for part in sentencex.segment(language, piece)]
-    return [sentence for sentence in sentences if sentence]
+    return [part for piece in pieces for part in sentencex.segment(language, piece)]
 
 
 def _cut(text: str) -> list[str]:

@@ -190,7 +190,14 @@ def open_text_files(
     only = names[0]
     if len(names) == 1 and (only == STANDARD_INPUT or _is_file(only)):
         return TextFiles(names, {only: open_texts(only, settings)}, True, skips_blank)
-    files = TextFiles(names, {}, False, skips_blank)
+    files = find_text_files(names, settings)
+    files.skips_blank = skips_blank
+    return files
+
+
+def find_text_files(names: list[str], settings: TableSettings | None = None) -> TextFiles:
+    """Find files of texts as in `open_text_files`; a single one is named as one of several."""
+    files = TextFiles(names, {}, False)
     seen, taken = set[FileId](), set[str]()
     for path, name in chain.from_iterable(map(find_files, names)):
         try:

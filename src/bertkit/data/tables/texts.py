@@ -101,23 +101,34 @@ class TextTable:
                 shown_id = None if own_id is None else str(own_id)
                 yield TextRow(str(text), position - before, shown_id)
         decoder.check_decodable(is_whole=True)
-        for note in set(decoder.report.notes).difference(self._announced):
-            announce(f"{self.name}: {note}")
-            self._announced.add(note)
+        self._announce_notes(decoder)
 
     def documents(self) -> Iterator[TextRow]:
-        """Yield each row, or a plain text file, of up to 16 MiB, as one."""
+        """Yield each row, or a plain text file, of up to 16 MiB, as one.
+
+        The encoding of a plain text file is guessed, as that of a table of records is.
+        """
         if self.format != "text":
             yield from self.rows()
             return
         decoder = self._begin()
+        decoder.kept = {}
         with open_content(self.path, decoder) as stream:
             content = stream.read(MAX_ROW_BYTES + 1)
             if len(content) > MAX_ROW_BYTES:
-                decoder.refuse_line()
+                raise InputError(
+                    f"{self.name} has more than {MAX_ROW_BYTES >> 20} MiB, the limit for a text;"
+                    " split it, or make it a file of rows, such as JSONL"
+                )
         text = decoder.decode(content)
         decoder.check_decodable(is_whole=True)
+        self._announce_notes(decoder)
         yield TextRow(text, len(content))
+
+    def _announce_notes(self, decoder: RowDecoder) -> None:
+        for note in set(decoder.report.notes).difference(self._announced):
+            announce(f"{self.name}: {note}")
+            self._announced.add(note)
 
     def _begin(self) -> RowDecoder:
         """Return a decoder for reading from the beginning."""

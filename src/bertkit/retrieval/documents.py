@@ -1,0 +1,229 @@
+"""Documents of an index: rows, whose further columns are fields, and files of plain text.
+
+A row whose text isn't one is left out and said, as broken rows of a `RecordTable` are.
+"""
+
+import hashlib
+import json
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from bertkit.base.addresses import is_remote, to_url
+from bertkit.base.errors import InputError
+from bertkit.base.progress import announce
+from bertkit.data.input_files import look_at
+from bertkit.data.tables.decoder import ID_FIELD, NotTextError, RowDecoder, look_up
+from bertkit.data.tables.record import BrokenRowError, Record, to_plain
+from bertkit.data.tables.records import RecordTable, open_records
+from bertkit.data.tables.rows import Table, name_value
+from bertkit.data.tables.settings import CorpusSettings, RecordSettings
+from bertkit.data.tables.text_files import find_text_files, open_text_files
+from bertkit.data.tables.texts import TextTable
+from bertkit.reports.text import make_legible, show
+from bertkit.tokenization.words import SURROGATE
+
+MAX_BROKEN = 0.01  # share of the rows of a file
+ID_DIGITS = 16  # of the SHA-256 of a text, as its id
+
+
+@dataclass(frozen=True)
+class SourceDocument:
+    """A document as its source has it."""
+
+    id: str
+    text: str  # may be blank
+    fields: dict[str, JsonValue]
+    place: str  # file and row, for messages
+    num_bytes: int = 0  # about its share of the source, for progress
+    is_row: bool = True  # else it is a file of plain text
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file of documents, which aren't read yet."""
+
+    name: str  # folder and path below; the same from every working directory
+    stamp: str  # how the file is read, its size and time of change
+    size_bytes: int
+    table: TextTable
+    reading: CorpusSettings
+    is_named: bool  # whether a user named this file, else its folder or a pattern
+
+    def documents(self) -> Iterator[SourceDocument]:
+        """Yield all documents; a file that isn't text has none, and is an error if it was named.
+
+        Raises:
+            InputError: a column is missing, a row has no id, too many rows are broken, or the file
+                seems to be in another encoding.
+        """
+        try:
+            if self.table.format == "text":
+                for row in self.table.documents():
+                    size = self.size_bytes
+                    yield SourceDocument(self.name, row.text, {}, self.name, size, is_row=False)
+                return
+            chosen = self.reading.model_dump(include={"encoding", "delimiter"})
+            settings = RecordSettings.model_validate({**chosen, "format": self.table.format})
+            table = open_records(str(self.table.path), settings, kept={})
+            yield from _read_records(table, self.reading, lambda row, _: f"{self.name}:{row}")
+        except NotTextError as error:
+            if self.is_named:
+                raise
+            announce(make_legible(f"left out: {error}"))
+
+
+def open_sources(inputs: Sequence[str | Path], reading: CorpusSettings) -> list[SourceFile]:
+    """Find the files that files, folders and globs name; those without text are left out and said.
+
+    Raises:
+        InputError: no file is left, or one that was named isn't text, or is a pipe or a device.
+        MissingFileError: a file or folder doesn't exist, or a pattern matches none.
+    """
+    names, sources = [str(one) for one in inputs], []
+    chosen = reading.model_dump(include=set(CorpusSettings.model_fields), exclude_defaults=True)
+    for name, table in find_text_files(names, reading).tables.items():
+        assert table.path is not None, "standard input isn't a file"
+        stamp = json.dumps({**chosen, "format": table.format, **look_at(table.path).stamp})
+        is_named = str(table.path) in names
+        sources.append(SourceFile(name, stamp, table.size_bytes or 0, table, reading, is_named))
+    return sources
+
+
+def read_rows(
+    rows: Table,
+    *,
+    text: str | None = None,
+    id: str | None = None,  # noqa: A002 - as a keyword of `Index.add`
+    first: int | None = None,
+) -> Iterator[SourceDocument]:
+    """Yield a document for each row from Python, in any form of `open_records`.
+
+    Args:
+        text: the column of the texts; by default the only one, or `text`.
+        id: the column of the ids. By default they are the numbers of the rows, from `first`; else
+            digits of the SHA-256 of the text, so that the same text has the same id later.
+    """
+    repeats = Counter[str]()
+
+    def name_row(number: int, found: str) -> str:
+        if first is not None:
+            return str(first + number - 1)
+        digits = hashlib.sha256(found.encode()).hexdigest()[:ID_DIGITS]
+        repeats[digits] += 1
+        return digits if repeats[digits] == 1 else f"{digits}-{repeats[digits]}"
+
+    reading = CorpusSettings(text_column=text, id_column=id)
+    yield from _read_records(open_records(rows, split="rows"), reading, name_row)
+
+
+def _read_records(
+    table: RecordTable, reading: CorpusSettings, name_row: Callable[[int, str], str]
+) -> Iterator[SourceDocument]:
+    """Yield a document for each record; `name_row` makes an id of the row's number and text."""
+    chooser = RowDecoder(table.name, column=reading.text_column, id_column=reading.id_column)
+    column = chooser.choose_column(table.columns) if table.columns else ""
+    position = 0
+    for number, record in enumerate(table.records(), start=1):
+        before, position = position, table.report.num_bytes
+        try:
+            text = _take_text(record, column)
+        except BrokenRowError as error:
+            table.report.add_broken(str(error))
+            continue
+        own_id = _take_id(record, chooser) or name_row(number, text)
+        fields = _take_fields(record.values, {column, reading.id_column, ""})
+        yield SourceDocument(own_id, text, fields, record.place, position - before)
+    for line in table.report.summary_lines():
+        announce(make_legible(line))
+    if table.report.num_rows:
+        table.report.check_share(MAX_BROKEN, allows_few=True, advice="correct them")
+
+
+def _take_text(record: Record, column: str) -> str:
+    """Return the text of a record, empty if it is null or missing."""
+    found: object = None
+    with suppress(KeyError):
+        found = look_up(record.values, column)
+    if not isinstance(found, str | None):
+        raise BrokenRowError(
+            f"{record.place} has a {name_value(found)} in {show(column)} where a text should be"
+        )
+    return _to_text(found or "")
+
+
+def _take_id(record: Record, chooser: RowDecoder) -> str | None:
+    """Return the id of a record; None if no column has ids."""
+    if chooser.id_column is None:
+        return None
+    found = to_plain(chooser.name_id(record.values)[ID_FIELD])
+    if found is None or not str(found).strip():
+        raise InputError(f"{record.place} has no id in {show(chooser.id_column)}; give it one")
+    return _to_text(found)
+
+
+def _take_fields(values: Mapping[str, object], others: set[str | None]) -> dict[str, JsonValue]:
+    """Return the further cells; what JSON lacks is a text, such as a date, or null, as NaN."""
+    cells = {name: to_plain(value) for name, value in values.items() if name not in others}
+    shown = json.dumps(cells, default=str, ensure_ascii=False, skipkeys=True)
+    found: dict[str, JsonValue] = json.loads(_to_text(shown), parse_constant=lambda _: None)
+    return found
+
+
+def _to_text(value: object) -> str:
+    """Return a value as text that can be stored."""
+    return SURROGATE.sub("\N{REPLACEMENT CHARACTER}", str(value))
+
+
+def check_ids(documents: Iterable[SourceDocument]) -> Iterator[SourceDocument]:
+    """Yield documents; raise an error that names both if two have the same id."""
+    places = dict[str, str]()
+    for document in documents:
+        if (earlier := places.get(document.id)) is not None:
+            raise InputError(
+                f"{document.place} has the id {show(document.id)}, as {earlier} has; give each row"
+                " an id of its own"
+            )
+        places[document.id] = document.place
+        yield document
+
+
+class SourceChanges(NamedTuple):
+    """What changed in a corpus since it was stored."""
+
+    new_or_changed: list[SourceFile]
+    gone: list[str]  # names
+
+
+def compare_sources(
+    connection: sqlite3.Connection, sources: Sequence[SourceFile], corpus: str
+) -> SourceChanges:
+    """Compare the files of a corpus with those stored; only those stored with it can be gone."""
+    found = connection.execute("SELECT name, stamp, corpus FROM sources ORDER BY name")
+    stored = {name: (stamp, owner) for name, stamp, owner in found}
+    changed = [one for one in sources if stored.get(one.name, ("",))[0] != one.stamp]
+    names = {one.name for one in sources}
+    gone = [name for name, (_, owner) in stored.items() if owner == corpus and name not in names]
+    return SourceChanges(changed, gone)
+
+
+def place_index(inputs: Sequence[str | Path]) -> Path:
+    """Return the path of the index of a corpus: beside it, or in the common folder of several."""
+    return open_text_files(inputs).place_beside()
+
+
+def name_corpus(inputs: Sequence[str | Path], index: Path | None) -> str:
+    """Return the name of a corpus in an index: its path from there, whose folder may move."""
+    folder = Path("/") if index is None else index.absolute().parent
+    names = {
+        to_url(name) if is_remote(name) else os.path.relpath(Path(name).absolute(), folder)
+        for name in inputs
+    }
+    return json.dumps(sorted(names))

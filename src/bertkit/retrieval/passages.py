@@ -1,0 +1,147 @@
+"""Passages: the parts of a document that are embedded and found, each no longer than a model reads.
+
+A file of plain text is cut at its blank lines, or at each line end if it has none; a line that
+begins with `#` goes with what follows. What is longer than a passage is cut between sentences, a
+long sentence at line ends, else at blanks, else anywhere. Parts of one paragraph overlap by whole
+sentences.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from bertkit.data.documents import LINE_END
+from bertkit.data.sentences import segment_sentences
+from bertkit.retrieval.settings import PassageSettings
+
+LINE, BLANKS = re.compile(r"\S[^\r\n]*"), re.compile(r"\s*")
+HEADING = re.compile(r"#{1,6}[ \t]+\S")
+BOUNDARIES = (LINE_END, re.compile(r"\s"))  # of a long sentence, the better ones first
+CHARACTERS_PER_TOKEN = 32  # longer texts are cut without being measured
+
+Measure = Callable[[str], int]  # the number of tokens of a text
+Span = tuple[int, int]  # start and end in the text, neither at a blank
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A part of a document's text, with the blanks behind it."""
+
+    start: int  # its first character in the text
+    line: int  # of its first character that isn't blank, from 1
+    text: str
+
+
+def cut_passages(
+    text: str, measure: Measure, settings: PassageSettings, *, stays_whole: bool = False
+) -> list[Passage]:
+    """Cut a text into passages that leave nothing out; a blank text has none.
+
+    Args:
+        measure: returns the number of tokens of a text, without special ones.
+        settings: size and overlap of passages.
+        stays_whole: whether a text that fits is one passage, as that of a row of a table is.
+    """
+    if not text.replace("\0", "").strip():
+        return []
+    assert settings.passage_tokens is not None, "the size depends on the model"
+    cutter = _Cutter(text, measure, settings.passage_tokens, settings.passage_overlap)
+    blocks = [_strip(text, 0, len(text))] if stays_whole else _find_blocks(text)
+    starts = [0, *(found.end() for found in LINE_END.finditer(text))]
+    passages = list[Passage]()
+    for start, end in (span for block in blocks for span in cutter.cut(block)):
+        behind = _skip_blanks(text, end)
+        line, start = bisect_right(starts, start), start if passages else 0
+        passages.append(Passage(start, line, text[start:behind]))
+    return passages
+
+
+def _find_blocks(text: str) -> list[Span]:
+    """Return the paragraphs of a text, or the lines if no blank line separates any."""
+    lines = [found.span() for found in LINE.finditer(text)]
+    are_apart = [
+        len(LINE_END.findall(text, before, start)) > 1
+        for (_, before), (start, _) in pairwise(lines)
+    ]
+    joins_lines, has_only_headings = any(are_apart), False
+    blocks = list[Span]()
+    for (start, end), is_apart in zip(lines, [True, *are_apart], strict=True):
+        is_heading = HEADING.match(text, start) is not None
+        if has_only_headings or (joins_lines and not is_apart and not is_heading):
+            blocks[-1] = blocks[-1][0], end
+            has_only_headings &= is_heading
+        else:
+            blocks.append((start, end))
+            has_only_headings = is_heading
+    return [_strip(text, *block) for block in blocks]
+
+
+def _strip(text: str, start: int, end: int) -> Span:
+    """Return a span, which isn't blank, without the blanks around it."""
+    start = _skip_blanks(text, start)
+    return start, start + len(text[start:end].rstrip())
+
+
+def _skip_blanks(text: str, start: int) -> int:
+    found = BLANKS.match(text, start)
+    return found.end() if found else start
+
+
+@dataclass(frozen=True)
+class _Cutter:
+    """Cuts what is longer than a passage."""
+
+    text: str
+    measure: Measure
+    max_tokens: int
+    overlap: float
+
+    def cut(self, block: Span) -> list[Span]:
+        """Return the parts of a block, each as long as possible."""
+        if self._fits(*block):
+            return [block]
+        units = list(self._find_units(*block))
+        sizes = [self.measure(self.text[start:end]) for start, end in units]
+        parts, first, last = list[Span](), 0, 1  # a part has the units from the first to the last
+        while True:
+            needed, size = last, sum(sizes[first:last])
+            while last < len(units) and size + sizes[last] <= self.max_tokens:
+                size, last = size + sizes[last], last + 1
+            # A text may have more tokens than its parts have.
+            while last > needed and not self._fits(units[first][0], units[last - 1][1]):
+                last -= 1
+            parts.append((units[first][0], units[last - 1][1]))
+            if last == len(units):
+                return parts
+            first, size, before = last, 0, first
+            while first - 1 > before:
+                size += sizes[first - 1]
+                is_long = size > self.overlap * self.max_tokens
+                if is_long or not self._fits(units[first - 1][0], units[last][1]):
+                    break
+                first -= 1
+            last += 1
+
+    def _fits(self, start: int, end: int) -> bool:
+        is_short = end - start <= CHARACTERS_PER_TOKEN * self.max_tokens
+        return is_short and self.measure(self.text[start:end]) <= self.max_tokens
+
+    def _find_units(self, start: int, end: int) -> Iterator[Span]:
+        """Yield the sentences of a block, long ones in parts."""
+        for sentence in segment_sentences(self.text[start:end]):
+            if sentence.strip():
+                yield from self._divide(*_strip(self.text, start, start + len(sentence)))
+            start += len(sentence)
+
+    def _divide(self, start: int, end: int) -> Iterator[Span]:
+        """Divide a sentence near its middle until each part fits."""
+        if end - start < 2 or self._fits(start, end):
+            yield start, end
+            return
+        third = max(1, (end - start) // 3)
+        found = (each.search(self.text, start + third, end - third) for each in BOUNDARIES)
+        middle = next((one.start() for one in found if one), (start + end) // 2)
+        for part in ((start, middle), (middle, end)):
+            yield from self._divide(*_strip(self.text, *part))

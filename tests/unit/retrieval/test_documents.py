@@ -1,0 +1,177 @@
+"""Documents of files and of Python: ids, fields, what is left out, and what changed."""
+
+import datetime as dt
+import hashlib
+import json
+import sqlite3
+
+import openpyxl
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from bertkit.base.errors import InputError
+from bertkit.data.tables.decoder import NotTextError
+from bertkit.data.tables.settings import CorpusSettings
+from bertkit.retrieval.documents import (
+    check_ids,
+    compare_sources,
+    name_corpus,
+    open_sources,
+    place_index,
+    read_rows,
+)
+
+ROWS = [
+    {"key": 7, "body": "one", "year": 2020, "tags": ["a", 1], "made": None},
+    {"key": "x", "body": "two", "year": 1.5, "tags": [], "made": {"by": True}},
+]
+READING = CorpusSettings(text_column="body", id_column="key")
+
+
+def read(inputs, reading=READING):
+    return [one for source in open_sources(inputs, reading) for one in source.documents()]
+
+
+def digits(text):
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def test_further_columns_are_fields_in_every_format(tmp_path):
+    fields = [{key: row[key] for key in ("year", "tags", "made")} for row in ROWS]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    (tmp_path / "b.json").write_text(json.dumps(ROWS))
+    for source in (tmp_path / "a.jsonl", tmp_path / "b.json"):
+        found = read([source])
+        assert [(one.id, one.text, one.is_row) for one in found] == [
+            ("7", "one", True),
+            ("x", "two", True),
+        ]
+        assert [one.fields for one in found] == fields
+    assert [one.fields for one in read_rows(ROWS, text="body", id="key")] == fields
+    (tmp_path / "c.csv").write_text(",key,body,year\n0,7,one,2020\n")
+    (tmp_path / "d.tsv").write_text("body\tyear\tkey\none\t2020\t7\n")
+    book = openpyxl.Workbook()
+    for row in (["key", "body", "year"], [7, "one", 2020]):
+        book.active.append(row)
+    book.save(tmp_path / "e.xlsx")
+    for name in ("c.csv", "d.tsv", "e.xlsx"):
+        (found,) = read([tmp_path / name])
+        assert (found.id, found.text, found.fields) == ("7", "one", {"year": "2020"})
+    day, number = dt.date(2026, 11, 28), float("inf")
+    table = pa.table({"key": [7], "body": ["one"], "day": [day], "much": [number]})
+    pq.write_table(table, tmp_path / "f.parquet")
+    assert read([tmp_path / "f.parquet"])[0].fields == {"day": "2026-11-28", "much": None}
+
+
+def test_files_of_plain_text_are_documents_by_name_beside_rows(tmp_path, capsys, monkeypatch):
+    folder = tmp_path / "notes"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "a.md").write_text("One.\n\nTwo.\n")
+    (folder / "deep" / "b.csv").write_text("text,n\nthree,1\n,2\n")
+    (folder / "picture.jpg").write_bytes(b"\xff\xd8")
+    (folder / "noise.txt").write_bytes(bytes(range(256)) * 9)
+    found = read([folder], CorpusSettings())
+    assert [(one.id, one.text) for one in found] == [
+        ("notes/a.md", "One.\n\nTwo.\n"),
+        ("notes/deep/b.csv:1", "three"),
+        ("notes/deep/b.csv:2", ""),
+    ]
+    assert [one.is_row for one in found] == [False, True, True]
+    assert found[1].place.endswith("b.csv, line 2")
+    said = capsys.readouterr().err
+    assert said.count("left out: ") == 2
+    assert all(name in said for name in ("picture.jpg", "notes/noise.txt"))
+    with pytest.raises(NotTextError, match="isn't text"):
+        read([folder / "noise.txt"])
+    monkeypatch.chdir(folder)
+    assert [one.id for one in read(["a.md"], CorpusSettings())] == ["notes/a.md"]
+
+
+def test_rows_without_a_text_are_left_out_and_said(tmp_path, capsys):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": 5}\n[]\n{"n": 1}\n' + '{"text": "t"}\n' * 30)
+    found = read([path], CorpusSettings())
+    assert [one.text for one in found] == ["", *["t"] * 30]
+    said = capsys.readouterr().err
+    assert "2 of 33 rows" in said
+    assert "line 1 has a int in text where a text should be" in said
+    path.write_text('{"text": 5}\n{"text": "t"}\n')
+    with pytest.raises(InputError, match=r"are broken.*; correct them$"):
+        read([path], CorpusSettings())
+
+
+def test_another_encoding_is_read_or_refused(tmp_path, capsys):
+    western = "Größe und Länge, schön über die Brücke für Mädchen.\n" * 3
+    for name in ("a.txt", "b.csv"):
+        (tmp_path / name).write_bytes(f"text\n\n{western}".encode("cp1252"))
+        found = read([tmp_path / name], CorpusSettings(delimiter=";"))
+        assert western.strip() in "\n".join(one.text for one in found)
+        assert "read as cp1252" in capsys.readouterr().err
+    (tmp_path / "c.txt").write_bytes(("Пётр и Анна жили в деревне у реки.\n" * 9).encode("cp1251"))
+    with pytest.raises(InputError, match="--encoding"):
+        read([tmp_path / "c.txt"], CorpusSettings())
+    assert read([tmp_path / "c.txt"], CorpusSettings(encoding="cp1251"))[0].text[:4] == "Пётр"
+
+
+def test_rows_from_python_are_numbered_or_known_by_their_text():
+    texts = ["a", "b", "a", "\ud800"]
+    assert [one.id for one in read_rows(texts, first=0)] == ["0", "1", "2", "3"]
+    found = list(read_rows(texts))
+    first = digits("a")
+    assert [one.id for one in found] == [first, digits("b"), f"{first}-2", digits("\ufffd")]
+    frame = pd.DataFrame({"text": ["a", None], "year": [2020, 2021]})
+    assert [(one.text, one.fields) for one in read_rows(frame)] == [
+        ("a", {"year": 2020}),
+        ("", {"year": 2021}),
+    ]
+
+
+def test_an_id_is_needed_once(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("key,body\n1,a\n2,b\n1,c\n")
+    with pytest.raises(InputError, match=r"a\.csv, line 4 has the id 1, as .*line 2 has; give"):
+        list(check_ids(read([path])))
+    path.write_text("key,body\n1,a\n ,b\n")
+    with pytest.raises(InputError, match="line 3 has no id in key; give it one"):
+        read([path])
+    path.write_text("text\na\n")
+    with pytest.raises(InputError, match="has no column key"):
+        read([path])
+
+
+def test_what_changed_and_what_is_gone(tmp_path):
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    for name in ("a.txt", "b.txt", "c.txt"):
+        (folder / name).write_text(name)
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE sources (name TEXT, corpus TEXT, stamp TEXT)")
+    sources = open_sources([folder], CorpusSettings())
+    assert compare_sources(connection, sources, "notes") == (sources, [])
+    rows = [(one.name, "notes", one.stamp) for one in sources]
+    rows += [("other/d.txt", "other", ""), ("single.txt", "", "")]
+    connection.executemany("INSERT INTO sources VALUES (?, ?, ?)", rows)
+    assert compare_sources(connection, sources, "notes") == ([], [])
+    (folder / "a.txt").unlink()
+    (folder / "b.txt").write_text("longer")
+    changes = compare_sources(connection, open_sources([folder], CorpusSettings()), "notes")
+    assert ([one.name for one in changes.new_or_changed], changes.gone) == (
+        ["notes/b.txt"],
+        ["notes/a.txt"],
+    )
+    otherwise = open_sources([folder], CorpusSettings(encoding="latin-1"))
+    assert len(compare_sources(connection, otherwise, "notes").new_or_changed) == 2
+
+
+def test_the_index_stands_beside_its_corpus(tmp_path, monkeypatch):
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.txt").write_text("a")
+    place = place_index([tmp_path / "notes"])
+    assert place == tmp_path / "notes.bertkit"
+    assert place_index([tmp_path / "notes" / "a.txt"]) == tmp_path / "notes" / "a.txt.bertkit"
+    name = name_corpus([tmp_path / "notes"], place)
+    monkeypatch.chdir(tmp_path / "notes")
+    assert name_corpus(["."], tmp_path / "notes.bertkit") == name == '["notes"]'
+    assert name_corpus(["*.txt"], place) != name

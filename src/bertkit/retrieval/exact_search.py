@@ -25,6 +25,8 @@ NUM_ROWS_OF_A_BLOCK = 65_536  # times 64 queries: 17 MB of rough scores
 NUM_ROWS_OF_THE_FIRST_BLOCK = 4096  # cheap to sort whole; its best rows exclude most later rows
 NUM_QUERIES_AT_ONCE = 64
 ROUNDING = 2.0**-24  # the unit roundoff of float32
+NO_NORMS = np.empty(0, np.float32)
+MOST = 4  # a range of at most so many times the wanted rows is scored whole
 LEAST_USUAL_NORM, GREATEST_USUAL_NORM = 1e-12, 1e12  # float32 squares don't under- or overflow
 
 
@@ -97,34 +99,41 @@ class ExactSearch:
     """Searches by comparing queries with all vectors, float32 `[rows, features]`.
 
     They may be memory-mapped. It is an `InputError` if one isn't finite, or its norm overflows
-    float32.
+    float32. The norms of the first ones may be given; the others are measured.
     """
 
-    def __init__(self, vectors: NDArray[np.float32], similarity: Similarity) -> None:
+    def __init__(
+        self,
+        vectors: NDArray[np.float32],
+        similarity: Similarity,
+        norms: NDArray[np.float32] = NO_NORMS,
+    ) -> None:
         self._vectors = vectors
-        with warnings.catch_warnings():  # about read-only memory, into which nothing writes
-            warnings.filterwarnings("ignore", "The given NumPy array is not writable")
-            self._rows: Rows = torch.from_numpy(vectors)
+        self._rows: Rows = _as_tensor(vectors)
         self._similarity = similarity
-        self._norms = torch.linalg.vector_norm(self._rows, dim=1)
-        is_usual = (self._norms > LEAST_USUAL_NORM) & (self._norms < GREATEST_USUAL_NORM)
-        for row in torch.nonzero(~is_usual)[:, 0].tolist():
-            norm = find_norms(vectors[row : row + 1], "the vectors", first_row=row)
-            self._norms[row] = float(norm[0])
+        self.norms = np.concatenate([norms, _measure_norms(vectors[len(norms) :], len(norms))])
+        self._norms: RowNorms = torch.from_numpy(self.norms)
         self._greatest_norm = self._norms.max() if len(vectors) else torch.tensor(0.0)
 
-    def find(self, queries: NDArray[np.float32], top_k: int) -> SearchCandidates:
+    def find(
+        self,
+        queries: NDArray[np.float32],
+        top_k: int,
+        among: NDArray[np.int64] | None = None,
+    ) -> SearchCandidates:
         """Return the best rows of each query, in order; all where there are fewer than `top_k`.
 
-        The queries are float32 `[queries, features]`, at least one, each finite.
+        The queries are float32 `[queries, features]`, at least one, each finite. With `among`, only
+        these rows are searched; they ascend, and there is at least one.
         """
         norms = find_norms(queries, "the queries").astype(np.float32)[:, None]
         inputs = torch.tensor(queries), torch.from_numpy(norms)
         margins = self._find_margins(inputs[1])
         best: SearchCandidates | None = None
-        for start, stop in _list_blocks(len(self._vectors), 4 * top_k):
-            block = self._rows[start:stop], self._norms[start:stop]
-            ranks = _rank(self._similarity, *inputs, *block)
+        num_rows = len(self._vectors) if among is None else len(among)
+        for start, stop in _list_blocks(num_rows, 4 * top_k):
+            part = slice(start, stop) if among is None else torch.from_numpy(among[start:stop])
+            ranks = self._rank(inputs, part)
             if best is None:
                 lowest = ranks.topk(min(top_k, stop - start)).values[:, -1:] - 2 * margins
             else:
@@ -133,12 +142,21 @@ class ExactSearch:
                     scores = -(scores**2)
                 lowest = torch.from_numpy(scores).float() - margins
             pairs = torch.nonzero(ranks >= lowest).numpy()
+            rows = start + pairs[:, 1] if among is None else among[start + pairs[:, 1]]
             found = SearchCandidates.score(
-                self._similarity, queries, self._vectors, (pairs[:, 0], start + pairs[:, 1])
+                self._similarity, queries, self._vectors, (pairs[:, 0], rows)
             )
             best = found.keep_best(top_k, best)
         assert best is not None
         return best
+
+    def _rank(self, inputs: tuple[Queries, QueryNorms], part: slice | Tensor) -> Scores:
+        """Score some rows in float32; if most of a range are wanted, without a copy of them."""
+        if isinstance(part, slice) or int(part[-1] - part[0]) >= MOST * len(part):
+            return _rank(self._similarity, *inputs, self._rows[part], self._norms[part])
+        start, stop = int(part[0]), int(part[-1]) + 1
+        ranks = _rank(self._similarity, *inputs, self._rows[start:stop], self._norms[start:stop])
+        return ranks[:, part - start]
 
     def _find_margins(self, query_norms: QueryNorms) -> QueryNorms:
         """Return a bound, with some slack, on the error of float32 ranks.
@@ -156,6 +174,23 @@ class ExactSearch:
         }
         margins: Tensor = scales[self._similarity] * (4 * ROUNDING * (num_features + 8))
         return margins
+
+
+def _measure_norms(vectors: NDArray[np.float32], first_row: int) -> NDArray[np.float32]:
+    """Compute the norms of vectors, and refuse one that isn't finite by its number."""
+    norms = torch.linalg.vector_norm(_as_tensor(vectors), dim=1)
+    is_usual = (norms > LEAST_USUAL_NORM) & (norms < GREATEST_USUAL_NORM)
+    for row in torch.nonzero(~is_usual)[:, 0].tolist():
+        norm = find_norms(vectors[row : row + 1], "the vectors", first_row=first_row + row)
+        norms[row] = float(norm[0])
+    array: NDArray[np.float32] = norms.numpy()
+    return array
+
+
+def _as_tensor(vectors: NDArray[np.float32]) -> Rows:
+    with warnings.catch_warnings():  # about read-only memory, into which nothing writes
+        warnings.filterwarnings("ignore", "The given NumPy array is not writable")
+        return torch.from_numpy(vectors)
 
 
 def _list_blocks(num_rows: int, num_first: int) -> Iterator[tuple[int, int]]:

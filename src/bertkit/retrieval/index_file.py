@@ -1,0 +1,273 @@
+"""The SQLite file of an index: schema, connection, transactions, and errors.
+
+A writer uses a write-ahead log, so that readers go on beside it; when the last process closes the
+file, the log is merged into it, and one file remains. Where the file system has no shared memory,
+it uses the rollback journal. A file in a read-only folder can be read.
+"""
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import RLock
+from typing import Self
+
+from pydantic import JsonValue
+
+from bertkit.base.errors import (
+    BertkitError,
+    DamagedFileError,
+    MissingFileError,
+    StorageError,
+    storage_errors,
+)
+from bertkit.base.files import make_folder
+from bertkit.base.json_files import parse_json
+
+APPLICATION_ID = 0x62657274  # "bert"
+VERSION = 1
+LEAST_SQLITE = (3, 40)
+BUSY_SECONDS = 30
+FREE_SHARE = 8  # free pages are given back when they are more than one in so many
+STATE = "state"  # the fact that counts changes
+# The short columns of `vectors` come first, since they are read without the long ones.
+SCHEMA = """\
+CREATE TABLE facts(name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE sources(number INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, corpus TEXT NOT NULL,
+    stamp TEXT NOT NULL);
+CREATE TABLE documents(number INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, source INTEGER,
+    sha256 BLOB NOT NULL, fields TEXT NOT NULL);
+CREATE INDEX documents_source ON documents(source);
+CREATE TABLE fields(document INTEGER NOT NULL, name TEXT NOT NULL, text TEXT NOT NULL, number REAL);
+CREATE INDEX fields_document ON fields(document);
+CREATE INDEX fields_text ON fields(name, text);
+CREATE INDEX fields_number ON fields(name, number);
+CREATE TABLE passages(row INTEGER PRIMARY KEY AUTOINCREMENT, document INTEGER NOT NULL,
+    start INTEGER NOT NULL, line INTEGER NOT NULL, text TEXT NOT NULL, sha256 BLOB NOT NULL);
+CREATE INDEX passages_document ON passages(document);
+CREATE INDEX passages_sha256 ON passages(sha256);
+CREATE TABLE vectors(block INTEGER PRIMARY KEY, first_row INTEGER NOT NULL, crc INTEGER NOT NULL,
+    rows BLOB NOT NULL, content BLOB NOT NULL);
+CREATE TABLE deleted(row INTEGER PRIMARY KEY);
+"""
+OTHER_TABLES = (
+    "CREATE TABLE sqlite_sequence(",
+    "CREATE VIRTUAL TABLE words USING fts5(",
+    "CREATE TABLE 'words_",
+)
+REMEDY = "make it anew from its texts, or restore a copy"
+
+
+class IndexFile:
+    """A connection to an index, which threads may share; each process opens its own.
+
+    Attributes:
+        path: None for an index in memory.
+        is_read_only: whether the file or its folder can't be written.
+    """
+
+    def __init__(self, path: Path | None, *, is_read_only: bool = False) -> None:
+        self.path, self.is_read_only = path, is_read_only
+        self._name = "the index in memory" if path is None else str(path)
+        self._lock = RLock()
+        with self._errors("read"):
+            self._connection = _connect(path, is_read_only=is_read_only)
+
+    @classmethod
+    def open(cls, path: Path | None, *, creates: bool = False) -> Self:
+        """Open an index, or make an empty one if there is none and `creates` says so.
+
+        Raises:
+            MissingFileError: there is no such file.
+            DamagedFileError: it isn't an index, or one of another version.
+            StorageError: it can't be read or made, or Python's SQLite is too old.
+        """
+        if sqlite3.sqlite_version_info < LEAST_SQLITE:
+            raise StorageError(
+                f"an index needs SQLite 3.40, and this Python has {sqlite3.sqlite_version}; use a"
+                " newer Python"
+            )
+        is_new = is_read_only = False
+        if path is not None:
+            with storage_errors(path, "read"):
+                if path.exists() and not path.is_file():
+                    raise DamagedFileError(f"{path} isn't a file, as an index is; name another")
+                is_new = not path.exists() or not path.stat().st_size  # empty: a process was killed
+                paths = (path, path.absolute().parent)
+                is_read_only = not is_new and not all(os.access(each, os.W_OK) for each in paths)
+            if is_new and not creates:
+                raise MissingFileError(f"{path} doesn't exist; make it with `bertkit index add`")
+            make_folder(path.absolute().parent)
+        file = cls(path, is_read_only=is_read_only)
+        try:
+            if is_new or path is None:
+                file._create()
+            file._check()
+        except BaseException:
+            file.close()
+            raise
+        return file
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Yield the connection, which sees one whole state of the index until the block ends."""
+        with self._lock, self._errors("read"):
+            if self._connection.in_transaction:  # within another block
+                yield self._connection
+            else:
+                with self._transaction("BEGIN"):
+                    yield self._connection
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Yield the connection; what is written in the block is kept whole, or not at all.
+
+        Raises:
+            StorageError: another process goes on writing, or the disk or its permissions refuse.
+        """
+        with self._lock, self._errors("written"):
+            if self.is_read_only:
+                raise StorageError(f"{self._name} can't be written: it or its folder is read-only")
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            with self._transaction("BEGIN IMMEDIATE") as connection:
+                yield connection
+                connection.execute("UPDATE facts SET value = value + 1 WHERE name = ?", (STATE,))
+                num_free = self._ask("freelist_count")
+                if FREE_SHARE * num_free > self._ask("page_count"):
+                    for _ in range(num_free):  # Python lets each call free one page
+                        connection.execute("PRAGMA incremental_vacuum")
+
+    def read_fact(self, name: str) -> JsonValue:
+        """Return a fact about the index; None if it isn't known."""
+        with self.reading() as connection:
+            found = connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+        return None if found is None else parse_json(found[0], f"{name!r} of {self._name}")
+
+    def write_fact(self, connection: sqlite3.Connection, name: str, value: JsonValue) -> None:
+        """Set a fact about the index."""
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, text))
+
+    def state(self) -> int:
+        """Return a number that differs after each change, by whichever process."""
+        state = self.read_fact(STATE)
+        if not isinstance(state, int):
+            raise DamagedFileError(f"{self._name} is damaged: it has no {STATE}; {REMEDY}")
+        return state
+
+    def close(self) -> None:
+        """Close the connection; the last one merges the log, so that one file remains."""
+        with self._lock:
+            with suppress(sqlite3.Error):  # others have it open, or it is damaged or closed
+                self._connection.execute("PRAGMA busy_timeout = 0")
+                self._connection.execute("PRAGMA journal_mode = DELETE")
+            self._connection.close()
+
+    def _ask(self, pragma: str) -> int:
+        value: int = self._connection.execute(f"PRAGMA {pragma}").fetchone()[0]
+        return value
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
+        self._connection.execute(begin)
+        try:
+            yield self._connection
+            self._connection.execute("COMMIT")
+        finally:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+
+    def _create(self) -> None:
+        with self._errors("made"):
+            self._connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            with self._transaction("BEGIN IMMEDIATE") as connection:
+                if self._ask("schema_version"):  # another process was first
+                    return
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version = {VERSION}")
+                for statement in _list_statements():
+                    connection.execute(statement)
+                self.write_fact(connection, STATE, 0)
+
+    def _check(self) -> None:
+        """Refuse other files and versions, and tables, triggers or views that aren't ours."""
+        with self.reading() as connection:
+            if self._ask("application_id") != APPLICATION_ID:
+                raise DamagedFileError(f"{self._name} isn't an index; name another file")
+            version = self._ask("user_version")
+            if version != VERSION:
+                raise DamagedFileError(
+                    f"{self._name} is an index of version {version}, and this bertkit reads version"
+                    f" {VERSION}; use another bertkit, or make the index anew"
+                )
+            found = connection.execute("SELECT sql FROM sqlite_schema WHERE sql NOT NULL")
+            ours = {sql for (sql,) in found if not sql.startswith(OTHER_TABLES)}
+            if ours != set(_list_statements()):
+                raise DamagedFileError(f"{self._name} has other tables than an index; {REMEDY}")
+
+    @contextmanager
+    def _errors(self, participle: str) -> Iterator[None]:
+        """Turn errors of SQLite into errors that name the file and what to do."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            known = _explain(f"{self._name} can't be {participle}", error)
+            if known is None:
+                raise
+            raise known from error
+
+
+def _connect(path: Path | None, *, is_read_only: bool) -> sqlite3.Connection:
+    if path is None:
+        return _open(":memory:")
+    uri = path.absolute().as_uri()
+    if not is_read_only:
+        return _open(f"{uri}?mode=rwc")
+    try:
+        return _open(f"{uri}?mode=ro")
+    except sqlite3.OperationalError:  # a log can't be made beside it
+        log = path.with_name(f"{path.name}-wal")
+        if log.exists() and log.stat().st_size:  # of a process that was killed
+            raise
+        return _open(f"{uri}?immutable=1")
+
+
+def _open(uri: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        uri, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True
+    )
+    try:
+        connection.execute("PRAGMA trusted_schema = OFF")
+        try:
+            connection.execute("PRAGMA schema_version")  # reads the file
+        except sqlite3.OperationalError:
+            # Without shared memory, a log is merged by who has the file alone.
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+            connection.execute("PRAGMA journal_mode = DELETE")
+            connection.execute("PRAGMA locking_mode = NORMAL")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _list_statements() -> list[str]:
+    return SCHEMA.removesuffix(";\n").split(";\n")
+
+
+def _explain(failure: str, error: sqlite3.Error) -> BertkitError | None:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without what is more exact
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StorageError(
+            f"{failure}: another process has been writing it for {BUSY_SECONDS} seconds; try again"
+            " when that has finished"
+        )
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return DamagedFileError(f"{failure}: it is damaged, or no index ({error}); {REMEDY}")
+    if code == sqlite3.SQLITE_FULL:
+        return StorageError(f"{failure}: the disk is full; free some space, and try again")
+    if isinstance(error, sqlite3.OperationalError) and code != sqlite3.SQLITE_ERROR:
+        return StorageError(f"{failure}: {error}")  # of the file system
+    return None

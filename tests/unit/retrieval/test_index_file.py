@@ -1,0 +1,200 @@
+"""The SQLite file of an index: states, transactions, read-only folders, and errors."""
+
+import os
+import sqlite3
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from bertkit.base.errors import DamagedFileError, MissingFileError, StorageError
+from bertkit.retrieval import index_file
+from bertkit.retrieval.index_file import IndexFile
+
+NOBODY = 65534
+
+
+@contextmanager
+def opened(path, **options):
+    file = IndexFile.open(path, **options)
+    try:
+        yield file
+    finally:
+        file.close()
+
+
+def add_source(file, name):
+    with file.writing() as connection:
+        connection.execute("INSERT INTO sources VALUES (NULL, ?, '', '')", (name,))
+
+
+def list_sources(file):
+    with file.reading() as connection:
+        return [name for (name,) in connection.execute("SELECT name FROM sources ORDER BY number")]
+
+
+@pytest.fixture
+def path(tmp_path):
+    """An index with one source, closed."""
+    path = tmp_path / "a%20b?.bertkit"
+    with opened(path, creates=True) as file:
+        add_source(file, "first")
+    return path
+
+
+def test_a_closed_index_is_one_file_that_needs_no_log(path):
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+    assert path.read_bytes()[18:20] == b"\1\1"  # version 2 would be that of a log
+    with opened(path) as file:
+        assert list_sources(file) == ["first"]
+
+
+@pytest.mark.parametrize("is_in_memory", [True, False])
+def test_what_fails_is_rolled_back_and_does_not_change_the_state(path, is_in_memory):
+    with opened(None if is_in_memory else path) as file:
+        before, state = list_sources(file), file.state()
+        with pytest.raises(KeyboardInterrupt), file.writing() as connection:
+            file.write_fact(connection, "dimension", 3)
+            connection.execute("INSERT INTO sources VALUES (NULL, 'second', '', '')")
+            raise KeyboardInterrupt
+        assert (list_sources(file), file.state()) == (before, state)
+        assert file.read_fact("dimension") is None
+        with file.writing() as connection:
+            file.write_fact(connection, "dimension", {"is": [1, None, "ü"]})
+        assert file.read_fact("dimension") == {"is": [1, None, "ü"]}
+        assert file.state() != state
+
+
+def test_a_reader_sees_one_state_until_it_reads_again(path):
+    with opened(path) as writer, opened(path) as reader:
+        add_source(writer, "second")  # switches to the log, which waits for readers
+        state = reader.state()
+        with reader.reading() as connection:
+            assert reader.state() == state
+            add_source(writer, "third")
+            assert reader.state() == state
+            assert connection.execute("SELECT count(*) FROM sources").fetchone() == (2,)
+        assert reader.state() != state
+        assert list_sources(reader) == ["first", "second", "third"]
+
+
+def test_another_writer_is_waited_for(path, monkeypatch):
+    monkeypatch.setattr(index_file, "BUSY_SECONDS", 0)
+    with opened(path) as first, opened(path) as second, first.writing():
+        with pytest.raises(StorageError, match="another process has been writing it for 0 seconds"):
+            add_source(second, "second")
+        assert list_sources(second) == ["first"]
+
+
+def test_space_of_what_was_deleted_is_given_back(path):
+    with opened(path) as file:
+        with file.writing() as connection:
+            connection.executemany(
+                "INSERT INTO vectors VALUES (?, 0, 0, x'', zeroblob(100000))",
+                ((number,) for number in range(20)),
+            )
+    size = path.stat().st_size
+    with opened(path) as file, file.writing() as connection:
+        connection.execute("DELETE FROM vectors WHERE block % 10")
+    assert path.stat().st_size < size / 5
+
+
+def test_an_empty_file_of_a_killed_process_is_a_missing_index(tmp_path):
+    path = tmp_path / "new.bertkit"
+    path.touch()
+    for _ in range(2):
+        with pytest.raises(MissingFileError, match="make it with `bertkit index add`"):
+            IndexFile.open(path)
+        path.unlink(missing_ok=True)
+    with opened(tmp_path / "folder" / "new.bertkit", creates=True) as file:
+        assert file.state() == 0
+
+
+def change(path, statement):
+    with sqlite3.connect(path) as connection:
+        connection.execute(statement)
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("PRAGMA application_id = 7", "isn't an index; name another file"),
+        ("PRAGMA user_version = 2", "an index of version 2, and this bertkit reads version 1"),
+        ("DROP TABLE fields", "has other tables than an index"),
+        (
+            "CREATE TRIGGER words_ AFTER INSERT ON facts BEGIN DELETE FROM facts; END",
+            "has other tables than an index",
+        ),
+        ("DELETE FROM facts", "is damaged: it has no state"),
+    ],
+)
+def test_other_files_of_sqlite_are_refused(path, statement, message):
+    change(path, statement)
+    with pytest.raises(DamagedFileError, match=message), opened(path, creates=True) as file:
+        file.state()
+
+
+@pytest.mark.parametrize("content", [b"a text " * 1000, b"SQLite format 3\0" + b"\7" * 4096])
+def test_other_files_are_refused_and_stay(tmp_path, content):
+    path = tmp_path / "notes.txt"
+    path.write_bytes(content)
+    with pytest.raises(DamagedFileError, match=r"notes\.txt can't be read: it is damaged, or no"):
+        IndexFile.open(path, creates=True)
+    with pytest.raises(DamagedFileError, match="isn't a file, as an index is"):
+        IndexFile.open(tmp_path, creates=True)
+    assert path.read_bytes() == content
+
+
+def test_an_older_sqlite_is_refused(monkeypatch, tmp_path):
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 39, 5))
+    with pytest.raises(StorageError, match=r"an index needs SQLite 3\.40, and this Python has"):
+        IndexFile.open(tmp_path / "new.bertkit", creates=True)
+
+
+@pytest.fixture
+def read_only_folder():
+    """A folder, and a function that makes it and its files read-only, for root too."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, is_root = Path(name), os.geteuid() == 0
+
+        def forbid():
+            for each in (*folder.iterdir(), folder):
+                each.chmod(0o555)
+            if is_root:
+                os.setresuid(NOBODY, NOBODY, 0)
+
+        try:
+            yield folder, forbid
+        finally:
+            if is_root:
+                os.setresuid(0, 0, 0)
+            folder.chmod(0o755)
+
+
+@pytest.mark.parametrize("has_log", [False, True])
+def test_an_index_in_a_read_only_folder_can_be_read(path, read_only_folder, has_log):
+    folder, forbid = read_only_folder
+    if has_log:
+        change(path, "PRAGMA journal_mode = WAL")
+    copied = path.rename(folder / path.name)
+    forbid()
+    with opened(copied) as file:
+        assert (file.is_read_only, list_sources(file)) == (True, ["first"])
+        with pytest.raises(StorageError, match="can't be written: it or its folder is read-only"):
+            add_source(file, "second")
+    with pytest.raises(StorageError, match="new can't be read: unable to open database file"):
+        IndexFile.open(folder / "new", creates=True)
+
+
+def test_without_shared_memory_the_rollback_journal_is_used(path, monkeypatch):
+    connect = sqlite3.connect
+    change(path, "PRAGMA journal_mode = WAL")  # another process was killed, on another system
+    monkeypatch.setattr(
+        sqlite3, "connect", lambda name, **options: connect(f"{name}&vfs=unix-dotfile", **options)
+    )
+    with opened(path) as file:
+        add_source(file, "second")
+        assert not path.with_name(path.name + "-wal").exists()
+        assert list_sources(file) == ["first", "second"]

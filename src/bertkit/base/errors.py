@@ -63,6 +63,10 @@ class StorageError(BertkitError, OSError):
     """Reading or writing a file failed: no space, no permission, or an I/O error."""
 
 
+class BusyError(StorageError):
+    """Another process is writing the same file, and went on for too long to wait."""
+
+
 class NonFiniteError(BertkitError, ArithmeticError):
     """A computation produced infinities or NaNs and can't continue."""
 

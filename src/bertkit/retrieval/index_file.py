@@ -18,6 +18,7 @@ from pydantic import JsonValue
 
 from bertkit.base.errors import (
     BertkitError,
+    BusyError,
     DamagedFileError,
     MissingFileError,
     StorageError,
@@ -125,7 +126,8 @@ class IndexFile:
         """Yield the connection; what is written in the block is kept whole, or not at all.
 
         Raises:
-            StorageError: another process goes on writing, or the disk or its permissions refuse.
+            BusyError: another process goes on writing.
+            StorageError: the disk or its permissions refuse.
         """
         with self._lock, self._errors("written"):
             if self.is_read_only:
@@ -260,7 +262,7 @@ def _list_statements() -> list[str]:
 def _explain(failure: str, error: sqlite3.Error) -> BertkitError | None:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without what is more exact
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return StorageError(
+        return BusyError(
             f"{failure}: another process has been writing it for {BUSY_SECONDS} seconds; try again"
             " when that has finished"
         )

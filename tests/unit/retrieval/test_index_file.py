@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.base.errors import DamagedFileError, MissingFileError, StorageError
+from bertkit.base.errors import BusyError, DamagedFileError, MissingFileError, StorageError
 from bertkit.retrieval import index_file
 from bertkit.retrieval.index_file import IndexFile
 
@@ -27,6 +27,13 @@ def opened(path, **options):
 def add_source(file, name):
     with file.writing() as connection:
         connection.execute("INSERT INTO sources VALUES (NULL, ?, '', '')", (name,))
+
+
+def add_and_stop(file):
+    with file.writing() as connection:
+        file.write_fact(connection, "dimension", 3)
+        connection.execute("INSERT INTO sources VALUES (NULL, 'second', '', '')")
+        raise KeyboardInterrupt
 
 
 def list_sources(file):
@@ -54,10 +61,8 @@ def test_a_closed_index_is_one_file_that_needs_no_log(path):
 def test_what_fails_is_rolled_back_and_does_not_change_the_state(path, is_in_memory):
     with opened(None if is_in_memory else path) as file:
         before, state = list_sources(file), file.state()
-        with pytest.raises(KeyboardInterrupt), file.writing() as connection:
-            file.write_fact(connection, "dimension", 3)
-            connection.execute("INSERT INTO sources VALUES (NULL, 'second', '', '')")
-            raise KeyboardInterrupt
+        with pytest.raises(KeyboardInterrupt):
+            add_and_stop(file)
         assert (list_sources(file), file.state()) == (before, state)
         assert file.read_fact("dimension") is None
         with file.writing() as connection:
@@ -82,18 +87,17 @@ def test_a_reader_sees_one_state_until_it_reads_again(path):
 def test_another_writer_is_waited_for(path, monkeypatch):
     monkeypatch.setattr(index_file, "BUSY_SECONDS", 0)
     with opened(path) as first, opened(path) as second, first.writing():
-        with pytest.raises(StorageError, match="another process has been writing it for 0 seconds"):
+        with pytest.raises(BusyError, match="another process has been writing it for 0 seconds"):
             add_source(second, "second")
         assert list_sources(second) == ["first"]
 
 
 def test_space_of_what_was_deleted_is_given_back(path):
-    with opened(path) as file:
-        with file.writing() as connection:
-            connection.executemany(
-                "INSERT INTO vectors VALUES (?, 0, 0, x'', zeroblob(100000))",
-                ((number,) for number in range(20)),
-            )
+    with opened(path) as file, file.writing() as connection:
+        connection.executemany(
+            "INSERT INTO vectors VALUES (?, 0, 0, x'', zeroblob(100000))",
+            ((number,) for number in range(20)),
+        )
     size = path.stat().st_size
     with opened(path) as file, file.writing() as connection:
         connection.execute("DELETE FROM vectors WHERE block % 10")

@@ -1,0 +1,258 @@
+"""Filters on the fields of documents, and the table of fields that they are applied to.
+
+    year >= 2020 and (lang = 'de' or lang in ('en', 'fr')) and not title like '%draft%'
+
+A filter becomes SQL made of fixed parts; the names and values in it are bound.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from numbers import Real
+from sqlite3 import Connection
+
+from pydantic import JsonValue
+
+from bertkit.base.errors import SettingsError
+from bertkit.reports.text import show
+from bertkit.tokenization.words import SURROGATE
+
+MAX_CHARS, MAX_COMPARISONS, MAX_DEPTH = 10_000, 200, 50  # SQLite has limits of its own
+NAMES_COLUMNS = 400
+NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+TOKEN = re.compile(
+    rf"\s*(?:(?P<text>'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\")|(?P<number>{NUMBER.pattern})(?![\w.])"
+    r"|(?P<sign>[<>!]=|[=<>(),])|(?P<word>[^\W\d][\w.-]*)|(?P<end>\Z)|(?P<other>\S+))"
+)
+KEYWORDS = ("and", "or", "not", "in", "like")
+SIGNS = ("=", "!=", "<", "<=", ">", ">=", "in", "like")
+EXAMPLE = "write, for example, year >= 2020 and lang in ('de', 'fr')"
+
+Value = str | float
+
+
+@dataclass(frozen=True)
+class Condition:
+    """An expression of SQL that is true for each `documents.number` that passes."""
+
+    sql: str
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A filter that was read, with the names of its fields."""
+
+    condition: Condition
+    names: tuple[str, ...]
+
+
+def read_filter(where: str | Mapping[str, object]) -> Filter:
+    """Read a filter.
+
+    Args:
+        where: an expression, or the value of each field, or the list of the values that it may
+            have, as in `{"lang": "de", "year": [2019, 2020]}`.
+
+    Raises:
+        SettingsError: it isn't valid; the message says in which column.
+    """
+    if isinstance(where, str):
+        if len(where) > MAX_CHARS:
+            raise SettingsError(
+                f"expected at most {MAX_CHARS:,} characters of a filter, got {len(where):,}; give"
+                " long lists of values as a dict"
+            )
+        return _Parser(SURROGATE.sub("\ufffd", where)).parse()
+    names = tuple(SURROGATE.sub("\ufffd", str(name)) for name in where)
+    parts = [
+        _compare(name, "in", [_read_value(name, one) for one in _list(value)])
+        for name, value in zip(names, where.values(), strict=True)
+    ]
+    return Filter(_join(" AND ", parts) if parts else Condition("1", ()), names)
+
+
+def compile_filter(connection: Connection, given: Filter) -> Condition:
+    """Give the condition of a filter on an index's documents.
+
+    Raises:
+        SettingsError: no document has a field of this name.
+    """
+    for name in given.names:
+        if not connection.execute("SELECT 1 FROM fields WHERE name = ?", (name,)).fetchone():
+            known = connection.execute("SELECT DISTINCT name FROM fields ORDER BY name")
+            names = show(", ".join(one for (one,) in known), NAMES_COLUMNS) or "none"
+            raise SettingsError(
+                f"expected a field of the index in the filter, got {show(name)}; its fields:"
+                f" {names}"
+            )
+    return given.condition
+
+
+def add_fields(connection: Connection, document: int, fields: Mapping[str, JsonValue]) -> None:
+    """Make the fields of a document known to filters; each value of a list counts."""
+    connection.executemany(
+        "INSERT INTO fields (document, name, text, number) VALUES (?, ?, ?, ?)",
+        (
+            (document, name, text, _read_number(text))
+            for name, value in fields.items()
+            for one in _list(value)
+            if one is not None
+            for text in [one if isinstance(one, str) else json.dumps(one, ensure_ascii=False)]
+        ),
+    )
+
+
+def delete_fields(connection: Connection, documents: Sequence[int]) -> None:
+    """Delete the fields of documents."""
+    connection.executemany(
+        "DELETE FROM fields WHERE document = ?", ((number,) for number in documents)
+    )
+
+
+def _read_number(text: str) -> float | None:
+    number = float(text) if NUMBER.fullmatch(text.strip()) else None
+    return number if number is not None and isfinite(number) else None
+
+
+def _list(value: object) -> Iterable[object]:
+    return value if isinstance(value, list | tuple | set | frozenset) else [value]
+
+
+def _read_value(name: str, value: object) -> Value:
+    if isinstance(value, str):
+        return SURROGATE.sub("\ufffd", value)
+    if isinstance(value, bool):
+        return json.dumps(value)
+    if isinstance(value, Real) and isfinite(value):
+        return float(value)
+    raise SettingsError(
+        f"expected texts, finite numbers or lists of them as the values of a filter, got"
+        f" {show(repr(value))} for {show(name)}"
+    )
+
+
+def _compare(name: str, sign: str, values: Sequence[Value]) -> Condition:
+    """Compare a field with values; any value that a document has there counts."""
+    found = "documents.number IN (SELECT document FROM fields WHERE name = ? AND "
+    if sign == "!=":
+        return _negate(_compare(name, "=", values))
+    if sign != "in":
+        column = "text" if isinstance(values[0], str) else "number"
+        return Condition(f"{found}{column} {sign.upper()} ?)", (name, values[0]))
+    texts = [value for value in values if isinstance(value, str)]
+    numbers = [value for value in values if not isinstance(value, str)]
+    found += "{} IN (SELECT value FROM json_each(?)))"
+    parts = [
+        Condition(found.format(column), (name, json.dumps(each)))
+        for column, each in (("text", texts), ("number", numbers))
+    ]
+    return _join(" OR ", parts)
+
+
+def _negate(condition: Condition) -> Condition:
+    return Condition(f"NOT {condition.sql}", condition.values)
+
+
+def _join(operator: str, parts: Sequence[Condition]) -> Condition:
+    if len(parts) == 1:
+        return parts[0]
+    sql = operator.join(part.sql for part in parts)
+    return Condition(f"({sql})", tuple(value for part in parts for value in part.values))
+
+
+class _Parser:
+    """Reads an expression by recursive descent."""
+
+    def __init__(self, text: str) -> None:
+        self.tokens = TOKEN.finditer(text)
+        self.token = next(self.tokens)
+        self.names: list[str] = []
+
+    def parse(self) -> Filter:
+        condition = self._read_chain(MAX_DEPTH, "or", "and")
+        if self.token.lastgroup != "end":
+            raise self._refuse("'and', 'or' or the end")
+        return Filter(condition, tuple(dict.fromkeys(self.names)))
+
+    def _read_chain(self, depth: int, *operators: str) -> Condition:
+        """Read what the operators join, of which the first binds least."""
+        if not operators:
+            return self._read_one(depth)
+        parts = [self._read_chain(depth, *operators[1:])]
+        while self._take(operators[0]):
+            parts.append(self._read_chain(depth, *operators[1:]))
+        return _join(f" {operators[0].upper()} ", parts)
+
+    def _read_one(self, depth: int) -> Condition:
+        if not depth:
+            raise self._refuse(f"parentheses and 'not' at most {MAX_DEPTH} deep")
+        if self._take("not"):
+            return _negate(self._read_one(depth - 1))
+        if not self._take("("):
+            return self._read_comparison()
+        condition = self._read_chain(depth - 1, "or", "and")
+        self._expect(")")
+        return condition
+
+    def _read_comparison(self) -> Condition:
+        if len(self.names) == MAX_COMPARISONS:
+            raise self._refuse(f"at most {MAX_COMPARISONS} comparisons")
+        self.names.append(self._read_name())
+        is_negated = self._take("not")
+        sign = self._expect(*(("in", "like") if is_negated else SIGNS))
+        values = [self._read_value(sign)] if sign != "in" else self._read_values()
+        condition = _compare(self.names[-1], sign, values)
+        return _negate(condition) if is_negated else condition
+
+    def _read_name(self) -> str:
+        if self.token.lastgroup not in {"text", "word"} or self._word in KEYWORDS:
+            raise self._refuse("the name of a field")
+        return self._next()
+
+    def _read_values(self) -> list[Value]:
+        self._expect("(")
+        values = [self._read_value("in")]
+        while self._expect(",", ")") == ",":
+            values.append(self._read_value("in"))
+        return values
+
+    def _read_value(self, sign: str) -> Value:
+        kind = self.token.lastgroup
+        if kind == "text":
+            return self._next()
+        if sign == "like":
+            raise self._refuse("a text in quotes")
+        if kind == "number" and isfinite(float(self._word)):
+            return float(self._next())
+        if self._word not in {"true", "false"}:
+            raise self._refuse("a number, or a text in quotes")
+        return self._next().lower()
+
+    @property
+    def _word(self) -> str:
+        """The current token in lower case, as keywords are compared."""
+        return self.token[self.token.lastgroup or 0].lower()
+
+    def _next(self) -> str:
+        """Return the current token, without quotes, and go on."""
+        word = self.token[self.token.lastgroup or 0]
+        self.token = next(self.tokens)
+        return word[1:-1].replace(word[0] * 2, word[0]) if word[0] in "'\"" else word
+
+    def _take(self, word: str) -> bool:
+        return self._word == word and bool(self._next())
+
+    def _expect(self, *words: str) -> str:
+        if self._word not in words:
+            raise self._refuse(f"{'one of ' if words[1:] else ''}{' '.join(words)}")
+        return self._next().lower()
+
+    def _refuse(self, expected: str) -> SettingsError:
+        kind = self.token.lastgroup or ""
+        return SettingsError(
+            f"expected {expected} in column {self.token.start(kind) + 1} of the filter, got"
+            f" {show(self.token[kind]) or 'its end'}; {EXAMPLE}"
+        )

@@ -1,0 +1,140 @@
+"""Filters pass the documents that they say, name errors by column, and bind what users give."""
+
+import re
+import sqlite3
+
+import pytest
+
+from bertkit.base.errors import SettingsError
+from bertkit.retrieval.filters import add_fields, compile_filter, delete_fields, read_filter
+
+DOCUMENTS = {
+    1: {"lang": "de", "year": 2019, "tags": ["red", "blue"], "is open": True},
+    2: {"lang": "en", "year": 2021.5, "tags": [], "note": "50% 'off'"},
+    3: {"lang": "de", "year": "2022", "note": None, "deep": {"a": [1]}},
+    4: {"lang": "fr", "year": "about 1990", "id": "007"},
+    5: {},
+}
+
+
+@pytest.fixture
+def connection():
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE documents (number INTEGER PRIMARY KEY)")
+    connection.execute("CREATE TABLE fields (document INTEGER, name TEXT, text TEXT, number REAL)")
+    for number, fields in DOCUMENTS.items():
+        connection.execute("INSERT INTO documents VALUES (?)", (number,))
+        add_fields(connection, number, fields)
+    return connection
+
+
+def passing(connection, where):
+    condition = compile_filter(connection, read_filter(where))
+    sql = f"SELECT number FROM documents WHERE {condition.sql} ORDER BY number"
+    return [number for (number,) in connection.execute(sql, condition.values)]
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("lang = 'de'", [1, 3]),
+        ('lang="de" AND year>=2020', [3]),
+        ("year < 2010", []),
+        ("year <= 2019 or year > 2021.6", [1, 3]),
+        ("year = 2022", [3]),
+        ("year = '2022'", [3]),
+        ("year = '2019.0'", []),
+        ("year < '2021'", [1]),
+        ("year != 2019", [2, 3, 4, 5]),
+        ("not year = 2019 and not lang = 'fr'", [2, 3, 5]),
+        ("not (year = 2019 or lang = 'fr')", [2, 3, 5]),
+        ("lang = 'fr' or lang = 'en' and year > 2030", [4]),
+        ("(lang = 'fr' or lang = 'en') and year > 2020", [2]),
+        ("tags = 'blue'", [1]),
+        ("tags != 'blue'", [2, 3, 4, 5]),
+        ("lang in ('en', 'fr') and year in (2021.5, '2019')", [2]),
+        ("year not in (2019, 'about 1990')", [2, 3, 5]),
+        ("lang like 'D%'", [1, 3]),
+        ("lang not like 'd_'", [2, 4, 5]),
+        ("\"is open\" = true and 'is open' = 'true'", [1]),
+        ("note = '50% ''off'''", [2]),
+        ("id = 7 and id = '007' and id = +7.0e0", [4]),
+        ("deep like '%[1]%'", [3]),
+        ({"lang": "de", "year": [2019, "2022"]}, [1, 3]),
+        ({"year": ["2022"], "lang": ["de", "en"]}, [3]),
+        ({"is open": True}, [1]),
+        ({"lang": []}, []),
+        ({}, [1, 2, 3, 4, 5]),
+    ],
+    ids=str,
+)
+def test_a_filter_passes_the_documents_that_it_says(connection, where, expected):
+    assert passing(connection, where) == expected
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ("", "expected the name of a field in column 1 of the filter, got its end"),
+        ("lang", "expected one of = != < <= > >= in like in column 5 of the filter, got its end"),
+        ("lang = de", "expected a number, or a text in quotes in column 8 of the filter, got de"),
+        ("lang == 'de'", "expected a number, or a text in quotes in column 7 of the filter, got ="),
+        ("lang = 'de", "column 8 of the filter, got 'de"),
+        ("year = 1e999", "column 8 of the filter, got 1e999"),
+        ("year = 12ab", "column 8 of the filter, got 12ab"),
+        ("lang like 5", "expected a text in quotes in column 11"),
+        ("lang in 'de'", "expected ( in column 9"),
+        ("lang in ('de'", "expected one of , ) in column 14"),
+        ("lang in ()", "column 10"),
+        ("(lang = 'de'", "expected ) in column 13"),
+        (
+            "lang = 'de' year = 1",
+            "expected 'and', 'or' or the end in column 13 of the filter, got year",
+        ),
+        ("lang = 'de' and", "expected the name of a field in column 16"),
+        ("lang not = 'de'", "expected one of in like in column 10"),
+        ("or = 'de'", "expected the name of a field in column 1 of the filter, got or"),
+        ("lang = 'de'; DROP TABLE fields", "column 12 of the filter, got ;"),
+        ("\x1b[31m = 1", "column 1 of the filter, got ␛[31m"),
+        ("(" * 51, "at most 50 deep in column 51"),
+        ("lang = 1 or " * 200 + "lang = 1", "at most 200 comparisons"),
+        ("x" * 10**7, "at most 10,000 characters"),
+        ({"lang": None}, "got None for lang"),
+        ({"year": float("nan")}, "got nan for year"),
+        ({"year": [{"a": 1}]}, "got {'a': 1} for year"),
+    ],
+    ids=lambda value: str(value)[:24],
+)
+def test_an_error_is_named_by_its_column(where, message):
+    with pytest.raises(SettingsError, match=re.escape(message)):
+        read_filter(where)
+
+
+def test_an_unknown_field_is_named_beside_the_known_ones(connection):
+    with pytest.raises(SettingsError, match="got langu; its fields: deep, id, is open, lang"):
+        passing(connection, "lang = 'de' and langu = 'de'")
+    delete_fields(connection, [1, 2, 3, 4, 5])
+    with pytest.raises(SettingsError, match="its fields: none"):
+        passing(connection, {"lang": "de"})
+
+
+def test_nothing_that_a_user_gives_is_in_the_sql():
+    hostile = "x' OR 1=1) --"
+    for where in (
+        {hostile: hostile},
+        f'"{hostile}" = "{hostile}" or "{hostile}" in ("{hostile}", 1)',
+    ):
+        condition = read_filter(where).condition
+        assert "OR 1" not in condition.sql
+        assert hostile in condition.values
+
+
+def test_the_largest_filter_runs(connection):
+    where = "not (" * 24 + " or ".join(["lang = 'de'"] * 199 + ["lang like '%"]) + "f%'" + ")" * 24
+    assert passing(connection, where) == [1, 3, 4]
+    assert passing(connection, {"year": [2019, *range(10**5, 2 * 10**5)]}) == [1]
+
+
+def test_half_of_a_character_is_no_error(connection):
+    assert passing(connection, "lang != '\ud800'") == [1, 2, 3, 4, 5]
+    assert passing(connection, {"lang": "\ud800"}) == []

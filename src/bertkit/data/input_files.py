@@ -18,7 +18,8 @@ STANDARD_INPUT = "-"
 STANDARD_INPUT_NAME = "standard input"
 HUB_SCHEME = "hub:"  # of datasets
 MAX_SHOWN_CHARS = 60
-INDEX_SUFFIX = ".bertkit"  # of the folder of a search index
+INDEX_SUFFIX = ".bertkit"  # of a search index, beside which SQLite may have further files
+INDEX_SUFFIXES = tuple(f"{INDEX_SUFFIX}{more}" for more in ("", "-wal", "-shm", "-journal"))
 UNPACK, CONVERT, SAVE = "unpack it first", "make text of it first", "save it as CSV first"
 MARKUP = f"{CONVERT}; --format text reads its marks as words"
 NOT_TEXT = {
@@ -107,15 +108,13 @@ def _find_remote(
         if not matches:
             raise MissingFileError(f"{url} doesn't exist, and matches no file")
         for match, info in matches.items():
-            if PurePosixPath(match).suffix != INDEX_SUFFIX:
+            if not match.endswith(INDEX_SUFFIXES):
                 yield from _find_remote(match, info)
 
 
 def _is_left_out(name: str) -> bool:
-    """Whether a file in a folder is hidden, or part of a search index."""
-    *folders, _ = parts = name.split("/")
-    is_of_index = any(folder.endswith(INDEX_SUFFIX) for folder in folders)
-    return is_of_index or any(part.startswith(".") for part in parts)
+    """Whether a file in a folder, or the folder, is hidden, or a search index."""
+    return any(part.startswith(".") or part.endswith(INDEX_SUFFIXES) for part in name.split("/"))
 
 
 def _find_local(argument: str) -> Iterator[tuple[Path, Path]]:
@@ -132,7 +131,7 @@ def _find_local(argument: str) -> Iterator[tuple[Path, Path]]:
     else:
         # `Path.glob` doesn't accept absolute patterns.
         matches = sorted(glob.glob(argument, recursive=True))  # noqa: PTH207
-        matches = [match for match in matches if Path(match).suffix != INDEX_SUFFIX]
+        matches = [match for match in matches if not match.endswith(INDEX_SUFFIXES)]
         if "**" in argument:  # files in a matching folder match by themselves
             matches = [match for match in matches if not Path(match).is_dir()]
         if not matches:
@@ -153,10 +152,8 @@ def _walk(root: Path) -> Iterator[Path]:
             folders.clear()
             continue
         seen.add((place.st_dev, place.st_ino))
-        folders[:] = sorted(
-            name for name in folders if not name.startswith(".") and not name.endswith(INDEX_SUFFIX)
-        )
-        yield from (Path(folder, name) for name in sorted(files) if not name.startswith("."))
+        folders[:] = sorted(name for name in folders if not _is_left_out(name))
+        yield from (Path(folder, name) for name in sorted(files) if not _is_left_out(name))
 
 
 def _refuse_folder(error: OSError) -> None:

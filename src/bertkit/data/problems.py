@@ -17,7 +17,6 @@ MAX_PLACES = 5
 MAX_FEW, LEAST_TIMES_FEW = 5, 10  # broken rows that always may be, and of how many times as many
 WARNING = "WARNING: "
 WARNED_SHARE = 0.1  # of a set's tokens: more [UNK] than that is a warning
-MAX_BROKEN_ADVICE = "correct them, or leave them out with --max-broken"
 UNKNOWN_TEXT_ADVICE = "use a model or tokenizer for this language"
 FAULTS = {
     "unreadable-file": "files that can't be read: skipped",
@@ -246,9 +245,7 @@ class RowReport(Problems):
             lines.append(f"{share} with invalid UTF-8, replaced by \N{REPLACEMENT CHARACTER}")
         return lines
 
-    def check_share(
-        self, max_broken: float, *, allows_few: bool = False, advice: str = MAX_BROKEN_ADVICE
-    ) -> None:
+    def check_share(self, max_broken: float, *, allows_few: bool = False) -> None:
         """Raise an error if there are no rows, or too many are broken.
 
         Where few are allowed, up to 5 rows, or a tenth of them if that is less, always may be.
@@ -262,9 +259,10 @@ class RowReport(Problems):
             first = [*self.first_broken, "…"][: min(self.num_broken, MAX_PLACES + 1)]
             error = InputError(
                 f"{self._share(self.num_broken)} are broken, and at most {allowed:,}"
-                f" ({format_percent(max_broken)}) may be: {'; '.join(first)}; {advice}"
+                f" ({format_percent(max_broken)}) may be: {'; '.join(first)}; correct them, or"
+                " leave them out with --max-broken"
             )
-            if advice == MAX_BROKEN_ADVICE and allows_few and num_lost < self.num_rows:
+            if allows_few and num_lost < self.num_rows:
                 largest = math.ceil(100 * num_lost / self.num_rows) / 100
                 error.flags = (("--max-broken", f"{largest}"),)
             raise error

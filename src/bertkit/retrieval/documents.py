@@ -17,20 +17,21 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from bertkit.base.addresses import is_remote, to_url
-from bertkit.base.errors import InputError
+from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.progress import announce
-from bertkit.data.input_files import look_at
+from bertkit.data.input_files import INDEX_SUFFIX, find_files, look_at
 from bertkit.data.tables.decoder import ID_FIELD, NotTextError, RowDecoder, look_up
 from bertkit.data.tables.record import BrokenRowError, Record, to_plain
 from bertkit.data.tables.records import RecordTable, open_records
 from bertkit.data.tables.rows import Table, name_value
 from bertkit.data.tables.settings import CorpusSettings, RecordSettings
-from bertkit.data.tables.text_files import find_text_files, open_text_files
+from bertkit.data.tables.text_files import find_text_files
 from bertkit.data.tables.texts import TextTable
 from bertkit.reports.text import make_legible, show
 from bertkit.tokenization.words import SURROGATE
 
-MAX_BROKEN = 0.01  # share of the rows of a file
+ENCODER = json.JSONEncoder(default=str, ensure_ascii=False, skipkeys=True)
+DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 ID_DIGITS = 16  # of the SHA-256 of a text, as its id
 
 
@@ -143,8 +144,8 @@ def _read_records(
         yield SourceDocument(own_id, text, fields, record.place, position - before)
     for line in table.report.summary_lines():
         announce(make_legible(line))
-    if table.report.num_rows:
-        table.report.check_share(MAX_BROKEN, allows_few=True, advice="correct them")
+    if 0 < table.report.num_rows == table.report.num_broken:
+        raise InputError(f"{table.name} has no row with a text: {table.report.first_broken[0]}")
 
 
 def _take_text(record: Record, column: str) -> str:
@@ -172,8 +173,7 @@ def _take_id(record: Record, chooser: RowDecoder) -> str | None:
 def _take_fields(values: Mapping[str, object], others: set[str | None]) -> dict[str, JsonValue]:
     """Return the further cells; what JSON lacks is a text, such as a date, or null, as NaN."""
     cells = {name: to_plain(value) for name, value in values.items() if name not in others}
-    shown = json.dumps(cells, default=str, ensure_ascii=False, skipkeys=True)
-    found: dict[str, JsonValue] = json.loads(_to_text(shown), parse_constant=lambda _: None)
+    found: dict[str, JsonValue] = DECODER.decode(_to_text(ENCODER.encode(cells)))
     return found
 
 
@@ -216,7 +216,16 @@ def compare_sources(
 
 def place_index(inputs: Sequence[str | Path]) -> Path:
     """Return the path of the index of a corpus: beside it, or in the common folder of several."""
-    return open_text_files(inputs).place_beside()
+    if any(map(is_remote, inputs)):
+        raise SettingsError("remote texts have no folder for an index; name a file with --index")
+    first = Path(inputs[0])
+    if len(inputs) == 1 and first.exists():
+        named = first if first.name not in {"", ".."} else first.resolve()
+        return named.with_name(f"{named.name}{INDEX_SUFFIX}")
+    paths = [path for each in inputs for path, _ in find_files(str(each)) if isinstance(path, Path)]
+    folder = Path(os.path.commonpath([path.absolute().parent for path in paths]))
+    digest = hashlib.sha256(name_corpus(inputs, folder / "texts").encode()).hexdigest()
+    return folder / f"texts-{digest[:8]}{INDEX_SUFFIX}"
 
 
 def name_corpus(inputs: Sequence[str | Path], index: Path | None) -> str:

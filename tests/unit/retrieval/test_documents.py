@@ -1,6 +1,7 @@
 """Documents of files and of Python: ids, fields, what is left out, and what changed."""
 
 import datetime as dt
+import gzip
 import hashlib
 import json
 import sqlite3
@@ -10,8 +11,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
-from bertkit.base.errors import InputError
+from bertkit.base.errors import InputError, SettingsError
 from bertkit.data.tables.decoder import NotTextError
 from bertkit.data.tables.settings import CorpusSettings
 from bertkit.retrieval.documents import (
@@ -97,8 +99,8 @@ def test_rows_without_a_text_are_left_out_and_said(tmp_path, capsys):
     said = capsys.readouterr().err
     assert "2 of 33 rows" in said
     assert "line 1 has a int in text where a text should be" in said
-    path.write_text('{"text": 5}\n{"text": "t"}\n')
-    with pytest.raises(InputError, match=r"are broken.*; correct them$"):
+    path.write_text('{"text": 5}\n{"text": [1]}\n')
+    with pytest.raises(InputError, match=r"has no row with a text: .* line 1 has a int"):
         read([path], CorpusSettings())
 
 
@@ -175,3 +177,39 @@ def test_the_index_stands_beside_its_corpus(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "notes")
     assert name_corpus(["."], tmp_path / "notes.bertkit") == name == '["notes"]'
     assert name_corpus(["*.txt"], place) != name
+
+
+def test_the_index_of_several_stands_in_their_folder_and_is_no_part_of_a_corpus(
+    tmp_path, monkeypatch
+):
+    for name in ("a", "b"):
+        (tmp_path / "all" / name).mkdir(parents=True)
+        (tmp_path / "all" / name / "c.txt").write_text(name)
+    place = place_index([tmp_path / "all" / "a", tmp_path / "all" / "b" / "*.txt"])
+    assert (place.parent, place.suffix) == (tmp_path / "all", ".bertkit")
+    monkeypatch.chdir(tmp_path / "all")
+    assert place_index(["b/*.txt", "a"]) == place != place_index(["a/c.txt", "b"])
+    for suffix in ("", "-wal"):
+        place.with_name(f"{place.name}{suffix}").write_bytes(b"SQLite format 3\0")
+    for corpus in (".", "*", "**"):
+        assert sorted(one.text for one in read([corpus], CorpusSettings())) == ["a", "b"]
+    with pytest.raises(SettingsError, match="name a file with --index"):
+        place_index(["memory://all"])
+
+
+def test_remote_files_are_documents():
+    files = MemoryFileSystem()
+    files.pipe("/notes/a.md", b"One.")
+    files.pipe("/notes/b.jsonl.gz", gzip.compress(b'{"text": "two", "n": 1}\n'))
+    try:
+        found = open_sources(["memory://notes"], CorpusSettings())
+        read_twice = [list(one.documents()) for one in found for _ in range(2)]
+    finally:
+        files.rm("/notes", recursive=True)
+    assert [one.name.rpartition("/")[2] for one in found] == ["a.md", "b.jsonl.gz"]
+    assert [[one.text for one in each] for each in read_twice] == [
+        ["One."],
+        ["One."],
+        ["two"],
+        ["two"],
+    ]

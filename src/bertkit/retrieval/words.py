@@ -17,6 +17,8 @@ from bertkit.tokenization.words import SURROGATE, UNSPACED, split_words
 
 MAX_POSTINGS = 50_000
 LIMITS = (MAX_POSTINGS // 32, MAX_POSTINGS // 8, MAX_POSTINGS // 2, MAX_POSTINGS)
+# Rows with less have only words of more than half of the rows, which FTS5 gives a weight of 1e-6.
+LEAST_SCORE = 1e-3
 MAX_QUERY_CHARS, MAX_QUERY_WORDS = 10_000, 100  # what follows is ignored
 UNICODE = "unicode61 remove_diacritics 2 categories 'L* N* Co M*'"
 ENGLISH = frozenset(("the", "of", "and", "to", "that", "with", "for", "are", "this", "it"))

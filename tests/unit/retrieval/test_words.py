@@ -8,6 +8,8 @@ from tests.closeness import assert_close
 from bertkit.retrieval import words
 from bertkit.retrieval.filters import Condition
 from bertkit.retrieval.words import (
+    LEAST_SCORE,
+    MAX_QUERY_WORDS,
     UNICODE,
     add_words,
     choose_tokenizer,
@@ -97,6 +99,13 @@ def test_scripts_without_spaces_are_found_by_their_characters(query, expected):
 
 def test_the_parts_of_a_longer_phrase_rank_the_text_that_has_most_of_them_first():
     assert rows(index("自行", "自行车轮胎", "轮胎"), "自行车轮胎")[0] == 2
+
+
+def test_words_of_most_rows_are_told_from_others_by_their_score():
+    most = " ".join(f"word{number}" for number in range(2 * MAX_QUERY_WORDS))
+    connection = index(most, most, "another", "odd", "row")
+    (*common, rare) = [find_words(connection, query, 1)[0][1] for query in ("word1", "odd")]
+    assert common[0] < find_words(connection, most, 1)[0][1] < LEAST_SCORE < rare
 
 
 def test_deleted_rows_are_found_no_more():

@@ -12,8 +12,6 @@ import csv
 import gzip
 import json
 import math
-from collections import defaultdict
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +25,10 @@ from devices import Place
 from embedding_peers import Floats, load_embedder
 from minilm import find_minilm
 from program import build_parser, write_figures
+from search_sets import NUM_TOP, JudgedSet, ndcg, read_cranfield
 from task_sets import prepare_set, read_part
-from text_sets import read_jsonl, read_set
+from text_sets import read_set
 
-NUM_TOP = 10
 ENGINES: dict[Precision, EngineName] = {"fp32": "onnx", "bf16": "torch", "int8": "onnx"}
 
 
@@ -53,7 +51,7 @@ def main() -> None:
             "mean_cosine": float(cosines.mean()),
             "lowest_cosine": float(cosines.min()),
             "stsb_spearman": measure_similarity(embedder, arguments.data / "tasks/stsb"),
-            "cranfield_ndcg": measure_search(embedder, arguments.data / "retrieval/cranfield"),
+            "cranfield_ndcg": measure_search(embedder, read_cranfield(arguments.data)),
         }
         if arguments.classifier is not None:
             found, truth = classify(arguments.classifier, arguments.data, precision)
@@ -74,43 +72,16 @@ def measure_similarity(embedder: Embedder, folder: Path) -> float:
     return float(spearman((first * second).sum(axis=1), scores))
 
 
-def measure_search(embedder: Embedder, folder: Path) -> float:
+def measure_search(embedder: Embedder, judged: JudgedSet) -> float:
     """nDCG@10 over all queries that have a relevant document."""
-    documents, queries = (
-        read_texts(folder / name) for name in ("corpus.jsonl.gz", "queries.jsonl")
-    )
-    relevance: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    with (folder / "qrels.tsv").open(encoding="utf-8", newline="") as file:
-        for row in csv.reader(file, delimiter="\t"):
-            if row[-1].lstrip("-").isdigit():  # else a header
-                relevance[row[0]][row[-2]] = int(row[-1])
-    names = list(documents)
-    scores = embedder(list(queries.values())) @ embedder(list(documents.values())).T
+    names, queries = list(judged.documents), list(judged.queries.values())
+    scores = embedder(queries) @ embedder(list(judged.documents.values())).T
     best = np.argsort(-scores, axis=1, kind="stable")[:, :NUM_TOP]
     gains = [
-        ndcg([names[index] for index in ranked], relevance[query])
-        for query, ranked in zip(queries, best, strict=True)
-        if any(value > 0 for value in relevance[query].values())
+        ndcg([names[index] for index in ranked], judged.relevance[query])
+        for query, ranked in zip(judged.queries, best, strict=True)
     ]
     return math.fsum(gains) / len(gains)
-
-
-def read_texts(path: Path) -> dict[str, str]:
-    return {
-        str(row["id"]): f"{row.get('title', '')} {row['text']}".strip()
-        for row in read_jsonl(path)
-        if row["text"].strip()
-    }
-
-
-def ndcg(found: list[str], relevance: Mapping[str, int]) -> float:
-    """Discounted gain of what was found, beside that of the best order (Järvelin, Kekäläinen)."""
-
-    def discount(gains: list[int]) -> float:
-        return math.fsum(gain / math.log2(place + 2) for place, gain in enumerate(gains))
-
-    ideal = sorted((max(0, value) for value in relevance.values()), reverse=True)[:NUM_TOP]
-    return discount([max(0, relevance.get(name, 0)) for name in found]) / discount(ideal)
 
 
 def classify(folder: Path, data: Path, precision: Precision) -> tuple[list[str], list[str]]:

@@ -1,8 +1,10 @@
 """The SQLite file of an index: schema, connection, transactions, and errors.
 
 A writer uses a write-ahead log, so that readers go on beside it; when the last process closes the
-file, the log is merged into it, and one file remains. Where the file system has no shared memory,
-it uses the rollback journal. A file in a read-only folder can be read.
+file, the log is merged into it, and one file remains. A file in a read-only folder can be read.
+
+The log needs memory that processes share. On the file system of another machine, which could be
+used from several, the rollback journal is used.
 """
 
 import json
@@ -11,9 +13,11 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import RLock
 from typing import Self
 
+from filelock import FileLock
 from pydantic import JsonValue
 
 from bertkit.base.errors import (
@@ -22,15 +26,20 @@ from bertkit.base.errors import (
     DamagedFileError,
     MissingFileError,
     StorageError,
+    locking_errors,
     storage_errors,
 )
 from bertkit.base.files import make_folder
 from bertkit.base.json_files import parse_json
+from bertkit.base.output import LOCK_FILE
 
 APPLICATION_ID = 0x62657274  # "bert"
 VERSION = 1
 LEAST_SQLITE = (3, 40)
 BUSY_SECONDS = 30
+MAPPED_BYTES = (1 << 31) - (1 << 16)  # the most that SQLite maps
+MOUNTS = Path("/proc/self/mounts")  # of Linux
+REMOTE_SYSTEMS = ("nfs", "cifs", "smb", "9p", "afs", "ceph", "lustre", "gpfs", "beegfs", "fuse")
 FREE_SHARE = 8  # free pages are given back when they are more than one in so many
 STATE = "state"  # the fact that counts changes
 # The short columns of `vectors` come first, since they are read without the long ones.
@@ -73,8 +82,11 @@ class IndexFile:
         self.path, self.is_read_only = path, is_read_only
         self._name = "the index in memory" if path is None else str(path)
         self._lock = RLock()
+        self._is_remote = path is not None and _is_remote(path)
         with self._errors("read"):
             self._connection = _connect(path, is_read_only=is_read_only)
+            if not self._is_remote:
+                self._connection.execute(f"PRAGMA mmap_size = {MAPPED_BYTES}")
 
     @classmethod
     def open(cls, path: Path | None, *, creates: bool = False) -> Self:
@@ -132,7 +144,8 @@ class IndexFile:
         with self._lock, self._errors("written"):
             if self.is_read_only:
                 raise StorageError(f"{self._name} can't be written: it or its folder is read-only")
-            self._connection.execute("PRAGMA journal_mode = WAL")
+            if not self._is_remote:
+                self._connection.execute("PRAGMA journal_mode = WAL")
             with self._transaction("BEGIN IMMEDIATE") as connection:
                 yield connection
                 connection.execute("UPDATE facts SET value = value + 1 WHERE name = ?", (STATE,))
@@ -218,6 +231,8 @@ class IndexFile:
             known = _explain(f"{self._name} can't be {participle}", error)
             if known is None:
                 raise
+            if self.path is not None and isinstance(known, BusyError) and not self.is_read_only:
+                _check_locks(self.path)
             raise known from error
 
 
@@ -253,6 +268,27 @@ def _open(uri: str) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _is_remote(path: Path) -> bool:
+    """Whether a file is on another machine, as far as the system says."""
+    real, kinds = path.resolve(), {Path("/"): ""}
+    with suppress(OSError):
+        for line in MOUNTS.read_text(errors="replace").splitlines():
+            _, folder, kind, *_ = line.split(" ")
+            kinds[Path(folder)] = kind
+    nearest = next(kinds[folder] for folder in real.parents if folder in kinds)
+    return nearest.startswith(REMOTE_SYSTEMS)
+
+
+def _check_locks(path: Path) -> None:
+    """Raise an error if the file system has no locks, which SQLite takes for one of others."""
+    with (
+        locking_errors(path),
+        TemporaryDirectory(dir=path.parent) as folder,
+        FileLock(Path(folder, LOCK_FILE), fallback_to_soft=False),
+    ):
+        pass
 
 
 def _list_statements() -> list[str]:

@@ -1,5 +1,6 @@
 """The SQLite file of an index: states, transactions, read-only folders, and errors."""
 
+import errno
 import os
 import sqlite3
 import tempfile
@@ -90,6 +91,18 @@ def test_another_writer_is_waited_for(path, monkeypatch):
         with pytest.raises(BusyError, match="another process has been writing it for 0 seconds"):
             add_source(second, "second")
         assert list_sources(second) == ["first"]
+
+
+def test_a_file_system_without_locks_is_named(path, monkeypatch):
+    def refuse(descriptor, operation):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(index_file, "BUSY_SECONDS", 0)
+    with opened(path) as first, opened(path) as second, first.writing():
+        monkeypatch.setattr("fcntl.flock", refuse)
+        with pytest.raises(StorageError, match=r"has no locks .*; write to a local disk, and copy"):
+            add_source(second, "second")
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
 
 
 def test_space_of_what_was_deleted_is_given_back(path):
@@ -199,6 +212,21 @@ def test_without_shared_memory_the_rollback_journal_is_used(path, monkeypatch):
         sqlite3, "connect", lambda name, **options: connect(f"{name}&vfs=unix-dotfile", **options)
     )
     with opened(path) as file:
-        add_source(file, "second")
-        assert not path.with_name(path.name + "-wal").exists()
-        assert list_sources(file) == ["first", "second"]
+        check_journal(file)
+
+
+def test_on_another_machine_the_rollback_journal_is_used(path, monkeypatch):
+    mounts = path.with_name("mounts")
+    mounts.write_text(f"disk / ext4 rw 0 0\nhost:/home {path.parent.parent} nfs4 rw 0 0\n")
+    monkeypatch.setattr(index_file, "MOUNTS", mounts)
+    with opened(path) as file:
+        check_journal(file)
+
+
+def check_journal(file):
+    with file.writing() as connection:
+        connection.execute("INSERT INTO sources VALUES (NULL, 'second', '', '')")
+        names = {each.name for each in file.path.parent.iterdir()} - {"mounts"}
+        names -= {f"{file.path.name}.lock"}  # of SQLite, where it uses no other locks
+        assert names == {file.path.name, f"{file.path.name}-journal"}
+    assert list_sources(file) == ["first", "second"]

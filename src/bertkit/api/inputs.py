@@ -7,14 +7,13 @@ from typing import Any, TypeVar, cast
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.progress import announce
-from bertkit.data.input_files import exists, name_input
+from bertkit.data.input_files import name_input
 from bertkit.data.sources import CorpusInput, memory_source
 from bertkit.data.tables.decoder import DEFAULT_FIELD
 from bertkit.data.tables.records import open_records
-from bertkit.data.tables.rows import ArrowTable, Table
+from bertkit.data.tables.rows import ArrowTable, Table, name_files
 from bertkit.data.tables.settings import TableSettings
 from bertkit.data.tables.text_files import open_text_files
-from bertkit.reports.text import shorten
 
 AnyTable = TypeVar("AnyTable")
 # Texts where one string is a text: a list of texts or rows, a data frame, or a file.
@@ -76,26 +75,6 @@ def read_texts(texts: Table, reading: TableSettings) -> list[str]:
 def take_texts(texts: str | SeveralTexts, reading: TableSettings) -> list[str]:
     """Return the texts; a string is one, where it isn't the name of a file."""
     return [texts] if isinstance(texts, str) else read_texts(texts, reading)
-
-
-def name_files(data: object) -> list[str] | None:
-    """Return data as names of files, folders or globs; None if they are rows or texts.
-
-    A string or a path is a name, and so is everything in a list with a path. A list of strings is
-    texts, whatever files there are; if there is one for each, that is announced.
-    """
-    if isinstance(data, str | Path):
-        return [name_input(data)]
-    if not isinstance(data, Sequence) or not all(isinstance(one, str | Path) for one in data):
-        return None
-    if any(isinstance(one, Path) for one in data):
-        return [name_input(one) for one in data]
-    if data and all(map(exists, data)):
-        announce(
-            f"{shorten(', '.join(data))}: read as texts, though there are files of these names; a"
-            " list of pathlib.Path names files"
-        )
-    return None
 
 
 def list_inputs(data: Table | Sequence[Path], text_column: str | None) -> list[CorpusInput]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict, Unpack, cast, overload
 
-from bertkit.api.inputs import choose_output, hold_rows, list_inputs, name_files
+from bertkit.api.inputs import choose_output, hold_rows, list_inputs
 from bertkit.api.settings import build, check_names, list_fields, takes
 from bertkit.base.addresses import name_beside
 from bertkit.base.errors import SettingsError
@@ -19,7 +19,7 @@ from bertkit.checkpoints.bundled import find_bundled
 from bertkit.checkpoints.hub import resolve_tokenizer
 from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.data.shards import ShardSet, is_prepared
-from bertkit.data.tables.rows import Table
+from bertkit.data.tables.rows import Table, name_files
 from bertkit.inference.predictor import (
     Answerer,
     AnyPredictor,

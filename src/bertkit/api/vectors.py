@@ -4,13 +4,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack, overload
 
-from bertkit.api.inputs import SeveralTexts, list_rows, name_files, read_texts, take_texts
+from bertkit.api.inputs import SeveralTexts, list_rows, read_texts, take_texts
 from bertkit.api.settings import build, takes
 from bertkit.base.errors import pluralize
 from bertkit.base.progress import announce
 from bertkit.base.settings import select
 from bertkit.data.problems import announce_unknown
-from bertkit.data.tables.rows import Table
+from bertkit.data.tables.rows import Table, name_files
 from bertkit.data.tables.settings import TableSettings
 from bertkit.data.tables.text_files import name_beside
 from bertkit.inference.embeddings.embedder import Embedder

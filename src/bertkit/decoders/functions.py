@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
-from bertkit.api.inputs import SeveralTexts, choose_output, name_files, take_texts
+from bertkit.api.inputs import SeveralTexts, choose_output, take_texts
 from bertkit.api.language import apply
 from bertkit.api.settings import build, check_names, takes
 from bertkit.api.training import Texts
 from bertkit.data.input_files import name_input
-from bertkit.data.tables.rows import Table
+from bertkit.data.tables.rows import Table, name_files
 from bertkit.data.tables.settings import TableSettings
 from bertkit.data.tables.texts import open_texts
 from bertkit.decoders.decoding.settings import DecodingOverrides

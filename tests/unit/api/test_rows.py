@@ -12,10 +12,11 @@ import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 
 import bertkit
-from bertkit.api.inputs import list_rows, list_texts, name_files, read_texts
+from bertkit.api.inputs import list_rows, list_texts, read_texts
 from bertkit.base.errors import InputError, MissingFileError
 from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import open_records
+from bertkit.data.tables.rows import name_files
 from bertkit.data.tables.settings import TableSettings
 from bertkit.tasks.classify import ClassifySettings
 from bertkit.tasks.regress import RegressSettings

@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from bertkit.base.errors import InputError
+from bertkit.base.progress import announce
+from bertkit.data.input_files import exists, name_input
 from bertkit.data.tables.decoder import DEFAULT_FIELD, RowDecoder, show_names
 from bertkit.data.tables.formats.hub import read_dataset
 from bertkit.data.tables.formats.parquet import ROWS_AT_ONCE, read_batches
 from bertkit.data.tables.record import Record, Rows, list_columns, to_plain
+from bertkit.reports.text import shorten
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -140,3 +143,23 @@ def _take_table(rows: ArrowTable) -> "pa.Table":
         raise InputError(f"{name} has a column of mixed types: {cause}") from None
     kept = [name for name in table.column_names if not name.startswith(INDEX_PREFIX)]
     return table.select(kept)
+
+
+def name_files(data: object) -> list[str] | None:
+    """Return data as names of files, folders or globs; None if they are rows or texts.
+
+    A string or a path is a name, and so is everything in a list with a path. A list of strings is
+    texts, whatever files there are; if there is one for each, that is announced.
+    """
+    if isinstance(data, str | Path):
+        return [name_input(data)]
+    if not isinstance(data, Sequence) or not all(isinstance(one, str | Path) for one in data):
+        return None
+    if any(isinstance(one, Path) for one in data):
+        return [name_input(one) for one in data]
+    if data and all(map(exists, data)):
+        announce(
+            f"{shorten(', '.join(data))}: read as texts, though there are files of these names; a"
+            " list of pathlib.Path names files"
+        )
+    return None

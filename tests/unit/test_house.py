@@ -52,6 +52,8 @@ PUBLIC_NAMES = [
     "FillMask",
     "Generator",
     "GeneratorSettings",
+    "Index",
+    "IndexSettings",
     "InspectedModel",
     "NextSentence",
     "Predictor",

@@ -9,6 +9,10 @@ from bertkit.base.errors import MissingExtraError
 PACKAGE = "bertkit_minilm"
 INSTALL_COMMAND = "pip install ./models/minilm"
 Part = Literal["words", "vectors"]
+BUNDLED_NAMES = {
+    "bertkit-minilm-vectors": "all-MiniLM-L6-v2 (comes with bertkit)",
+    "bertkit-minilm-words": "all-MiniLM-L6-v2 with heads for words (comes with bertkit)",
+}
 
 
 def find_bundled(part: Part) -> Path:
@@ -28,3 +32,8 @@ def find_bundled(part: Part) -> Path:
             f" or install it with `{INSTALL_COMMAND}` in bertkit's repository"
         )
     return Path(spec.origin).parent / part
+
+
+def describe_name(name: str) -> str:
+    """Return the name for a reader of a model that has this name in records."""
+    return BUNDLED_NAMES.get(name, name)

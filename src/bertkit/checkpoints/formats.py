@@ -12,7 +12,7 @@ from bertkit.base.errors import MissingFileError, storage_errors
 from bertkit.base.files import check_is_file
 from bertkit.base.members import find_member, has_member
 from bertkit.base.progress import ProgressBar, show_progress
-from bertkit.checkpoints.bundled import PACKAGE
+from bertkit.checkpoints.bundled import PACKAGE, describe_name
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.file_names import CONFIG_FILE, DATA_SUFFIX, DESCRIPTIONS, WEIGHTS
 from bertkit.checkpoints.huggingface import open_huggingface
@@ -74,21 +74,10 @@ def name_model(path: str | Path) -> str:
     return f"{parent}/{name}" if parent and name == RUN_FOLDER else name
 
 
-BUNDLED_NAMES = {
-    "bertkit-minilm-vectors": "all-MiniLM-L6-v2 (comes with bertkit)",
-    "bertkit-minilm-words": "all-MiniLM-L6-v2 with heads for words (comes with bertkit)",
-}
-
-
 def describe_model(path: str | Path) -> str:
     """Return a model's name for a reader."""
     name = name_model(path)
     return describe_name(name) if Path(path).parent.name == PACKAGE else name
-
-
-def describe_name(name: str) -> str:
-    """Return the name for a reader of a model that has this name in records."""
-    return BUNDLED_NAMES.get(name, name)
 
 
 def hash_files(checkpoint: Checkpoint) -> dict[str, str]:

@@ -1,12 +1,13 @@
 """What an index returns: hits, stored documents, counts of changes, and its description."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
 from bertkit.base.errors import pluralize
 from bertkit.reports.notebook import Tabular
 from bertkit.reports.text import show
+from bertkit.retrieval.passages import Passage
 
 BYTES_OF_MB = 1e6
 
@@ -46,28 +47,19 @@ class Hit(Tabular):
 
 
 @dataclass(frozen=True)
-class StoredPassage:
-    """A passage of a stored document: its text, the characters before it, its line from 1."""
-
-    start: int
-    line: int
-    text: str
-
-
-@dataclass(frozen=True)
 class StoredDocument:
     """A document of an index, with its fields and passages."""
 
     id: str
     fields: dict[str, JsonValue]
-    passages: list[StoredPassage]
+    passages: list[Passage]
 
     @property
     def text(self) -> str:
-        """The text, without what overlaps; white space between passages is shown as blanks."""
+        """The whole text; passages leave nothing out, and may overlap."""
         whole = ""
         for passage in self.passages:
-            whole = whole[: passage.start].ljust(passage.start) + passage.text
+            whole = whole[: passage.start] + passage.text
         return whole
 
 
@@ -89,27 +81,36 @@ class Changes:
     embedded: int = 0
     blank: int = 0
 
+    def __bool__(self) -> bool:
+        """Whether a document was added, replaced or deleted."""
+        return bool(self.added or self.replaced or self.deleted)
+
     def describe(self) -> str:
         """Return the counts that aren't 0 in one line."""
-        counts = {one.name: getattr(self, one.name) for one in fields(self)}
-        parts = [
-            f"{counts[name]:,} {name}" for name in ("added", "replaced", "deleted", "unchanged")
-        ]
-        shown = [part for part in parts if not part.startswith("0 ")]
+        counts = {
+            "added": self.added,
+            "replaced": self.replaced,
+            "deleted": self.deleted,
+            "unchanged": self.unchanged,
+            "empty, left out": self.blank,
+        }
+        parts = [f"{number:,} {name}" for name, number in counts.items() if number]
+        if not parts:
+            return "nothing has changed"
+        line = f"documents: {', '.join(parts)}"
         if self.passages:
-            shown.append(f"{pluralize(self.passages, 'passage')}, {self.embedded:,} embedded")
-        if self.blank:
-            shown.append(f"{pluralize(self.blank, 'empty text')} left out")
-        return ", ".join(shown) or "nothing to change"
+            line += f"; {pluralize(self.passages, 'passage')}, {self.embedded:,} embedded"
+        return line
 
 
 @dataclass(frozen=True)
 class IndexInfo:
-    """The description of an index.
+    """The description of an index; what depends on the model is None before the first document.
 
     Attributes:
         fields: how many documents have each field.
-        changed: UTC time of the last change, ISO 8601; empty before the first one.
+        tokenizer: of full text.
+        changed: UTC time of the last change, ISO 8601.
     """
 
     documents: int
@@ -117,19 +118,23 @@ class IndexInfo:
     sources: int
     model: str | None
     precision: str | None
-    dimension: int
+    dimension: int | None
+    similarity: str | None
+    tokenizer: str | None
     size_bytes: int
     fields: dict[str, int]
-    changed: str
+    changed: str | None
 
     def describe(self) -> str:
         """Return several lines of text."""
         named = ", ".join(f"{show(name)} ({num:,})" for name, num in self.fields.items())
-        model = show(self.model or "none yet")
+        vectors = f"{self.dimension} features, {self.precision}, {self.similarity}"
         lines = {
-            "documents": f"{self.documents:,}, from {pluralize(self.sources, 'file')}",
+            "documents": f"{self.documents:,}, {pluralize(self.sources, 'file')}",
             "passages": f"{self.passages:,}",
-            "model": f"{model}, {self.precision}, {self.dimension} features",
+            "model": show(self.model or "none yet"),
+            "vectors": vectors if self.model else "none yet",
+            "words": self.tokenizer or "none yet",
             "fields": named or "none",
             "size": f"{self.size_bytes / BYTES_OF_MB:,.1f} MB",
             "changed": self.changed or "never",

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bertkit.base.errors import SettingsError
-from bertkit.checkpoints.formats import describe_name
+from bertkit.checkpoints.bundled import describe_name
 from bertkit.data.tables.settings import CorpusSettings
 from bertkit.data.tables.text_files import TextFiles
 from bertkit.inference.embeddings.embedder import Embedder

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.checkpoints.bundled import PACKAGE
-from bertkit.checkpoints.formats import describe_model, describe_name, name_model
+from bertkit.checkpoints.bundled import PACKAGE, describe_name
+from bertkit.checkpoints.formats import describe_model, name_model
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """What an index returns."""
 
-from bertkit.retrieval.hits import Changes, Hit, IndexInfo, StoredDocument, StoredPassage
+from bertkit.retrieval.hits import Changes, Hit, IndexInfo, StoredDocument
+from bertkit.retrieval.passages import Passage
 
 
 def test_a_hit_of_a_file_is_shown_with_its_line_and_another_by_its_id():
@@ -9,21 +10,26 @@ def test_a_hit_of_a_file_is_shown_with_its_line_and_another_by_its_id():
 
 
 def test_the_text_of_a_document_has_each_overlap_once():
-    passages = [StoredPassage(0, 1, "One. Two."), StoredPassage(5, 1, "Two. Three."),
-                StoredPassage(18, 3, "Four.")]  # fmt: skip
-    assert StoredDocument("1", {}, passages).text == "One. Two. Three.  Four."
+    passages = [
+        Passage(0, 1, "One. Two. "),
+        Passage(5, 1, "Two. Three.\n\n"),
+        Passage(18, 3, "4\n"),
+    ]
+    assert StoredDocument("1", {}, passages).text == "One. Two. Three.\n\n4\n"
 
 
 def test_changes_are_described_without_those_that_are_none():
-    assert Changes().describe() == "nothing to change"
+    assert not Changes(unchanged=2)
+    assert Changes().describe() == "nothing has changed"
     changes = Changes(added=1200, unchanged=2, passages=1300, embedded=1000, blank=1)
+    assert changes
     assert changes.describe() == (
-        "1,200 added, 2 unchanged, 1,300 passages, 1,000 embedded, 1 empty text left out"
+        "documents: 1,200 added, 2 unchanged, 1 empty, left out; 1,300 passages, 1,000 embedded"
     )
 
 
 def test_info_is_shown_legibly():
-    info = IndexInfo(2, 3, 1, "m\x1b", "fp32", 384, 2_500_000, {"la\nng": 2}, "")
+    info = IndexInfo(2, 3, 1, "m\x1b", "fp32", 384, "cosine", "t", 2_500_000, {"la\nng": 2}, "")
     shown = info.describe()
     assert "\x1b" not in shown
     assert "la ng (2)" in shown

@@ -1,0 +1,382 @@
+"""An index of documents in one file, found by words, by vectors and by fields, kept current."""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from contextlib import nullcontext
+from pathlib import Path
+from sqlite3 import Connection
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Self, cast, overload
+
+from bertkit.base.errors import InputError, SettingsError
+from bertkit.base.progress import announce, show_progress
+from bertkit.base.signals import stop_at_once
+from bertkit.checkpoints.bundled import describe_name
+from bertkit.data.problems import describe_unknown, name_problem
+from bertkit.data.tables.rows import Table, name_files
+from bertkit.inference.embeddings.settings import Similarity
+from bertkit.inference.settings import take_settings
+from bertkit.inference.stream import cut_windows
+from bertkit.reports.notebook import ResultList
+from bertkit.retrieval.documents import (
+    SourceDocument,
+    check_ids,
+    compare_sources,
+    name_corpus,
+    open_sources,
+    read_rows,
+)
+from bertkit.retrieval.filters import Condition, compile_filter, read_filter
+from bertkit.retrieval.hits import Changes, Hit, IndexInfo, StoredDocument
+from bertkit.retrieval.index_file import IndexFile
+from bertkit.retrieval.index_model import IndexModel, load_model
+from bertkit.retrieval.index_search import IndexSearch
+from bertkit.retrieval.index_writer import IndexWriter
+from bertkit.retrieval.passages import Passage
+from bertkit.retrieval.settings import IndexSettings, QuerySettings
+from bertkit.retrieval.stored_vectors import StoredVectors
+from bertkit.retrieval.vector_file import Identity, Vectors
+from bertkit.tokenization.tokenizer import check_texts
+
+if TYPE_CHECKING:
+    from bertkit.inference.embeddings.embedder import Embedder
+
+BATCH_DOCUMENTS = 500  # stored at a time, or those of 262,144 characters
+PAGES = ("page_count", "page_size")
+Where = str | Mapping[str, object]
+
+
+class Index:
+    """Documents that are found by words and by meaning, in one file that is kept current.
+
+    Processes and threads may share the file: one writes at a time, and a search sees what was
+    stored last. A document is a row, or a file of plain text; it is found by its passages.
+
+    Args:
+        path: the file, which the first `add` or `update` makes; None for an index in memory.
+        model: a model folder, a run, the id of a model of the Hub, or an `Embedder`; by default
+            that of the file, else the one that comes with bertkit. It is loaded when vectors are
+            needed.
+        settings: how texts are read, cut and embedded.
+        more: fields of `IndexSettings`.
+
+    Examples:
+        >>> index = bertkit.Index()
+        >>> index.add(["Take the wheel off first.", "Boil the eggs for ten minutes."]).added
+        2
+        >>> index.search("How do I mend a tire?", top_k=1)[0].text
+        'Take the wheel off first.'
+    """
+
+    def __init__(
+        self,
+        path: str | Path | None = None,
+        *,
+        model: "str | Path | Embedder | IndexModel | None" = None,
+        settings: IndexSettings | None = None,
+        **more: Any,
+    ) -> None:
+        self.path = None if path is None else Path(path)
+        self.settings = settings or take_settings(IndexSettings, more, "Index")
+        self._given = model
+        self._model: IndexModel | None = None
+        self._file: IndexFile | None = None
+        self._vectors: StoredVectors | None = None
+        self._lock = RLock()
+
+    def add(
+        self,
+        rows: Table,
+        *,
+        id: str | None = None,  # noqa: A002 - a column's name, as people call it
+        text: str | None = None,
+    ) -> Changes:
+        """Add documents, or replace those that have the same ids.
+
+        Equal texts are embedded once. What was stored stays if the work is interrupted, and the
+        same call goes on.
+
+        Args:
+            rows: files, folders or globs by name, or a list of `Path`; or texts, mappings or a data
+                frame.
+            id: the column of ids; by default a plain text file has its name, a row of a file its
+                file and number, a row from Python digits of its text's SHA-256 (in memory, its
+                number).
+            text: the column of texts. Further columns are fields.
+
+        Raises:
+            InputError: rows can't be read, or two have the same id.
+            SettingsError: the index has vectors of another model.
+            StorageError: the file can't be written.
+        """
+        names = name_files(rows)
+        writer = self._open_writer()
+        if names is None:
+            documents = read_rows(rows, text=text, id=id, first=self._find_first())
+            total = len(rows) if isinstance(rows, Sized) else None
+            return self._store(writer, documents, total)
+        columns = {"text_column": text, "id_column": id}
+        chosen = {name: value for name, value in columns.items() if value is not None}
+        sources = open_sources(names, self.settings.model_copy(update=chosen))
+        total = sum(source.size_bytes for source in sources)
+        return self._store(writer, writer.read(sources), total, are_files=True)
+
+    def update(self, corpus: str | Path | Sequence[str | Path]) -> Changes:
+        """Store what has changed in files, and delete what is gone from them.
+
+        Only files whose size or date differs are read, and only new texts are embedded.
+
+        Args:
+            corpus: a file, a folder, a glob, or several. A later update of the same corpus deletes
+                the documents of files that are gone.
+
+        Raises:
+            InputError: as in `add`; or a document has the id of one of another, unchanged file.
+            BertkitError: as in `add`.
+        """
+        inputs = [corpus] if isinstance(corpus, str | Path) else list(corpus)
+        sources, name = open_sources(inputs, self.settings), name_corpus(inputs, self.path)
+        writer = self._open_writer(corpus=name)
+        with writer.file.reading() as connection:
+            changed, gone = compare_sources(connection, sources, name)
+        if changed or gone:
+            writer.movable = {*gone, *(source.name for source in changed)}
+            total = sum(source.size_bytes for source in changed)
+            self._store(writer, writer.read(changed), total, are_files=True)
+            writer.finish(changed, gone)
+        return writer.changes
+
+    def delete(self, ids: Sequence[str] | None = None, *, where: Where | None = None) -> int:
+        """Delete documents by their ids, or those that pass a filter; return how many there were.
+
+        Raises:
+            SettingsError: neither or both are given, or the filter is wrong.
+        """
+        if (ids is None) == (where is None):
+            raise SettingsError("delete takes ids, or a filter (where): exactly one of them")
+        names = [ids] if isinstance(ids, str) else ids or ()
+        writer = self._open_writer(creates=False)
+        with writer.file.writing() as connection:
+            conditions = [Condition("id = ?", (name,)) for name in dict.fromkeys(names)]
+            if where is not None:
+                conditions = [_compile(connection, where)]
+            numbers = [
+                number
+                for condition in conditions
+                for (number,) in connection.execute(
+                    f"SELECT number FROM documents WHERE {condition.sql}", condition.values
+                )
+            ]
+            writer.delete(connection, numbers)
+        return len(numbers)
+
+    def get(self, id: str) -> StoredDocument | None:  # noqa: A002
+        """Return a document by its id; None if there is none."""
+        return next(self._read("id = ?", (id,)), None)
+
+    def documents(self, where: Where | None = None) -> Iterator[StoredDocument]:
+        """Yield all documents, or those that pass a filter, in the order in which they came."""
+        with self._open().reading() as connection:
+            condition = _compile(connection, where) if where is not None else Condition("1", ())
+        return self._read(condition.sql, condition.values)
+
+    @overload
+    def search(self, queries: str, top_k: int = 5, **options: Any) -> list[Hit]: ...
+
+    @overload
+    def search(
+        self, queries: list[str] | tuple[str, ...], top_k: int = 5, **options: Any
+    ) -> list[list[Hit]]: ...
+
+    def search(
+        self, queries: str | list[str] | tuple[str, ...], top_k: int = 5, **options: Any
+    ) -> list[Hit] | list[list[Hit]]:
+        """Find the best passages for one query, or for each of several, best first.
+
+        Args:
+            queries: one or several texts, none empty.
+            top_k: results per query.
+            options: fields of `QuerySettings`: `by` (words, vectors or both), `where` (a filter,
+                or a dict of fields and values), `rerank` (a model of pairs), `candidates`,
+                `by_document`.
+
+        Raises:
+            InputError: a query is empty or isn't a text.
+            SettingsError: an option is wrong, such as a filter.
+            BertkitError: the file can't be read, or the model can't be loaded.
+        """
+        texts = [queries] if isinstance(queries, str) else list(queries)
+        check_texts(texts)
+        for number, text in enumerate(texts, start=1):
+            if not text.strip():
+                raise InputError(f"query {number} is empty; each must have at least one word")
+        settings = take_settings(QuerySettings, {"top_k": top_k, **options}, "search")
+        found = self.find(texts, None, settings)
+        return found[0] if isinstance(queries, str) else found
+
+    def find(
+        self, queries: list[str], vectors: Vectors | None, options: QuerySettings
+    ) -> list[list[Hit]]:
+        """Find passages as `search` does, with vectors `[queries, dimension]` that are known.
+
+        None computes them, if they are needed.
+        """
+        file = self._open()
+        if not queries or file.read_fact("dimension") is None:
+            return ResultList(ResultList() for _ in queries)
+        if options.where is not None:
+            with file.reading() as connection:  # an error here comes before a model is loaded
+                _compile(connection, options.where)
+        if options.rerank is not None:
+            from bertkit.retrieval.reranking import load_reranker
+
+            load_reranker(options.rerank)
+        if options.by == "words":
+            vectors = None
+        elif vectors is None:
+            vectors = self.model.embed_queries(queries)
+        return IndexSearch(file, self._open_vectors(0), options).find(queries, vectors)
+
+    @property
+    def model(self) -> IndexModel:
+        """What computes vectors; the first access loads it. It may be set to another."""
+        with self._lock:
+            if self._model is None:
+                self._model = load_model(self._open(creates=True), self._given, self.settings)
+            return self._model
+
+    @model.setter
+    def model(self, model: IndexModel) -> None:
+        self._model = model
+
+    def info(self) -> IndexInfo:
+        """Describe the index."""
+        file = self._open()
+        with file.reading() as connection:
+            documents, passages, sources = (
+                connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+                for table in ("documents", "passages", "sources")
+            )
+            fields = connection.execute(
+                "SELECT name, count(DISTINCT document) FROM fields GROUP BY name ORDER BY name"
+            ).fetchall()
+            pages = [connection.execute(f"PRAGMA {one}").fetchone()[0] for one in PAGES]
+            embedding = cast("Identity", file.read_fact("embedding") or {})
+            similarity, tokenizer, changed = (
+                cast("str | None", file.read_fact(name))
+                for name in ("similarity", "tokenizer", "changed")
+            )
+        return IndexInfo(
+            documents=documents,
+            passages=passages,
+            sources=sources,
+            model=describe_name(str(embedding["model"])) if embedding else None,
+            precision=cast("str | None", embedding.get("precision")),
+            dimension=cast("int | None", embedding.get("dimension")),
+            similarity=similarity,
+            tokenizer=tokenizer,
+            size_bytes=math.prod(pages),
+            fields=dict(fields),
+            changed=changed,
+        )
+
+    def __len__(self) -> int:
+        """Return the number of documents."""
+        with self._open().reading() as connection:
+            number: int = connection.execute("SELECT count(*) FROM documents").fetchone()[0]
+        return number
+
+    def close(self) -> None:
+        """Close the file; an index in memory is gone."""
+        with self._lock:
+            if self._file is not None:
+                self._file.close()
+            self._file = self._vectors = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _open(self, *, creates: bool = False) -> IndexFile:
+        with self._lock:
+            if self._file is None:
+                self._file = IndexFile.open(self.path, creates=creates)
+            return self._file
+
+    def _open_vectors(self, dimension: int) -> StoredVectors:
+        """Return the vectors, whose dimension counts if none is stored yet."""
+        with self._lock:
+            if self._vectors is None:
+                file = self._open()
+                stored = cast("int | None", file.read_fact("dimension"))
+                similarity = self.settings.similarity or file.read_fact("similarity")
+                if similarity is None:
+                    similarity = self.model.similarity
+                self._vectors = StoredVectors(stored or dimension, cast("Similarity", similarity))
+            return self._vectors
+
+    def _open_writer(self, corpus: str | None = None, *, creates: bool = True) -> IndexWriter:
+        file = self._open(creates=creates)
+        return IndexWriter(file, lambda: self.model, self._open_vectors, corpus)
+
+    def _find_first(self) -> int | None:
+        """Return the number of the next row of an index in memory."""
+        if self.path is not None:
+            return None
+        with self._open().reading() as connection:
+            last = connection.execute("SELECT max(number) FROM documents").fetchone()[0]
+        return last or 0
+
+    def _store(
+        self,
+        writer: IndexWriter,
+        documents: Iterable[SourceDocument],
+        total: int | None,
+        *,
+        are_files: bool = False,
+    ) -> Changes:
+        """Store documents in batches, and say what is odd in them."""
+
+        def cut() -> Iterator[list[SourceDocument]]:
+            yield from cut_windows(
+                check_ids(documents), lambda one: len(one.text), most_texts=BATCH_DOCUMENTS
+            )
+
+        kept = f"stopped; what was stored stays in {writer.file.path}, and the same command goes on"
+        with (
+            stop_at_once(lambda: kept) if self.path else nullcontext(),
+            show_progress("Indexing", total, is_bytes=are_files) as progress,
+        ):
+            for batch in cut():
+                writer.store(batch)
+                progress.advance(sum(one.num_bytes if are_files else 1 for one in batch))
+        if writer.changes.embedded:
+            counts = self.model.counts
+            for line in describe_unknown(counts.unknown_tokens, counts.text_tokens):
+                announce(name_problem("the texts", line))
+        return writer.changes
+
+    def _read(self, condition: str, values: Sequence[str | float]) -> Iterator[StoredDocument]:
+        """Yield documents with their passages, some hundreds of one state at a time."""
+        select = (
+            f"SELECT number, id, fields FROM documents WHERE number > ? AND ({condition})"
+            f" ORDER BY number LIMIT {BATCH_DOCUMENTS}"
+        )
+        of_document = "SELECT start, line, text FROM passages WHERE document = ? ORDER BY row"
+        found: list[tuple[tuple[int, str, str], list[tuple[int, int, str]]]] | None = None
+        last = 0
+        while found is None or found:
+            with self._open().reading() as connection:
+                found = [
+                    (document, connection.execute(of_document, document[:1]).fetchall())
+                    for document in connection.execute(select, (last, *values)).fetchall()
+                ]
+            for (last, name, fields), passages in found:  # noqa: B007 - where the next begin
+                yield StoredDocument(name, json.loads(fields), [Passage(*one) for one in passages])
+
+
+def _compile(connection: Connection, where: Where) -> Condition:
+    return compile_filter(connection, read_filter(where))

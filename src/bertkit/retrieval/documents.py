@@ -8,7 +8,7 @@ import json
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,6 +70,8 @@ class SourceFile:
                 for row in self.table.documents():
                     size = self.size_bytes
                     yield SourceDocument(self.name, row.text, {}, self.name, size, is_row=False)
+                if self.table.num_undecodable:
+                    announce(f"{self.name}: invalid UTF-8 was replaced by U+FFFD")
                 return
             chosen = self.reading.model_dump(include={"encoding", "delimiter"})
             settings = RecordSettings.model_validate({**chosen, "format": self.table.format})
@@ -136,11 +138,11 @@ def _read_records(
         before, position = position, table.report.num_bytes
         try:
             text = _take_text(record, column)
+            fields = _take_fields(record, {column, reading.id_column, ""})
         except BrokenRowError as error:
             table.report.add_broken(str(error))
             continue
         own_id = _take_id(record, chooser) or name_row(number, text)
-        fields = _take_fields(record.values, {column, reading.id_column, ""})
         yield SourceDocument(own_id, text, fields, record.place, position - before)
     for line in table.report.summary_lines():
         announce(make_legible(line))
@@ -170,10 +172,13 @@ def _take_id(record: Record, chooser: RowDecoder) -> str | None:
     return _to_text(found)
 
 
-def _take_fields(values: Mapping[str, object], others: set[str | None]) -> dict[str, JsonValue]:
+def _take_fields(record: Record, others: set[str | None]) -> dict[str, JsonValue]:
     """Return the further cells; what JSON lacks is a text, such as a date, or null, as NaN."""
-    cells = {name: to_plain(value) for name, value in values.items() if name not in others}
-    found: dict[str, JsonValue] = DECODER.decode(_to_text(ENCODER.encode(cells)))
+    try:
+        cells = {name: to_plain(cell) for name, cell in record.values.items() if name not in others}
+        found: dict[str, JsonValue] = DECODER.decode(_to_text(ENCODER.encode(cells)))
+    except RecursionError:
+        raise BrokenRowError(f"{record.place} has a value that is nested too deeply") from None
     return found
 
 

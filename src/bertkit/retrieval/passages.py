@@ -7,10 +7,10 @@ sentences.
 """
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from bertkit.data.documents import LINE_END
 from bertkit.data.sentences import segment_sentences
@@ -100,45 +100,44 @@ class _Cutter:
 
     def cut(self, block: Span) -> list[Span]:
         """Return the parts of a block, each as long as possible."""
-        if self._fits(*block):
+        if self._count(*block) <= self.max_tokens:
             return [block]
-        units = list(self._find_units(*block))
-        sizes = [self.measure(self.text[start:end]) for start, end in units]
-        parts, first, last = list[Span](), 0, 1  # a part has the units from the first to the last
-        while True:
-            needed, size = last, sum(sizes[first:last])
-            while last < len(units) and size + sizes[last] <= self.max_tokens:
-                size, last = size + sizes[last], last + 1
+        starts, ends, sizes = zip(*self._find_units(*block), strict=True)
+        totals = [0, *accumulate(sizes)]
+        parts, first, last = list[Span](), 0, 0  # of the units of a part; the last isn't in it
+        while last < len(sizes):
+            needed = last + 1
+            last = max(needed, bisect_right(totals, totals[first] + self.max_tokens) - 1)
             # A text may have more tokens than its parts have.
-            while last > needed and not self._fits(units[first][0], units[last - 1][1]):
+            while last > needed and self._count(starts[first], ends[last - 1]) > self.max_tokens:
                 last -= 1
-            parts.append((units[first][0], units[last - 1][1]))
-            if last == len(units):
-                return parts
-            first, size, before = last, 0, first
-            while first - 1 > before:
-                size += sizes[first - 1]
-                is_long = size > self.overlap * self.max_tokens
-                if is_long or not self._fits(units[first - 1][0], units[last][1]):
-                    break
-                first -= 1
-            last += 1
+            parts.append((starts[first], ends[last - 1]))
+            repeated = self.overlap * self.max_tokens
+            first = max(first + 1, bisect_left(totals, totals[last] - repeated))
+            while (
+                first < last < len(ends)
+                and self._count(starts[first], ends[last]) > self.max_tokens
+            ):
+                first += 1
+        return parts
 
-    def _fits(self, start: int, end: int) -> bool:
+    def _count(self, start: int, end: int) -> int:
+        """Count the tokens of a span, or too many if it is too long to be measured."""
         is_short = end - start <= CHARACTERS_PER_TOKEN * self.max_tokens
-        return is_short and self.measure(self.text[start:end]) <= self.max_tokens
+        return self.measure(self.text[start:end]) if is_short else self.max_tokens + 1
 
-    def _find_units(self, start: int, end: int) -> Iterator[Span]:
-        """Yield the sentences of a block, long ones in parts."""
+    def _find_units(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """Yield start, end and size of the sentences of a block, long ones in parts."""
         for sentence in segment_sentences(self.text[start:end]):
             if sentence.strip():
                 yield from self._divide(*_strip(self.text, start, start + len(sentence)))
             start += len(sentence)
 
-    def _divide(self, start: int, end: int) -> Iterator[Span]:
+    def _divide(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
         """Divide a sentence near its middle until each part fits."""
-        if end - start < 2 or self._fits(start, end):
-            yield start, end
+        size = self._count(start, end)
+        if end - start < 2 or size <= self.max_tokens:
+            yield start, end, size
             return
         third = max(1, (end - start) // 3)
         found = (each.search(self.text, start + third, end - third) for each in BOUNDARIES)

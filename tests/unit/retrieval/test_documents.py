@@ -112,6 +112,9 @@ def test_another_encoding_is_read_or_refused(tmp_path, capsys):
         assert western.strip() in "\n".join(one.text for one in found)
         assert "read as cp1252" in capsys.readouterr().err
     (tmp_path / "c.txt").write_bytes(("Пётр и Анна жили в деревне у реки.\n" * 9).encode("cp1251"))
+    (tmp_path / "d.txt").write_bytes("Öl und Wein. ".encode() * 9 + b"\xff.")
+    assert read([tmp_path / "d.txt"], CorpusSettings())[0].text.endswith("\ufffd.")
+    assert "invalid UTF-8 was replaced" in capsys.readouterr().err
     with pytest.raises(InputError, match="--encoding"):
         read([tmp_path / "c.txt"], CorpusSettings())
     assert read([tmp_path / "c.txt"], CorpusSettings(encoding="cp1251"))[0].text[:4] == "Пётр"
@@ -128,6 +131,17 @@ def test_rows_from_python_are_numbered_or_known_by_their_text():
         ("a", {"year": 2020}),
         ("", {"year": 2021}),
     ]
+
+
+def test_a_value_that_is_nested_too_deeply_is_a_broken_row(tmp_path, capsys):
+    endless: list[object] = []
+    endless.append(endless)
+    found = read_rows([{"text": "a", "n": endless}, {"text": "a", "n": 1}])
+    assert [one.fields for one in found] == [{"n": 1}]
+    path = tmp_path / "a.jsonl"
+    path.write_text(f'{{"text": "a", "n": {"[" * 800}{"]" * 800}}}\n{{"text": "a", "n": 1}}\n')
+    assert [one.fields for one in read([path], CorpusSettings())] == [{"n": 1}]
+    assert capsys.readouterr().err.count("1 has a value that is nested too deeply") == 2
 
 
 def test_an_id_is_needed_once(tmp_path):

@@ -84,7 +84,11 @@ def _read_list(rows: Sequence[object], columns: tuple[str, ...], decoder: RowDec
             if isinstance(row, tuple) and len(row) == len(columns):
                 row = dict(zip(columns, row, strict=True))
             if isinstance(row, Mapping):
-                values = {str(name): to_plain(value) for name, value in row.items()}
+                try:
+                    values = {str(name): to_plain(value) for name, value in row.items()}
+                except RecursionError:
+                    decoder.finish_row(f"{decoder.place} has a value that is nested too deeply")
+                    continue
                 decoder.finish_row()
                 yield Record(values, decoder.place)
             else:

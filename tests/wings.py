@@ -6,7 +6,7 @@ import pytest
 
 from bertkit.base.wings import has_wing
 
-WINGS = ("decoders", "interpret", "serving")
+WINGS = ("decoders", "integrations", "interpret", "serving")
 DELETED_WINGS = {wing for wing in WINGS if not has_wing(f"bertkit.{wing}")}
 OF_STUDIES = ("next-word", "study")  # a package on top of all wings
 needs_all_wings = pytest.mark.skipif(bool(DELETED_WINGS), reason="a wing is deleted")

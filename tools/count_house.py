@@ -24,7 +24,7 @@ from typing import Any
 
 TOP = Path(__file__).resolve().parents[1]
 SOURCES = TOP / "src" / "bertkit"
-WINGS = ("decoders", "interpret", "serving")
+WINGS = ("decoders", "integrations", "interpret", "serving")
 TABLES = ("__init__.py", "base/wings.py", "cli/main.py")
 SUBJECTS = {
     "attending to the left only": re.compile(

@@ -95,7 +95,7 @@ PUBLIC_NAMES = [
     "view",
 ]
 INSTALLED_NAMES = sorted({*PUBLIC_NAMES} & {*bertkit.__all__})  # all, unless a wing is deleted
-MAX_ROOMS = 18
+MAX_ROOMS = 19
 PACKAGES = (bertkit, bertkit_demo, bertkit_studies)
 IN_A_MODULE = ("BertkitError", "__version__")  # the page has the whole module of errors
 HEAVY = ["huggingface_hub", "pyarrow", "torch", "transformers"]

@@ -37,6 +37,7 @@ APPLICATION_ID = 0x62657274  # "bert"
 VERSION = 1
 LEAST_SQLITE = (3, 40)
 BUSY_SECONDS = 30
+MAX_LOG_BYTES = 1 << 26  # of a log whose content was merged
 MAPPED_BYTES = (1 << 31) - (1 << 16)  # the most that SQLite maps
 MOUNTS = Path("/proc/self/mounts")  # of Linux
 REMOTE_SYSTEMS = ("nfs", "cifs", "smb", "9p", "afs", "ceph", "lustre", "gpfs", "beegfs", "fuse")
@@ -52,8 +53,8 @@ CREATE TABLE documents(number INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, sour
 CREATE INDEX documents_source ON documents(source);
 CREATE TABLE fields(document INTEGER NOT NULL, name TEXT NOT NULL, text TEXT NOT NULL, number REAL);
 CREATE INDEX fields_document ON fields(document);
-CREATE INDEX fields_text ON fields(name, text);
-CREATE INDEX fields_number ON fields(name, number);
+CREATE INDEX fields_text ON fields(name, text, document);
+CREATE INDEX fields_number ON fields(name, number, document);
 CREATE TABLE passages(row INTEGER PRIMARY KEY AUTOINCREMENT, document INTEGER NOT NULL,
     start INTEGER NOT NULL, line INTEGER NOT NULL, text TEXT NOT NULL, sha256 BLOB NOT NULL);
 CREATE INDEX passages_document ON passages(document);
@@ -85,6 +86,7 @@ class IndexFile:
         self._is_remote = path is not None and _is_remote(path)
         with self._errors("read"):
             self._connection = _connect(path, is_read_only=is_read_only)
+            self._connection.execute(f"PRAGMA journal_size_limit = {MAX_LOG_BYTES}")
             if not self._is_remote:
                 self._connection.execute(f"PRAGMA mmap_size = {MAPPED_BYTES}")
 

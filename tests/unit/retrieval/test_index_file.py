@@ -2,6 +2,7 @@
 
 import errno
 import os
+import resource
 import sqlite3
 import tempfile
 from contextlib import contextmanager
@@ -102,6 +103,37 @@ def test_a_file_system_without_locks_is_named(path, monkeypatch):
         monkeypatch.setattr("fcntl.flock", refuse)
         with pytest.raises(StorageError, match=r"has no locks .*; write to a local disk, and copy"):
             add_source(second, "second")
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+
+
+def fill(file, num_pages):
+    with file.writing() as connection:
+        connection.execute(f"PRAGMA max_page_count = {num_pages}")
+        connection.execute("INSERT INTO vectors VALUES (1, 1, 1, x'', zeroblob(1000000))")
+
+
+def test_a_full_disk_changes_nothing(path):
+    with opened(path) as file:
+        state = file.state()
+        with pytest.raises(StorageError, match="the disk is full; free some space"):
+            fill(file, 100)
+        assert (list_sources(file), file.state()) == (["first"], state)
+        fill(file, 1000)
+        assert file.state() != state
+
+
+def test_a_disk_that_refuses_changes_nothing(path):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with opened(path) as file:
+        state = file.state()
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, limits[1]))
+        try:
+            with pytest.raises(StorageError, match="can't be written: disk I/O error"):
+                fill(file, 1000)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert (list_sources(file), file.state()) == (["first"], state)
+        fill(file, 1000)
     assert [each.name for each in path.parent.iterdir()] == [path.name]
 
 

@@ -27,11 +27,9 @@ def main() -> None:
     print(f"F1 on {num_questions} questions: {100 * f1:.1f} % ({100 * low:.1f}–{100 * high:.1f})")
 
     for question in QUESTIONS:
-        hit = bertkit.search(
-            question, "data/documents", top_k=1, index_folder="out/documents.index"
-        )[0]
+        [hit] = bertkit.search(question, "data/documents", top_k=1, index="out/documents.bertkit")
         answer = reader((question, hit.text))
-        print(f"{question} {answer.text} ({100 * answer.probability:.1f} %) [{hit.id}]")
+        print(f"{question} {answer.text} ({100 * answer.probability:.1f} %) [{hit.name}]")
 
 
 if __name__ == "__main__":

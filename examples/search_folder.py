@@ -13,10 +13,8 @@ QUERIES = (
 def main() -> None:
     """Print the best passage for each query."""
     for query in QUERIES:
-        hit = bertkit.search(query, "data/documents", top_k=1, index_folder="out/documents.index")[
-            0
-        ]
-        print(f"{query} -> {hit.id} ({hit.score:.3f})")
+        [hit] = bertkit.search(query, "data/documents", top_k=1, index="out/documents.bertkit")
+        print(f"{query} -> {hit.name} ({hit.score:.3f})")
         print(f"    {hit.text}")
 
 

@@ -33,10 +33,8 @@ def are_tuples(rows: object) -> bool:
     return isinstance(first, tuple) and not hasattr(first, "_asdict")
 
 
-def list_rows(
-    rows: Table, column: str | None, id_column: str | None = None
-) -> Iterator[tuple[str, str | None]]:
-    """Yield the text of each row from Python, by default of the column `text`, and its id.
+def list_texts(rows: Table, column: str | None) -> list[str]:
+    """Return the text of each row from Python, by default of the column `text`.
 
     None and NaN are an empty text, as an empty cell of CSV is.
     """
@@ -46,22 +44,16 @@ def list_rows(
             f"the texts have no column {wanted}; name one with text_column:"
             f" {', '.join(table.columns)}"
         )
+    texts = []
     for record in table.records():
         text = record.values.get(wanted, ...)
         text = "" if text is None else text
         if not isinstance(text, str):
             raise InputError(f"{record.place} has no text in {wanted}")
-        if id_column is not None and record.values.get(id_column) is None:
-            known = ", ".join(table.columns or ())
-            raise InputError(f"{record.place} has no id in {id_column}; columns: {known}")
-        yield text, None if id_column is None else str(record.values[id_column])
+        texts.append(text)
     if table.report.num_broken:
         raise InputError(table.report.first_broken[0])
-
-
-def list_texts(rows: Table, column: str | None) -> list[str]:
-    """Return the texts of rows from Python."""
-    return [text for text, _ in list_rows(rows, column)]
+    return texts
 
 
 def read_texts(texts: Table, reading: TableSettings) -> list[str]:

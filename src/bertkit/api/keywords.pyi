@@ -288,10 +288,14 @@ class EmbedKeywords(TypedDict, total=False):
 
 class SearchKeywords(TypedDict, total=False):
     top_k: int  # 5
-    index_folder: str | Path | None  # None
+    by: Literal['words', 'vectors', 'both']  # 'both'
+    where: str | dict[str, object] | None  # None
+    rerank: str | None  # None
+    candidates: int  # 50
+    by_document: bool  # False
     passage_prompt: str | None  # None
-    index: Literal['auto', 'exact', 'approximate']  # 'auto'
-    overwrite: bool  # False
+    passage_tokens: int | None  # None
+    passage_overlap: float  # 0.125
     device: str  # 'auto'
     revision: str | None  # None
     precision: Literal['auto', 'fp32', 'bf16', 'int8']  # 'auto'

@@ -1,28 +1,24 @@
 """Functions of vectors: embed, similarity, search."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack, overload
 
-from bertkit.api.inputs import SeveralTexts, list_rows, read_texts, take_texts
+from bertkit.api.inputs import SeveralTexts, read_texts, take_texts
 from bertkit.api.settings import build, takes
-from bertkit.base.errors import pluralize
-from bertkit.base.progress import announce
 from bertkit.base.settings import select
 from bertkit.data.problems import announce_unknown
 from bertkit.data.tables.rows import Table, name_files
 from bertkit.data.tables.settings import TableSettings
-from bertkit.data.tables.text_files import name_beside
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.embeddings.settings import EmbedderSettings, SimilaritySettings
 from bertkit.inference.embeddings.similarity import Rows, compare_all
 from bertkit.inference.embeddings.transformer import Vectors
-from bertkit.inference.kept import LAST_LOADED
 from bertkit.inference.stream import TextCounts
-from bertkit.reports.notebook import ResultList
-from bertkit.retrieval.search_index import RowHit, SearchIndex
-from bertkit.retrieval.settings import ResultSettings, SearchSettings
-from bertkit.retrieval.vector_index import VectorIndex
+from bertkit.retrieval.documents import place_index
+from bertkit.retrieval.hits import Hit
+from bertkit.retrieval.index import Index
+from bertkit.retrieval.older_index import remove_older_index
+from bertkit.retrieval.settings import IndexSettings, QuerySettings
 from bertkit.tokenization.tokenizer import check_several
 
 if TYPE_CHECKING:
@@ -145,8 +141,9 @@ def search(
     corpus: Table,
     *,
     model: str | Path | None = None,
+    index: str | Path | None = None,
     **settings: "Unpack[SearchKeywords]",
-) -> list[RowHit]: ...
+) -> list[Hit]: ...
 
 
 @overload
@@ -155,37 +152,38 @@ def search(
     corpus: Table,
     *,
     model: str | Path | None = None,
+    index: str | Path | None = None,
     **settings: "Unpack[SearchKeywords]",
-) -> list[list[RowHit]]: ...
+) -> list[list[Hit]]: ...
 
 
-@takes(ResultSettings, SearchSettings)
+@takes(QuerySettings, IndexSettings)
 def search(
     queries: str | list[str] | tuple[str, ...],
     corpus: Table,
     *,
     model: str | Path | None = None,
+    index: str | Path | None = None,
     **settings: "Unpack[SearchKeywords]",
-) -> list[RowHit] | list[list[RowHit]]:
-    """Find the texts most similar to a query, or to each of several, best first.
+) -> list[Hit] | list[list[Hit]]:
+    """Find the texts that fit a query best, or each of several, best first.
 
-    A file, a folder or several files are indexed once, beside them, as by `bertkit search`. Texts
-    from Python are embedded at each call: for many queries, give them together. Empty texts are
-    left out.
+    Files are indexed, and the index is brought up to date at each call, as by `bertkit search`.
+    Texts from Python are embedded at each call: for many queries, give them together, or keep them
+    in an `Index`.
 
     Args:
         queries: one query or several.
         corpus: a file, folder or glob by name, or a list of `Path`; a list of texts, or a data
             frame.
-        model: a model folder, a run, or the id of a model of the Hub; by default the model that
-            comes with bertkit.
-        top_k: results per query.
-        index_folder: folder of a file's index; by default beside the file.
+        model: a model folder, a run, or the id of a model of the Hub; by default that of the
+            index, else the one that comes with bertkit.
+        index: the file of the index; by default beside the files, of texts from Python in memory.
 
-    Further keyword arguments: fields of `SearchSettings`.
+    Further keyword arguments: fields of `QuerySettings` and `IndexSettings`.
 
     Raises:
-        BertkitError: as in `SearchIndex.open` and `SearchIndex.search`.
+        BertkitError: as in `Index.update`, `Index.add` and `Index.search`.
 
     Examples:
         >>> texts = ["Take the wheel off first.", "Boil the eggs for ten minutes."]
@@ -194,58 +192,13 @@ def search(
     """
     if not isinstance(queries, str):
         check_several(queries)
-    asked = [queries] if isinstance(queries, str) else list(queries)
-    wanted, chosen = build(ResultSettings, settings), build(SearchSettings, settings)
     names = name_files(corpus)
-    if names is not None:
-        folder = Embedder.find(model, chosen.revision).path
-        chosen = chosen.model_copy(update={"revision": None})
-        found = _open_index(folder, names, chosen, wanted.index_folder).search(asked, wanted.top_k)
-    else:
-        rows = _number_rows(corpus, chosen)
-        embedder = Embedder.take(model, select(EmbedderSettings, chosen))
-        found = _search_rows(embedder, asked, rows, chosen, wanted.top_k)
-    return found[0] if isinstance(queries, str) else found
-
-
-def _open_index(
-    model: Path, names: list[str], settings: SearchSettings, folder: str | Path | None
-) -> SearchIndex:
-    """Open the index of files, or take that of the last call if it is to be kept."""
-    corpus = Path(names[0])
-    if settings.overwrite or len(names) > 1 or not corpus.exists():  # a glob
-        return SearchIndex.open(model, names, settings, index_folder=folder)
-    place = Path(folder or name_beside(corpus))
-    return LAST_LOADED.take(
-        SearchIndex.open, [model, corpus], settings, made=[place], index_folder=place
-    )
-
-
-def _number_rows(table: Table, settings: SearchSettings) -> list[RowHit]:
-    """Return the rows with text as hits without a score; announce how many have none."""
-    texts = list(list_rows(table, settings.text_column, settings.id_column))
-    rows = [
-        RowHit(0.0, row, text, name)
-        for row, (text, name) in enumerate(texts)
-        if text.replace("\0", "").strip()
-    ]
-    if num_blank := len(texts) - len(rows):
-        announce(f"{pluralize(num_blank, 'empty row')} left out")
-    return rows
-
-
-def _search_rows(
-    embedder: Embedder, queries: list[str], rows: list[RowHit], settings: SearchSettings, top_k: int
-) -> list[list[RowHit]]:
-    similarity = settings.similarity or embedder.similarity
-    texts = [row.text for row in rows]
-    counts = TextCounts()
-    index = VectorIndex(embedder(texts, progress=True, counts=counts), similarity)
-    announce_unknown(counts.unknown_tokens, counts.text_tokens, "the corpus")
-    if settings.index == "approximate":
-        index = index.approximate()
-    scores, places = index.search(embedder(queries), top_k)
-    return ResultList(
-        ResultList(replace(rows[place], score=score) for score, place in zip(*each, strict=True))
-        for each in zip(scores.tolist(), places.tolist(), strict=True)
-    )
+    place = Path(index) if index else None if names is None else place_index(names)
+    if place is not None:
+        remove_older_index(place)
+    with Index(place, model=model, settings=build(IndexSettings, settings)) as opened:
+        if names is None:
+            opened.add(corpus)
+        else:
+            opened.update(names)
+        return opened.search(queries, **dict(build(QuerySettings, settings)))

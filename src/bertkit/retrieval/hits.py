@@ -92,7 +92,6 @@ class Changes:
             "replaced": self.replaced,
             "deleted": self.deleted,
             "unchanged": self.unchanged,
-            "empty, left out": self.blank,
         }
         parts = [f"{number:,} {name}" for name, number in counts.items() if number]
         if not parts:

@@ -9,7 +9,7 @@ from sqlite3 import Connection
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Self, cast, overload
 
-from bertkit.base.errors import InputError, SettingsError
+from bertkit.base.errors import InputError, SettingsError, pluralize
 from bertkit.base.progress import announce, show_progress
 from bertkit.base.signals import stop_at_once
 from bertkit.checkpoints.bundled import describe_name
@@ -110,17 +110,18 @@ class Index:
             SettingsError: the index has vectors of another model.
             StorageError: the file can't be written.
         """
-        names = name_files(rows)
-        writer = self._open_writer()
-        if names is None:
-            documents = read_rows(rows, text=text, id=id, first=self._find_first())
-            total = len(rows) if isinstance(rows, Sized) else None
-            return self._store(writer, documents, total)
+        names, writer = name_files(rows), self._open_writer()
         columns = {"text_column": text, "id_column": id}
-        chosen = {name: value for name, value in columns.items() if value is not None}
-        sources = open_sources(names, self.settings.model_copy(update=chosen))
-        total = sum(source.size_bytes for source in sources)
-        return self._store(writer, writer.read(sources), total, are_files=True)
+        given = {name: value for name, value in columns.items() if value is not None}
+        reading = self.settings.model_copy(update=given)
+        if names is not None:
+            sources = open_sources(names, reading)
+            total = sum(source.size_bytes for source in sources)
+            return self._store(writer, writer.read(sources), total, are_files=True)
+        documents = read_rows(
+            rows, text=reading.text_column, id=reading.id_column, first=self._find_first()
+        )
+        return self._store(writer, documents, len(rows) if isinstance(rows, Sized) else None)
 
     def update(self, corpus: str | Path | Sequence[str | Path]) -> Changes:
         """Store what has changed in files, and delete what is gone from them.
@@ -353,6 +354,8 @@ class Index:
             for batch in cut():
                 writer.store(batch)
                 progress.advance(sum(one.num_bytes if are_files else 1 for one in batch))
+        if writer.changes.blank:
+            announce(f"{pluralize(writer.changes.blank, 'empty text')} left out")
         if writer.changes.embedded:
             counts = self.model.counts
             for line in describe_unknown(counts.unknown_tokens, counts.text_tokens):

@@ -16,7 +16,7 @@ from bertkit.inference.stream import NUM_SPECIAL, TextCounts
 from bertkit.reports.text import show
 from bertkit.retrieval.index_file import IndexFile
 from bertkit.retrieval.settings import IndexSettings
-from bertkit.retrieval.vector_file import Identity, Vectors, VectorsFingerprint
+from bertkit.retrieval.vector_file import Identity, Vectors, VectorsFingerprint, keep_precision
 
 if TYPE_CHECKING:
     from bertkit.inference.embeddings.embedder import Embedder
@@ -133,7 +133,7 @@ def _describe(embedder: "Embedder", settings: IndexSettings) -> dict[str, JsonVa
     kept: dict[str, JsonValue] = {"model": path}
     for each in (embedder.settings, settings):
         kept |= each.model_dump(mode="json", include=set(OF_THE_FILE), exclude_defaults=True)
-    return {**kept, "precision": embedder.engine.precision}
+    return kept
 
 
 def load_model(
@@ -157,6 +157,8 @@ def load_model(
         asked = settings.model_dump(exclude_defaults=True)
         chosen = validate(IndexSettings, {**kept, **asked}, name)
         model = IndexModel.load(given or usual, chosen)
+        if found and is_named and found.get("precision") != model.identity["precision"]:
+            model = IndexModel.load(given or usual, keep_precision(chosen, found))
     if found is not None:
         model.check(found, name)
     return model

@@ -16,7 +16,7 @@ from bertkit.retrieval.index_file import IndexFile
 from bertkit.retrieval.settings import QuerySettings
 from bertkit.retrieval.stored_vectors import StoredVectors
 from bertkit.retrieval.vector_file import Vectors
-from bertkit.retrieval.words import find_words
+from bertkit.retrieval.words import LEAST_SCORE, find_words
 
 DEPTH = 100  # rows of each list, or as many as hits are asked for
 SELECT = (
@@ -35,9 +35,17 @@ class IndexSearch:
     vectors: StoredVectors
     options: QuerySettings
 
+    @property
+    def num_hits(self) -> int:
+        """How many of the best are read, unless documents are counted."""
+        candidates = 0 if self.options.rerank is None else self.options.candidates
+        return max(self.options.top_k, candidates)
+
     def find(self, queries: Sequence[str], vectors: Vectors | None) -> list[list[Hit]]:
         """Find the best passages of one state of the index, best first."""
-        options, depth = self.options, max(DEPTH, self.options.top_k, self.options.candidates)
+        options, depth = self.options, self.num_hits
+        if options.by == "both" or options.by_document:
+            depth = max(DEPTH, depth)
         with self.file.reading() as connection:
             where = None if options.where is None else read_filter(options.where)
             condition = None if where is None else compile_filter(connection, where)
@@ -68,20 +76,21 @@ class IndexSearch:
             nearest = self.vectors.search(vectors, depth, among)
         for number, (query, (rows, similarities)) in enumerate(zip(queries, nearest, strict=True)):
             words = find_words(connection, query, depth, condition) if by != "vectors" else []
-            ranked: list[tuple[int, float]] = words
+            ranked, of_words, known = words, dict(words), dict[int, float]()
             if vectors is not None:
                 ranked = list(zip(rows.tolist(), similarities.tolist(), strict=True))
-            known, of_words = dict(ranked), dict(words)
+                known = dict(ranked)
             if vectors is not None and by == "both":
-                ranked = fuse([[row for row, _ in words], rows.tolist()])
-                others = [row for row in of_words if row not in known]
-                known |= dict(zip(others, self.vectors.score(vectors[number], others), strict=True))
+                kept = [row for row, score in words if score >= LEAST_SCORE]
+                ranked = fuse([kept, rows.tolist()])
+                others = [row for row in kept if row not in known]
+                scores = self.vectors.score(vectors[number], others)
+                known |= dict(zip(others, scores, strict=True))
             if not self.options.by_document:
-                ranked = ranked[:depth]
-            scores = {} if vectors is None else known
+                ranked = ranked[: self.num_hits]
             found.append(
                 [
-                    _read_hit(connection, row, score, of_words.get(row), scores.get(row))
+                    _read_hit(connection, row, score, of_words.get(row), known.get(row))
                     for row, score in ranked
                 ]
             )

@@ -78,7 +78,7 @@ class IndexWriter:
             self.changes.blank += 1
         hashes = {name: _hash([one.text, one.fields]) for name, one in batch.items()}
         with self.file.reading() as connection:
-            known = _find_known(connection, batch)
+            known, state = _find_known(connection, batch), self.file.state()
         self._check_owners(batch, known)
         same = {name for name, one in known.items() if one.sha256 == hashes[name]}
         changed = [one for name, one in batch.items() if name not in same]
@@ -90,12 +90,19 @@ class IndexWriter:
             with self.file.writing() as connection:
                 for name in sorted({self.owners[name] for name in batch if name in self.owners}):
                     self._add_source(connection, name, "")
+                if self.file.state() != state:  # another process was faster
+                    known = _find_known(connection, batch)
+                replaced = [known[one.id].number for one in changed if one.id in known]
+                self.delete(connection, replaced)
                 self._write(connection, prepared, vectors)
-                connection.executemany(
-                    "UPDATE documents SET source = (SELECT number FROM sources WHERE name = ?)"
-                    " WHERE id = ?",
-                    ((self.owners.get(name), name) for name in batch),
-                )
+                if moved or self.owners:
+                    connection.executemany(
+                        "UPDATE documents SET source = (SELECT number FROM sources WHERE name = ?)"
+                        " WHERE id = ?",
+                        ((self.owners.get(name), name) for name in batch),
+                    )
+            self.changes.replaced += len(replaced)
+            self.changes.added += len(changed) - len(replaced)
 
     def finish(self, sources: Sequence[SourceFile], gone: Sequence[str]) -> None:
         """Delete at last what files no longer have, and the documents of files that are gone."""
@@ -182,11 +189,7 @@ class IndexWriter:
         prepared: Sequence[_Prepared],
         vectors: dict[bytes, NDArray[np.float32]],
     ) -> None:
-        """Replace documents, or add them."""
-        known = _find_known(connection, [one.document.id for one in prepared])
-        self.delete(connection, [found.number for found in known.values()])
-        self.changes.replaced += len(known)
-        self.changes.added += len(prepared) - len(known)
+        """Add documents with their passages, words and vectors."""
         if not prepared:
             return
         self._write_model(connection, prepared)

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from cyclopts import Parameter
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, model_validator
 
 from bertkit.base.settings import NO_FLAG, Count, Settings
 from bertkit.data.tables.settings import CorpusSettings
@@ -51,7 +51,7 @@ class QuerySettings(Settings):
         description="Find texts by the words of the query, by vectors, or by both, joined by"
         " reciprocal rank fusion.",
     )
-    where: Annotated[str | dict[str, JsonValue] | None, Parameter(accepts_keys=False)] = Field(
+    where: Annotated[str | dict[str, object] | None, Parameter(accepts_keys=False)] = Field(
         default=None,
         description="Find only texts whose fields pass, such as \"lang = 'de' and year >= 2020\";"
         " =, !=, <, <=, >, >=, in, like, and, or, not and parentheses.",

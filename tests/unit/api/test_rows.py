@@ -12,12 +12,13 @@ import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 
 import bertkit
-from bertkit.api.inputs import list_rows, list_texts, read_texts
+from bertkit.api.inputs import list_texts, read_texts
 from bertkit.base.errors import InputError, MissingFileError
 from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import open_records
 from bertkit.data.tables.rows import name_files
 from bertkit.data.tables.settings import TableSettings
+from bertkit.retrieval.documents import read_rows
 from bertkit.tasks.classify import ClassifySettings
 from bertkit.tasks.regress import RegressSettings
 from bertkit.tasks.regress.task import RegressExample
@@ -163,7 +164,7 @@ NUMBERS = [
 def test_decimals_are_numbers_in_every_kind_of_rows(rows):
     found = read(rows)
     assert repr(found) == repr(NUMBERS)
-    assert [name for _, name in list_rows(rows, None, "id")] == [str(10**30), "7", "-8"]
+    assert [document.id for document in read_rows(rows, id="id")] == [str(10**30), "7", "-8"]
     parse = RegressExample.build_parser(
         RegressSettings(label_column="score"), open_records(rows), needs_answer=True
     )

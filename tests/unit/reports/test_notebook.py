@@ -6,7 +6,7 @@ from typing import Any
 from bertkit.inference.fill_mask import Candidate, FilledText
 from bertkit.inference.text_scorer import TextScore
 from bertkit.reports.notebook import MAX_ROWS, ResultList, Tabular
-from bertkit.retrieval.search_index import RowHit
+from bertkit.retrieval.hits import Hit
 from bertkit.tasks.answer.scoring import Answer
 from bertkit.tasks.answer.scoring import AnswerCandidate as Span
 from bertkit.tasks.classify.decoding import Classification
@@ -56,10 +56,10 @@ def test_only_so_many_rows_are_shown():
 
 
 def test_hits_of_several_queries_have_the_number_of_theirs():
-    hits = [RowHit(0.9, 3, "a cat", "x"), RowHit(0.5, 1, "a dog")]
+    hits = [Hit("x", 0.9, "a cat"), Hit("y", 0.5, "a dog")]
     html = display(ResultList([ResultList(hits), ResultList(hits[:1])]))
-    assert "<td>0</td><td>0.900</td><td>3</td><td>a cat</td><td>x</td>" in html
-    assert "<td>1</td><td>0.900</td><td>3</td><td>a cat</td>" in html
+    assert "<td>0</td><td>x</td><td>0.900</td><td>a cat</td>" in html
+    assert "<td>1</td><td>x</td><td>0.900</td><td>a cat</td>" in html
 
 
 def test_one_result_shows_what_is_in_it():

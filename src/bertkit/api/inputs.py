@@ -74,7 +74,7 @@ def list_inputs(data: Table | Sequence[Path], text_column: str | None) -> list[C
     names = name_files(data)
     if names is not None:
         return list(names)
-    return [memory_source(list_texts(cast("Table", data), text_column))]
+    return [memory_source(list_texts(data, text_column))]
 
 
 def take_path(value: object, name: str) -> Path:

@@ -6,7 +6,7 @@ ends with a checkpoint.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict, Unpack, overload
 
 from bertkit.api.inputs import choose_output, hold_rows, list_inputs
 from bertkit.api.settings import build, check_names, list_fields, takes
@@ -302,7 +302,7 @@ def finetune(
     task_settings, several = build(task_kind, settings), build(SeedsSettings, settings)
     chosen = build(FineTuneSettings, settings)
     name = str(find_bundled("vectors") if model is None else model)
-    rows, held_out = cast("Table", hold_rows(train)), cast("Table | None", hold_rows(dev))
+    rows, held_out = hold_rows(train), hold_rows(dev)
     sources = Sources(task, name, rows, held_out, revision)
     place = choose_output(output, task)
     with observe(on_step, on_evaluation):

@@ -46,6 +46,7 @@ WITHOUT_FLAG = frozenset(
         "short_rate",
         "split_cjk",
         "split_seed",
+        "where",
     }
 )
 NO_FLAG = Parameter(parse=False)  # of a field that is set in Python only, as studies do

@@ -46,6 +46,10 @@ COMMANDS = {
     "embed": "bertkit.cli.vectors:embed",
     "similarity": "bertkit.cli.search:similarity",
     "search": "bertkit.cli.search:search",
+    "index add": "bertkit.cli.index:index_add",
+    "index update": "bertkit.cli.index:index_update",
+    "index delete": "bertkit.cli.index:index_delete",
+    "index info": "bertkit.cli.index:index_info",
     "summarize": "bertkit.decoders.commands.summarize:summarize",
     "features": "bertkit.cli.vectors:features",
     "nearest": "bertkit.cli.search:nearest",
@@ -62,6 +66,7 @@ COMMANDS = {
     "finetune summarize": "bertkit.decoders.commands.finetune:finetune_summarize",
     "serve": "bertkit.serving.commands:serve",
 }
+INDEX_HELP = "Keep an index of texts, one file, that stays current: `bertkit index <what>`."
 # `finetune` has a command for each task, and each task has one of its own: those follow from TASKS.
 # What a wing has is left out where the wing isn't installed.
 START = Group("Start here", sort_key=0)
@@ -72,6 +77,7 @@ FILES = Group("Model files", sort_key=4)
 STUDY_GROUP = Group("Studies", sort_key=5)
 OTHERS = Group("Commands of other packages", sort_key=6)
 OPTIONS = Group("Options", sort_key=7)
+OF_INDEXES = Group("Commands", sort_key=0)
 # Of a command; further panels stand below, where settings name them with `in_panel`.
 ARGUMENTS = Group("Arguments", sort_key=0)
 PARAMETERS = Group("Parameters", sort_key=1)
@@ -124,15 +130,18 @@ def build_app() -> App:
         version_flags=["--version", "-V"],
         suppress_keyboard_interrupt=False,
     )
-    finetune = build_finetune()
-    finetune.group, finetune.sort_key = (START,), STARTING.index("finetune")
+    families = {"finetune": build_finetune(), "index": App(name="index", help=INDEX_HELP)}
     for order, (name, target) in enumerate(list_installed(COMMANDS).items()):
-        if name.startswith("finetune "):
-            word = name.removeprefix("finetune ")
-            finetune.command(target, name=word, sort_key=order, **PAIRS_OF_TEXTS)
+        first, _, word = name.partition(" ")
+        if word:
+            place = PAIRS_OF_TEXTS if first == "finetune" else {"group": OF_INDEXES}
+            families[first].command(target, name=word, sort_key=order, **place)
         else:
             app.command(target, name=name, **find_place(name, order, ENCODERS))
-    app.command(finetune)
+    for name, family in families.items():
+        place = find_place(name, list(COMMANDS).index("index add"), ENCODERS)
+        family.group, family.sort_key = (place["group"],), place["sort_key"]
+        app.command(family)
     app.register_install_completion_command(COMPLETION, group=OPTIONS)
     for order, (name, entry) in enumerate(TASKS.items(), start=len(COMMANDS)):
         app.command(build_predict(name, entry), name=name, **find_place(name, order, FINE_TUNING))
@@ -234,8 +243,8 @@ def run_command(words: Sequence[str]) -> None:
                 announce(f"WARNING: {error}")
                 del app[entry.name]
         list_commands(app)  # so that the list shows what each is for
-    elif words[0] == "finetune" and set(app.help_flags).issuperset(words[1:]):
-        list_commands(app["finetune"])
+    elif words[0] in ("finetune", "index") and set(app.help_flags).issuperset(words[1:]):
+        list_commands(app[words[0]])
     elif not shows_all and not set(app.help_flags).isdisjoint(words):
         hide_rare(app, words)
     with interruptible():

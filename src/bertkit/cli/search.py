@@ -1,20 +1,26 @@
 """Commands that compare vectors: similarity, search, nearest."""
 
 import re
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from bertkit.base.errors import InputError, pluralize
+from bertkit.base.errors import InputError, SettingsError, pluralize
 from bertkit.base.output import check_standard_output
+from bertkit.base.progress import announce
 from bertkit.base.settings import replace_surrogates
+from bertkit.cli.index import Where, open_existing, open_index
 from bertkit.cli.output import print_result
 from bertkit.cli.texts import NamedModel, TextFile, Words, choose_model, list_texts, printable
 from bertkit.data.problems import announce_unknown
 from bertkit.inference.embeddings.settings import SimilaritySettings, WordVectorSettings
 from bertkit.reports.text import format_number, shorten
-from bertkit.retrieval.settings import ResultSettings, SearchSettings
+from bertkit.retrieval.settings import IndexSettings, QuerySettings
 from bertkit.tasks.settings import TOP_K
+
+if TYPE_CHECKING:
+    from bertkit.retrieval.index import Index
 
 TopK = Annotated[int, Parameter(help=TOP_K)]
 MAX_TEXTS, SHOWN_CHARS = 1000, 160
@@ -77,52 +83,70 @@ def describe_scores(scores: list[list[float]]) -> str:
 def search(
     *queries: Words,
     model: NamedModel = None,
-    corpus: list[str],
+    corpus: Annotated[list[str] | None, Parameter(negative="")] = None,
+    index: Path | None = None,
     file: TextFile = None,
-    results: ResultSettings = ResultSettings(),
-    settings: SearchSettings = SearchSettings(),
+    where: Where = None,
+    wanted: QuerySettings = QuerySettings(),
+    settings: IndexSettings = IndexSettings(),
     json: bool = False,
 ) -> None:
-    """Find the texts of a file, or of a folder, that are most similar to a query.
+    """Find the texts of a folder or file, or of an index, that answer a query best.
 
-    The first call embeds the file, row by row, and stores the vectors beside it, under its name
-    plus .bertkit; later calls use them until the file changes. The same command resumes interrupted
-    work. Empty rows are left out. Rows count from 0, as in the output of `bertkit embed`; texts of
-    a folder or of several files are shown with their file and row, from 1, as editors count lines.
+    Texts are found by their words and by their meaning. The first search of a --corpus embeds its
+    texts and stores them in an index, one file beside it, under its name plus .bertkit; later
+    searches first take over what changed. --index alone searches what `bertkit index` stored.
+
+    A plain text or Markdown file is one document; it is shown with the line on which the passage
+    that was found begins. A row of a table is shown with its file and number, from 1, or with its
+    id.
 
     **Examples**
 
-        bertkit search "How do I mend a tire?" --corpus passages.jsonl --top-k 5
-
-        bertkit search "How do I mend a tire?" --model all-MiniLM-L6-v2/ --corpus passages.jsonl
-
-        bertkit search --file q.txt --corpus faq.csv --text-column answer
-
-        bertkit search "How do I mend a tire?" --corpus docs/
+        bertkit search "How do I mend a tire?" --corpus notes/
 
         bertkit search "a refund" --corpus faq.csv --text-column answer --id-column number
 
-        bertkit search "the cat" --corpus notes.txt --model run/ --index-folder notes-index/
+        bertkit search --index notes.bertkit "a flat tire" --where "lang = 'en'" --by words
+
+        bertkit search --index notes.bertkit "a flat tire" --rerank reranker/ --by-document
+
+        bertkit search --file questions.txt --corpus passages.jsonl --json
 
     Args:
         queries: Queries; - alone reads standard input.
-        corpus: A file of texts: plain text (one per line), JSONL, CSV, TSV or Parquet; or a folder
-            or glob of such files. May be given several times.
+        corpus: A file of texts: plain text, Markdown, JSONL, CSV, TSV or Parquet; or a folder or
+            glob of such files. May be given several times.
+        index: File of the index; by default beside the corpus, or in the common folder of several
+            files.
         json: Print one JSON object per query, with whole texts.
     """
     check_standard_output()
-    model = choose_model(model, "vectors", queries, file)
     texts = list_texts(queries, file)
-    from bertkit.retrieval.search_index import SearchIndex
-
-    index = SearchIndex.open(model, corpus, settings, index_folder=results.index_folder)
-    for query, hits in zip(texts, index.search(texts, results.top_k), strict=True):
+    with open_searched(corpus, index, model, settings) as opened:
+        found = opened.search(texts, **dict(wanted) | {"where": where})
+    for query, hits in zip(texts, found, strict=True):
         lines = [printable(query)]
         for hit in hits:
             shown = shorten(printable(" ".join(hit.text.split())), SHOWN_CHARS)
-            name = f"row {hit.row}" if hit.id is None else printable(hit.id)
-            lines.append(f"  {format_number(hit.score):>7}  {name:<12} {shown}")
+            lines.append(f"  {format_number(hit.score):>7}  {printable(hit.name):<12} {shown}")
         print_result(lines, "\n".join, json=json, facts={"query": query, "hits": list(hits)})
+
+
+def open_searched(
+    corpus: list[str] | None, place: Path | None, model: str | None, settings: IndexSettings
+) -> "Index":
+    """Open the index to search, and bring it up to date with a corpus."""
+    if not corpus:
+        if place is None:
+            raise SettingsError("name what to search: texts by --corpus, or an index by --index")
+        return open_existing(place, model, settings)
+    from bertkit.retrieval.documents import place_index
+
+    index = open_index(place or place_index(corpus), model, settings)
+    if changes := index.update(corpus):
+        announce(changes.describe())
+    return index
 
 
 def nearest(

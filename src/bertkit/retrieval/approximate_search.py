@@ -67,7 +67,7 @@ class Cells:
         if not fits:
             raise DamagedFileError(
                 f"the approximate index doesn't fit {num_rows:,} vectors of {num_features}"
-                " features; rebuild it with `bertkit search --overwrite`"
+                " features; rebuild it with `overwrite`"
             )
 
 

@@ -11,9 +11,8 @@ from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.retrieval.settings import SearchSettings
 from bertkit.retrieval.vector_file import Identity, VectorsFingerprint
 
-# `bertkit serve` opens indexes, too, and has neither of the flags.
-FOLDER_FLAG = "--index-folder of `bertkit search`"
-ADVICE = "rebuild the index with `bertkit search --overwrite`"
+FOLDER_FLAG = "`index_folder`"
+ADVICE = "rebuild the index with `overwrite`"
 QUERY_PROMPTS = ("query",)
 PASSAGE_PROMPTS = ("document", "passage", "corpus")  # in the order of sentence-transformers
 

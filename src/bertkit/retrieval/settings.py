@@ -51,9 +51,9 @@ class QuerySettings(Settings):
         description="Find texts by the words of the query, by vectors, or by both, joined by"
         " reciprocal rank fusion.",
     )
-    where: Annotated[str | dict[str, object] | None, Parameter(accepts_keys=False)] = Field(
+    where: Annotated[str | dict[str, object] | None, NO_FLAG] = Field(
         default=None,
-        description="Find only texts whose fields pass, such as \"lang = 'de' and year >= 2020\";"
+        description="Only documents whose fields pass, such as \"lang = 'de' and year >= 2020\";"
         " =, !=, <, <=, >, >=, in, like, and, or, not and parentheses.",
     )
     rerank: str | None = Field(

@@ -10,7 +10,7 @@ from tests.wings import has_command, needs
 from bertkit.base.output import open_output
 from bertkit.cli.main import build_app, list_commands, list_flags, main
 
-PLACES = {"output", "svg", "png", "index-folder"}  # flags that name what is written
+PLACES = {"output", "svg", "png"}  # flags that name what is written
 TEXTS, TABLE, FOLDER = "{folder}/texts.txt", "{folder}/table.csv", "{folder}/corpus"
 MODEL, EMPTY, MISSING = "{folder}/model", "{folder}/empty", "{folder}/missing"
 
@@ -41,7 +41,6 @@ WORKPLACES = {
     "features --workers": f"--model {MODEL} {TEXTS} --output {{output}}",
     "classify --workers": f"{MODEL} --file {TABLE} --output {{output}}",
     "demo": "--output {output}",
-    "search": f"--model {MODEL} words --corpus {TEXTS} --index-folder {{output}}",
     "next-word": f"--data {MISSING} --output {{output}}",
     "study recurrent": "--output {output}",
     "study skip-gram": f"--data {MISSING} --output {{output}}",
@@ -66,6 +65,8 @@ PRINTING = {
     "inspect",
     "nearest",
     "score",
+    "search",  # SQLite locks the file of an index
+    *(f"index {name}" for name in ("add", "update", "delete", "info")),
     "serve",
     "similarity",
     "summarize",
@@ -166,10 +167,6 @@ def test_a_pipe_is_refused(name, words, ending, is_workplace, refused, tmp_path)
         (f"classify {MODEL} --file {TABLE} --output {TABLE} --overwrite", "is the input"),
         (f"evaluate {MODEL} {FOLDER}/t.jsonl --output {FOLDER} --overwrite", "holds the input"),
         (f"finetune classify --model {MODEL} --train {TABLE} --output {TABLE}", "is the input"),
-        (
-            f"search --model {MODEL} words --corpus {TEXTS} --index-folder {{folder}}",
-            "holds the input",
-        ),
     ],
 )
 def test_an_output_and_an_input_that_mix_are_refused(words, message, refused, folder):

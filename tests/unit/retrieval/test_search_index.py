@@ -193,7 +193,7 @@ def test_the_index_is_used_again_until_the_corpus_changes(model, corpus, made, c
 
 def test_vectors_of_another_model_are_refused(model, other_model, corpus, made):
     open_index(model, corpus)
-    message = r"has vectors of small, which differ from those of other \(.*--overwrite"
+    message = r"has vectors of small, which differ from those of other \(.*overwrite"
     with pytest.raises(SettingsError, match=message):
         open_index(other_model, corpus)
     with pytest.raises(SettingsError, match=r"max_length: 24 → 9"):
@@ -223,7 +223,7 @@ def test_an_index_keeps_its_precision_until_another_is_asked_for(model, corpus, 
     again = open_index(model, corpus)
     assert "precision bf16, as the index was made\n" in capsys.readouterr().err
     assert (again.record, again.embedder.engine.precision) == (first.record, "bf16")
-    with pytest.raises(SettingsError, match=r'precision: "bf16" → "fp32".*--overwrite'):
+    with pytest.raises(SettingsError, match=r'precision: "bf16" → "fp32".*overwrite'):
         open_index(model, corpus, precision="fp32")
     corpus.write_text('{"text": "a cat"}\n')
     assert open_index(model, corpus).record.embedding["precision"] == "bf16"
@@ -339,7 +339,7 @@ def test_a_file_of_another_index_of_the_same_size_is_noticed(model, corpus, tmp_
     ours, theirs = (folder / name for folder in folders)
     assert ours.stat().st_size == theirs.stat().st_size
     shutil.copy(theirs, ours)
-    with pytest.raises(DamagedFileError, match=f"{name} is damaged .*--overwrite"):
+    with pytest.raises(DamagedFileError, match=f"{name} is damaged .*overwrite"):
         open_index(model, corpus).search("a hat", 6)
     found = open_index(model, corpus, overwrite=True).search("a hat", 6)
     assert [hit.text for hit in found][:2] == ["a hat", "a hat"]
@@ -365,7 +365,7 @@ def test_what_was_sealed_by_somebody_else_ends_in_a_message(
     index = open_index(model, corpus)
     files = {**index.record.files, name: write_file(folder / name, content)}
     index.record.model_copy(update={"files": files}).save(folder / RECORD_FILE)
-    with pytest.raises(DamagedFileError, match=rf"{name.split('_')[0]}.* {message}.*--overwrite"):
+    with pytest.raises(DamagedFileError, match=rf"{name.split('_')[0]}.* {message}.*overwrite"):
         open_index(model, corpus).search("a hat", 6)
 
 
@@ -421,7 +421,7 @@ def test_an_altered_record_is_noticed(model, corpus, folder, old, new):
     open_index(model, corpus)
     path = folder / RECORD_FILE
     path.write_text(path.read_text().replace(old, new))
-    with pytest.raises(DamagedFileError, match=r"SHA-256.*--overwrite"):
+    with pytest.raises(DamagedFileError, match=r"SHA-256.*overwrite"):
         open_index(model, corpus)
     assert open_index(model, corpus, overwrite=True).search("a hat", 1)[0].row == 2
 
@@ -485,7 +485,7 @@ def test_a_query_must_say_something(model, corpus):
 
 
 def test_one_process_makes_an_index(model, corpus, folder):
-    message = "building the index .*; wait for it, or name another --index-folder"
+    message = "building the index .*; wait for it, or name another `index_folder`"
     with open_output(folder, "x", is_workplace=True), pytest.raises(ResumeError, match=message):
         open_index(model, corpus)
 
@@ -548,7 +548,7 @@ def test_what_another_model_began_is_refused_too(model, other_model, corpus, fol
         ResumeState(beginning=beginning).save(record_path(output))
 
     leave_unfinished()
-    with pytest.raises(SettingsError, match=r"which differ from those of other .*--overwrite"):
+    with pytest.raises(SettingsError, match=r"which differ from those of other .*overwrite"):
         open_index(other_model, corpus)
     assert open_index(model, corpus).search("a hat", 1)[0].row == 2
     leave_unfinished()

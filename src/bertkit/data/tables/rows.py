@@ -34,7 +34,7 @@ class ArrowTable(Protocol):
 
 
 # A file as a string or path, or rows: mappings by column, tuples, or texts.
-Table = str | Path | ArrowTable | Iterable[Mapping[str, Any] | tuple[Any, ...] | str]
+Table = str | Path | ArrowTable | Iterable[Mapping[str, Any] | tuple[Any, ...] | str | Path]
 
 
 def find_reader(given: object) -> tuple[Callable[[RowDecoder], Rows], bool]:

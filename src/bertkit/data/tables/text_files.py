@@ -147,8 +147,7 @@ class TextFiles:
         """
         if any(map(is_remote, self.inputs)):
             raise SettingsError(
-                "an index of remote texts needs a folder; name one with `bertkit search"
-                " --index-folder`"
+                "an index of remote texts needs a folder; name one with `index_folder`"
             )
         first = Path(self.inputs[0])
         if len(self.inputs) == 1 and first.exists():

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Self, cast
+from typing import Self
 
 import numpy as np
 from pydantic import Field
@@ -184,7 +184,7 @@ class PairSet(LabeledSet[Pair, TokenPairs, PairSetCounts]):
     def read(cls, given: Pairs, settings: Seq2SeqSettings, *, split: str = "train") -> Self:
         """Read all pairs of one or two files, or of rows; those that can't be used are counted."""
         files = given if isinstance(given, tuple) else ()
-        source = files[0] if files else cast("Table", given)
+        source = files[0] if files else given
         pairs, report = read_pairs(source, files[1] if files[1:] else None, settings, split=split)
         name = " and ".join(path.name for path in files) or split
         return cls(name, report.tables, pairs, report=report)

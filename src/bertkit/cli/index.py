@@ -1,0 +1,155 @@
+"""`bertkit index add`, `update`, `delete` and `info`: an index of texts, kept in one file."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from bertkit.base.errors import InputError, MissingFileError, SettingsError, pluralize
+from bertkit.base.output import check_standard_output
+from bertkit.cli.output import print_result
+from bertkit.cli.texts import NamedModel, Words, choose_model
+from bertkit.retrieval.older_index import remove_older_index
+from bertkit.retrieval.settings import IndexSettings, QuerySettings
+
+if TYPE_CHECKING:
+    from bertkit.retrieval.hits import Changes
+    from bertkit.retrieval.index import Index
+
+Where = Annotated[str | None, Parameter(help=QuerySettings.model_fields["where"].description)]
+
+
+def index_add(
+    index: Path,
+    /,
+    *inputs: Words,
+    model: NamedModel = None,
+    settings: IndexSettings = IndexSettings(),
+    json: bool = False,
+) -> None:
+    """Add texts to an index, or replace those with the same ids; the file is made if needed.
+
+    Each row of a table is a document, and so is each plain text or Markdown file; a long one is
+    divided into passages. Columns other than those of text and id become fields, for --where. The
+    same text is embedded only once. If the command is interrupted, what was stored stays; the same
+    command continues.
+
+    **Examples**
+
+        bertkit index add notes.bertkit notes/
+
+        bertkit index add faq.bertkit faq.csv more.csv --text-column answer --id-column number
+
+        bertkit index add notes.bertkit "letters/*.md" --model BAAI/bge-small-en-v1.5
+
+    Args:
+        index: File of the index.
+        inputs: Files, folders or globs of texts.
+        json: Print the counts as one JSON object.
+    """
+    if not inputs:
+        raise InputError("give files or folders of texts to add")
+    with open_index(index, model, settings) as opened:
+        print_changes(opened.add([Path(name) for name in inputs]), json=json)
+
+
+def index_update(
+    index: Path,
+    /,
+    *,
+    corpus: list[str],
+    model: NamedModel = None,
+    settings: IndexSettings = IndexSettings(),
+    json: bool = False,
+) -> None:
+    """Bring an index up to date with files: add what is new or changed, delete what is gone.
+
+    Only changed files are read, and only changed texts are embedded. What `bertkit index add`
+    stored stays. If the command is interrupted, the same command continues.
+
+    **Examples**
+
+        bertkit index update notes.bertkit --corpus notes/
+
+        bertkit index update all.bertkit --corpus faq/ --corpus "letters/*.md"
+
+    Args:
+        index: File of the index; it is made if needed.
+        corpus: A file, folder or glob of texts. May be given several times.
+        json: Print the counts as one JSON object.
+    """
+    with open_index(index, model, settings) as opened:
+        print_changes(opened.update(corpus), json=json)
+
+
+def index_delete(
+    index: Path,
+    /,
+    *,
+    ids: Annotated[list[str] | None, Parameter(name="--id", negative="")] = None,
+    where: Where = None,
+    json: bool = False,
+) -> None:
+    """Delete documents from an index, by their ids or their fields.
+
+    **Examples**
+
+        bertkit index delete faq.bertkit --id 17 --id 18
+
+        bertkit index delete faq.bertkit --where "year < 2010"
+
+    Args:
+        index: File of the index.
+        ids: Id of a document. May be given several times.
+        json: Print the counts as one JSON object.
+    """
+    if ids is None and where is None:
+        raise SettingsError("name what to delete by --id or --where")
+    with open_existing(index) as opened:
+        deleted = opened.delete(ids, where=where)
+        facts = {"deleted": deleted, "documents": len(opened)}
+    line = f"{pluralize(deleted, 'document')} deleted, {facts['documents']:,} left"
+    print_result(line, str, json=json, facts=facts)
+
+
+def index_info(index: Path, /, *, json: bool = False) -> None:
+    """Describe an index: documents, passages, model, fields, size, last change.
+
+    **Examples**
+
+        bertkit index info notes.bertkit
+
+    Args:
+        index: File of the index.
+        json: Print one JSON object.
+    """
+    with open_existing(index) as opened:
+        print_result(opened.info(), lambda info: info.describe(), json=json)
+
+
+def open_index(place: Path, model: str | None, settings: IndexSettings) -> "Index":
+    """Open an index to change it; only a new one, or one whose model is named, chooses a model."""
+    check_standard_output()
+    remove_older_index(place)
+    if model is not None or not place.exists():
+        model = choose_model(model, "vectors")
+    from bertkit.retrieval.index import Index
+
+    return Index(place, model=model, settings=settings)
+
+
+def open_existing(
+    place: Path, model: str | None = None, settings: IndexSettings = IndexSettings()
+) -> "Index":
+    """Open an index that must be there."""
+    check_standard_output()
+    if not place.exists():
+        raise MissingFileError(f"{place} doesn't exist; `bertkit index add {place} FILE` makes it")
+    from bertkit.retrieval.index import Index
+
+    return Index(place, model=model, settings=settings)
+
+
+def print_changes(changes: "Changes", *, json: bool) -> None:
+    """Print what was changed."""
+    print_result(changes, lambda changes: changes.describe(), json=json)

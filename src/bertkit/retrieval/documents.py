@@ -62,8 +62,8 @@ class SourceFile:
         """Yield all documents; a file that isn't text has none, and is an error if it was named.
 
         Raises:
-            InputError: a column is missing, a row has no id, too many rows are broken, or the file
-                seems to be in another encoding.
+            InputError: a column or an id is missing, no row has a text, or the file seems to be in
+                another encoding.
         """
         try:
             if self.table.format == "text":
@@ -95,7 +95,7 @@ def open_sources(inputs: Sequence[str | Path], reading: CorpusSettings) -> list[
     for name, table in find_text_files(names, reading).tables.items():
         assert table.path is not None, "standard input isn't a file"
         stamp = json.dumps({**chosen, "format": table.format, **look_at(table.path).stamp})
-        is_named = str(table.path) in names
+        is_named = str(table.path) in {*names, *(str(Path(one)) for one in names)}
         sources.append(SourceFile(name, stamp, table.size_bytes or 0, table, reading, is_named))
     return sources
 

@@ -89,6 +89,8 @@ def test_files_of_plain_text_are_documents_by_name_beside_rows(tmp_path, capsys,
         read([folder / "noise.txt"])
     monkeypatch.chdir(folder)
     assert [one.id for one in read(["a.md"], CorpusSettings())] == ["notes/a.md"]
+    with pytest.raises(NotTextError, match="isn't text"):
+        read(["./noise.txt"])
 
 
 def test_rows_without_a_text_are_left_out_and_said(tmp_path, capsys):

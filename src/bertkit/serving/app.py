@@ -19,7 +19,7 @@ from bertkit.serving.errors import Reason
 from bertkit.serving.keys import Keys
 from bertkit.serving.openapi import describe_api
 from bertkit.serving.responder import Responder, refuse
-from bertkit.serving.routes import hub, openai, tasks, tei
+from bertkit.serving.routes import hub, indexes, openai, tasks, tei
 from bertkit.serving.service import Service
 
 MODEL_PATH = "/v1/models/{model}"  # before the path of a route that names no model itself
@@ -50,6 +50,7 @@ def build_app(service: Service, keys: Keys, admin_keys: Keys) -> Starlette:
     for path, endpoint in paths:
         is_whole = path == MODEL_PATH
         pattern = path.replace("{model}", "{model:name}" if is_whole else "{model:path}")
+        pattern = pattern.replace("{document}", "{document:path}")  # ids may have slashes
         handler = Responder(service, endpoint, admin_keys if endpoint.is_admin else keys)
         routes.append(Route(pattern, handler, methods=[endpoint.method]))
     app = Starlette(routes=routes, exception_handlers={HTTPException: refuse_path})
@@ -59,7 +60,7 @@ def build_app(service: Service, keys: Keys, admin_keys: Keys) -> Starlette:
         app.add_middleware(
             CORSMiddleware,
             allow_origins=service.settings.cors_allow_origin,
-            allow_methods=["GET", "POST"],
+            allow_methods=["GET", "POST", "DELETE"],
             allow_headers=["*"],  # clients name themselves in headers of their own
             expose_headers=["retry-after", "x-request-id"],
         )
@@ -69,7 +70,14 @@ def build_app(service: Service, keys: Keys, admin_keys: Keys) -> Starlette:
 def list_endpoints() -> list[Endpoint]:
     """Return all endpoints, those of other wings included."""
     others = map(load_object, list_installed(SERVER_ROUTES).values())
-    tables = tasks.ENDPOINTS, *others, tei.ENDPOINTS, openai.ENDPOINTS, hub.ENDPOINTS
+    tables = (
+        tasks.ENDPOINTS,
+        *others,
+        indexes.ENDPOINTS,
+        tei.ENDPOINTS,
+        openai.ENDPOINTS,
+        hub.ENDPOINTS,
+    )
     return list(chain.from_iterable(tables))
 
 

@@ -4,6 +4,7 @@ import asyncio
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from types import NoneType
 from typing import Any, get_type_hints
@@ -44,7 +45,8 @@ class RequestContext:
         client: who asks: its key, or else its address.
         route: the path's template, for metrics.
         identity: a name of the request, for logs and the header x-request-id.
-        named: the model that the path or the body names, or None.
+        named: the model or index that the path or the body names, or None.
+        document: the id of a document that the path names, or empty.
         accepted: the media types that the client accepts.
         begun: when it began, a time of `time.monotonic`.
         model: the name of the model that it asked, or empty.
@@ -58,6 +60,7 @@ class RequestContext:
     route: str
     identity: str
     named: str | None = None
+    document: str = ""
     accepted: str = ""
     begun: float = field(default_factory=time.monotonic)
     model: str = ""
@@ -132,17 +135,24 @@ class RequestContext:
 
     async def resume(self, request: ModelRequest) -> Results:
         """Return the next results."""
-        settings = self.service.settings
         try:
-            async with asyncio.timeout(self.begun + settings.timeout - time.monotonic()):
+            async with self.limit_time():
                 return await self.service.models[self.model].worker.compute(request)
         except ServingError as error:
             if error.reason is Reason.FAILED:
                 self.service.note_failure(self.model)
             raise
+
+    @asynccontextmanager
+    async def limit_time(self) -> AsyncIterator[None]:
+        """End what takes longer than a request may."""
+        seconds = self.service.settings.timeout
+        try:
+            async with asyncio.timeout(self.begun + seconds - time.monotonic()):
+                yield
         except TimeoutError:
             raise Reason.LATE.error(
-                f"the answer took longer than {settings.timeout:g} s; send fewer texts"
+                f"the answer took longer than {seconds:g} s; send fewer texts"
             ) from None
 
     @property
@@ -229,7 +239,7 @@ class Endpoint:
     """A route: where it is, what answers it, and in which forms.
 
     Attributes:
-        path: its template; `{model}` is the name of a model.
+        path: its template; `{model}` and `{index}` are names, `{document}` is an id.
         handle: answers a call with its checked body, or None where there is none.
         style: whose form its errors have.
         body: the class of its body, or None; by default that of the handler's annotation.
@@ -237,7 +247,8 @@ class Endpoint:
         summary: for the OpenAPI page; by default the first line of the handler's docstring.
         media_types: of its answers.
         is_open: whether it needs no key.
-        is_admin: whether it needs the key of whoever runs the server; it is a POST.
+        is_admin: whether it needs the key of whoever runs the server.
+        method: by default POST where it has a body or changes something, else GET.
     """
 
     path: str
@@ -249,17 +260,15 @@ class Endpoint:
     media_types: Sequence[str] = (JSON,)
     is_open: bool = False
     is_admin: bool = False
+    method: str = ""
 
     def __post_init__(self) -> None:
         _, body, answer = get_type_hints(self.handle).values()
         self.body = self.body or (None if body is NoneType else body)
         self.answer = self.answer or answer
         self.summary = self.summary or (self.handle.__doc__ or "").partition("\n")[0]
-
-    @property
-    def method(self) -> str:
-        """POST where it has a body or changes something, else GET."""
-        return "GET" if self.body is None and not self.is_admin else "POST"
+        usual = "GET" if self.body is None and not self.is_admin else "POST"
+        self.method = self.method or usual
 
 
 async def write_events(parts: AsyncIterator[Any]) -> AsyncIterator[bytes]:

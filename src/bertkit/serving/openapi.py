@@ -1,5 +1,6 @@
 """The description of the server's routes, as OpenAPI 3.1, from the table of endpoints."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
@@ -9,6 +10,7 @@ from bertkit._version import __version__
 from bertkit.serving.endpoint import JSON, Endpoint
 from bertkit.serving.errors import ERRORS, Reason, find_status
 
+NAME_IN_PATH = re.compile(r"\{(\w+)\}")
 OF_ALL = Reason.MALFORMED, Reason.LARGE_HEAD, Reason.SLOW
 OF_CLOSED = Reason.NO_KEY, Reason.UNKNOWN_MODEL, Reason.LOADING
 OF_BODIES = (
@@ -61,9 +63,9 @@ def describe_operation(
     }
     if endpoint.is_admin or (has_keys and not endpoint.is_open):
         operation["security"] = [{"bearer": []}]
-    if "{model}" in path:
-        name = {"name": "model", "in": "path", "required": True, "schema": {"type": "string"}}
-        operation["parameters"] = [name]
+    if names := NAME_IN_PATH.findall(path):
+        text = {"in": "path", "required": True, "schema": {"type": "string"}}
+        operation["parameters"] = [{"name": name, **text} for name in names]
     if endpoint.body is not None:
         content = {JSON: {"schema": known[endpoint.body]}}
         operation["requestBody"] = {"required": True, "content": content}
@@ -77,6 +79,7 @@ def describe_responses(endpoint: Endpoint, known: Mapping[Any, Any]) -> dict[str
         for name in endpoint.media_types
     }
     refusals = [*OF_ALL, *([] if endpoint.is_open else OF_CLOSED)]
+    refusals += [Reason.UNKNOWN_INDEX] if "{index}" in endpoint.path else []
     refusals += [Reason.LOADING] if endpoint.path == "/ready" else []
     refusals += [Reason.FORBIDDEN, Reason.FAILED] if endpoint.is_admin else []
     refusals += OF_BODIES if endpoint.body is not None else []

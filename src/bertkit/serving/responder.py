@@ -67,7 +67,8 @@ class Responder:
             client="",
             route=self.endpoint.path,
             identity=name_request(request),
-            named=request.path_params.get("model"),
+            named=request.path_params.get("model", request.path_params.get("index")),
+            document=request.path_params.get("document", ""),
             accepted=request.headers.get("accept", ""),
         )
         response = None
@@ -113,7 +114,7 @@ class Responder:
         if client is None:
             wanted = "its BERTKIT_ADMIN_KEY" if self.endpoint.is_admin else "one of its keys"
             raise Reason.NO_KEY.error(f"the server wants {wanted}: Authorization: Bearer KEY")
-        return client
+        return f"admin {client}" if self.endpoint.is_admin else client
 
     async def _read(self, request: Request, call: RequestContext) -> BaseModel | None:
         """Read and check the body."""

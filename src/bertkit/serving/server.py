@@ -24,6 +24,7 @@ from bertkit.serving.app import build_app
 from bertkit.serving.connection import Connection, Listener
 from bertkit.serving.keys import ADMIN_VARIABLE, KEYS_VARIABLE, Keys
 from bertkit.serving.logs import log_requests
+from bertkit.serving.searcher import INDEX_SUFFIX
 from bertkit.serving.service import ServedModel, Service
 from bertkit.serving.settings import ServeSettings
 
@@ -53,31 +54,15 @@ def run_server(server: "ModelServer", serving: Coroutine[Any, Any, None]) -> Non
 
 
 def name_models(models: Sequence[str]) -> dict[str, str]:
-    """Return the models by name: `NAME=PATH`, or the name of their folder."""
+    """Return models and indexes by name: `NAME=PATH`, or that of their folder or file."""
     named: dict[str, str] = {}
     for one in models:
         name, path = split_name(one)
-        name = name or name_model(Path(path))
+        name = name or name_model(Path(path)).removesuffix(INDEX_SUFFIX)
         if name in named:
             raise SettingsError(f"two models are named {name}; name one of them: NAME={path}")
         named[name] = path
     return named or {name: str(find_bundled(part)) for name, part in BUNDLED.items()}
-
-
-def name_corpora(corpora: Sequence[str], models: Mapping[str, str]) -> dict[str, str]:
-    """Return the corpora by the names of their models: `NAME=FILE`, or of the first model."""
-    named: dict[str, str] = {}
-    for one in corpora:
-        name, path = split_name(one)
-        name = name or next(iter(models))
-        if name not in models or name in named:
-            problem = "has two corpora" if name in named else "isn't served"
-            raise SettingsError(
-                f"--corpus {one}: the model {name} {problem}; write NAME=FILE with one of"
-                f" {', '.join(models)}"
-            )
-        named[name] = path
-    return named
 
 
 def split_name(text: str) -> tuple[str, str]:
@@ -101,10 +86,7 @@ class ModelServer:
         place: socket.socket | None = None,
         worker: str = "",
     ) -> None:
-        corpora = name_corpora(settings.corpus, models)
-        served = [
-            ServedModel(name, path, settings, corpora.get(name)) for name, path in models.items()
-        ]
+        served = [ServedModel(name, path, settings) for name, path in models.items()]
         self.service = Service(served, settings, worker)
         self._settings = settings
         self._socket = place or bind(settings)

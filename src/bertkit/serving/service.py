@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 from bertkit.base.errors import SettingsError, storage_errors
@@ -19,10 +20,9 @@ from bertkit.inference.opening import Pipelines, load_pipelines
 from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.settings import Precision
 from bertkit.models.open_model import OpenModel
-from bertkit.retrieval.settings import SearchSettings
 from bertkit.serving.errors import Reason
 from bertkit.serving.metrics import ServerMetrics
-from bertkit.serving.searcher import Searcher
+from bertkit.serving.searcher import Searcher, is_index
 from bertkit.serving.settings import ServeSettings
 from bertkit.serving.sharing.worker import Worker
 
@@ -90,8 +90,12 @@ class ReadyModel:
 
     def choose(self, task: str, options: Settings | None = None) -> Pipeline[Any, Any]:
         """Return a pipeline with the options of a request; equal options give the same object."""
-        is_usual = options is None or not options.model_fields_set
-        return self.pipelines[task] if is_usual else self._change(task, options)
+        if options is None or not options.model_fields_set:
+            return self.pipelines[task]
+        try:
+            return self._change(task, options)
+        except TypeError:  # a value can't be hashed
+            return change_options(self.pipelines, task, options)
 
 
 def change_options(pipelines: Pipelines, task: str, options: Settings) -> Pipeline[Any, Any]:
@@ -106,18 +110,17 @@ class ServedModel:
 
     Attributes:
         name: by which requests name it.
+        is_index: whether it is an index, with the model of that.
         worker: its thread.
     """
 
-    def __init__(
-        self, name: str, path: str, settings: ServeSettings, corpus: str | None = None
-    ) -> None:
+    def __init__(self, name: str, path: str, settings: ServeSettings) -> None:
         self.name = name
+        self.is_index = is_index(Path(path))
         self.worker = Worker(name, settings, is_deterministic=settings.deterministic)
         self._loaded: ReadyModel | None = None
         self._path = path
         self._settings = settings
-        self._corpus = corpus  # that it searches
 
     @property
     def is_loaded(self) -> bool:
@@ -133,14 +136,15 @@ class ServedModel:
 
     def load(self) -> ReadyModel:
         """Load the model and compute something with it, so that the first request is fast."""
+        loading = select(EmbedderSettings, self._settings)
         with copied_files():  # whoever replaces a model may write over the files of this one
-            opened = OpenModel.open(self._path, revision=self._settings.revision)
-            if self._corpus is None:
-                pipelines = load_pipelines(opened, select(EmbedderSettings, self._settings))
+            if self.is_index:
+                search = Searcher.build(Path(self._path), loading)
+                opened = search.embedder.opened
+                pipelines: Pipelines = {"embed": search.text_embedder, "search": search}
             else:
-                loading = select(SearchSettings, self._settings)
-                search = Searcher.build(opened, loading, self._corpus)
-                pipelines = {"embed": search.text_embedder, "search": search}
+                opened = OpenModel.open(self._path, revision=self._settings.revision)
+                pipelines = load_pipelines(opened, loading)
             with storage_errors(opened.folder, "read"):
                 changed = int(opened.folder.stat().st_mtime)
         whole: Precision = "bf16" if self._settings.precision == "bf16" else "fp32"

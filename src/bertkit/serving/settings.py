@@ -88,12 +88,6 @@ class ServeSettings(EngineSettings, LimitSettings):
         description="File of API keys, one a line, of which each request must send one"
         " (Authorization: Bearer KEY); by default those in the environment variable BERTKIT_KEYS.",
     )
-    corpus: Annotated[tuple[str, ...], Parameter(negative="")] = Field(
-        default=(),
-        description="Texts that a model finds by meaning (/v1/models/NAME/search), as NAME=FILE, or"
-        " FILE for the first model: a file or folder as bertkit search takes it. The model then"
-        " computes vectors. The index is built before the server starts.",
-    )
     ssl_certfile: Path | None = Field(
         default=None,
         description="PEM file with a certificate, its chain and its private key; then the server"

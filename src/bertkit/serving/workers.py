@@ -14,18 +14,8 @@ from typing import Any
 from bertkit.base.errors import BertkitError, StoppedError
 from bertkit.base.parts import count_cores, thread_variables
 from bertkit.base.progress import announce
-from bertkit.base.settings import select
 from bertkit.base.signals import HANGUPS, STOP_SIGNALS, find_handlers, handled_by
-from bertkit.retrieval.search_index import SearchIndex
-from bertkit.retrieval.settings import SearchSettings
-from bertkit.serving.server import (
-    RELOAD_SIGNALS,
-    ModelServer,
-    bind,
-    name_corpora,
-    name_models,
-    run_server,
-)
+from bertkit.serving.server import RELOAD_SIGNALS, ModelServer, bind, name_models, run_server
 from bertkit.serving.settings import ServeSettings
 
 RESTART_SECONDS = 1.0  # without an event, before workers that ended are started again
@@ -37,9 +27,6 @@ BLOCKED = (signal.SIGINT, *HANGUPS, *RELOAD_SIGNALS)
 def serve(models: Sequence[str], settings: ServeSettings) -> None:
     """Serve models until a signal ends it; what is running is finished."""
     named = name_models(models)
-    for name, corpus in name_corpora(settings.corpus, named).items():
-        # Here a signal stops the building of an index, and the next start goes on with it.
-        SearchIndex.open(named[name], corpus, select(SearchSettings, settings))
     if settings.workers == 1:
         server = ModelServer(named, settings)
         run_server(server, server.run())

@@ -6,6 +6,9 @@ from tests.unit.serving.running import running
 from tests.unit.serving.small_models import save_models
 
 from bertkit.checkpoints.bundled import find_bundled
+from bertkit.retrieval.index import Index
+
+TEXTS = ("A cat sat.", "It rains.", "The dog saw a hat.")
 
 
 @pytest.fixture(scope="session")
@@ -16,9 +19,11 @@ def models(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def client(models, tmp_path_factory):
-    corpus = tmp_path_factory.mktemp("corpus") / "texts.txt"
-    corpus.write_text("A cat sat.\nIt rains.\nThe dog saw a hat.\n")
-    with running(models, corpus=(f"encoder={corpus}",)) as client:
+    path = tmp_path_factory.mktemp("index") / "notes.bertkit"
+    rows = [{"id": f"n{len(text)}", "text": text, "length": len(text)} for text in TEXTS]
+    with Index(path) as index:
+        index.add(rows, id="id", text="text")
+    with running({"encoder": models["encoder"], "notes": str(path), **models}) as client:
         yield client
 
 

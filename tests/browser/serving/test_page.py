@@ -26,7 +26,7 @@ TASKS = [
     ("reranker", "Predict a number"),
     ("reranker", "Order by a query"),
     ("encoder", "Find neighbors"),
-    ("encoder", "Search"),
+    ("notes", "Search"),
 ]
 if HAS_DECODERS:
     TASKS += [("writer", "Continue"), ("translator", "Translate")]
@@ -143,7 +143,20 @@ def list_scores(body, answer):
 
 def list_hits(body, answer):
     assert answer["results"][0]["text"] == "It rains."
-    return [[hit["text"], f"{hit['score']:.3f}"] for hit in answer["results"]]
+    return shown(answer)
+
+
+def list_filtered(body, answer):
+    assert body["where"] == "length > 9"
+    assert len(answer["results"]) == 2
+    return shown(answer)
+
+
+def shown(answer):
+    return [
+        [f"{hit['text']}\n{hit['id']}, length: {len(hit['text'])}", f"{hit['score']:.3f}"]
+        for hit in answer["results"]
+    ]
 
 
 ENDINGS, DOCUMENTS = ["saw a dog", "lost the hat"], "a dog\n\nthe cat saw a hat\nlost"
@@ -157,7 +170,8 @@ NEIGHBORS = "A cat sat.\nIt rains.\nThe cat was sitting."
         ("chooser", "Choose", {"beginning": "cat", "endings": "\n".join(ENDINGS)}, list_endings),
         ("reranker", "Order by a query", {"query": "cat", "texts": DOCUMENTS}, list_ordered),
         ("encoder", "Find neighbors", {"texts": NEIGHBORS}, list_neighbors),
-        ("encoder", "Search", {"query": "the weather"}, list_hits),
+        ("notes", "Search", {"query": "weather"}, list_hits),
+        ("notes", "Search", {"query": "an animal", "filter": "length > 9"}, list_filtered),
         ("words", "Score", {"texts": "the cat\na dog saw"}, list_scores),
     ],
 )

@@ -122,15 +122,15 @@ class ServerProcess:
         """Return a new connection."""
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT_SECONDS)
 
-    def ask(self, path: str, body: Any = None) -> tuple[int, Any]:
+    def ask(self, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
         """Return the status and the body of an answer on a connection of its own."""
         connection = self.connect()
         try:
             if body is None:
                 connection.request("GET", path)
             else:
-                headers = {"content-type": "application/json"}
-                connection.request("POST", path, json.dumps(body), headers)
+                sent = {"content-type": "application/json", **headers}
+                connection.request("POST", path, json.dumps(body), sent)
             answer = connection.getresponse()
             content = answer.read().decode()
             is_json = answer.headers.get_content_type() == "application/json"

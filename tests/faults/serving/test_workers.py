@@ -20,11 +20,13 @@ from tests.waiting import TIMEOUT_SECONDS
 
 from bertkit.checkpoints.bundled import find_bundled
 from bertkit.cli.main import main
+from bertkit.retrieval.index import Index
 
 BOTH = re.compile(r"\(worker 2 of 2\)")
 AGAIN = re.compile(r"worker (\d) ended by itself(.|\n)*serving .*\(worker \1 of 2\)")
 ALL_ENDED = re.compile(r"(worker \d ended by itself(.|\n)*){3}")
 LOADED_TWICE = re.compile(r"(words was loaded again(.|\n)*){2}")
+SEARCH, DOCUMENTS = "/v1/indexes/notes/search", "/v1/indexes/notes/documents"
 FILL = "/v1/models/words/fill-mask"
 
 
@@ -132,6 +134,32 @@ def test_workers_started_from_a_shell_hear_signals_and_requests_through_their_pa
         finally:
             timer.cancel()
             process.kill()
+
+
+def test_workers_clients_and_other_programs_write_one_index(tmp_path, monkeypatch):
+    monkeypatch.setenv("BERTKIT_ADMIN_KEY", "key")
+    path = tmp_path / "notes.bertkit"
+    index = Index(path)
+    index.add(["A cat sat."])
+
+    def write(client):
+        rows = ([{"id": f"{client}-{n}", "text": f"Cat {n} of {client}."}] for n in range(5))
+        return [server.ask(DOCUMENTS, {"rows": one}, authorization="Bearer key")[0] for one in rows]
+
+    with serving(str(path), "--workers", "2") as server, ThreadPoolExecutor(2) as pool:
+        server.read_until(BOTH)
+        writing = [pool.submit(write, client) for client in range(2)]
+        for n in range(5):
+            index.add([f"A dog was number {n}."])
+        assert [one.result() for one in writing] == [[200] * 5] * 2
+        assert find_labels(server) == {"1", "2"}
+        for _ in range(10):  # whichever worker answers
+            _, found = server.ask(SEARCH, {"query": "cat", "top_k": 100})
+            assert len({hit["id"] for hit in found["results"]}) == len(index) == 1 + 2 * 5 + 5
+        index.close()
+        server.send(signal.SIGTERM)
+        assert server.wait() == 0
+    assert [one.name for one in tmp_path.iterdir()] == [path.name]  # without a log beside it
 
 
 def find_blocked(pid):

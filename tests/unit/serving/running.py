@@ -40,8 +40,12 @@ class Client:
 
     def post(self, path: str, body: Any, **headers: str) -> Answer:
         """The answer to a body as JSON, or as it is if it is bytes."""
+        return self.send("POST", path, body, **headers)
+
+    def send(self, method: str, path: str, body: Any, **headers: str) -> Answer:
+        """The answer to a body of another method, as of a POST."""
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
-        return self.ask("POST", path, content, {"content-type": "application/json", **headers})
+        return self.ask(method, path, content, {"content-type": "application/json", **headers})
 
     def ask(
         self, method: str, path: str, content: bytes | None, headers: Mapping[str, str]

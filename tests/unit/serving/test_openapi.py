@@ -19,7 +19,6 @@ from bertkit.inference.settings import FillOptions
 from bertkit.serving.app import build_app, list_endpoints, list_paths
 from bertkit.serving.keys import Keys
 from bertkit.serving.openapi import describe_api
-from bertkit.serving.searcher import SearchOptions
 from bertkit.tasks.classify import ClassifyAnswers
 
 MOST_UNANSWERED = 6  # what every model is asked that isn't for it
@@ -34,6 +33,8 @@ BODIES = {  # that must be answered, by the end of an operation's path
     "embeddings": {"input": [TEXT, "lost"]},
     "fill-mask": {"inputs": "the [MASK] saw"},
     "next-sentence": {"inputs": [PAIR]},
+    "search": {"query": TEXT, "where": {"page": 1}},
+    "documents": {"rows": [{"id": "n/0", "text": TEXT, "page": 0}]},
     "similarity": {"inputs": {"source_sentence": TEXT, "sentences": ["a dog", "lost"]}},
     "v1/rerank": {"query": TEXT, "documents": ["a dog", "lost"]},
     "v2/rerank": {"query": TEXT, "documents": [{"text": "a dog"}], "return_documents": True},
@@ -56,6 +57,13 @@ MODELS = {  # which of them do a task, by the end of its path; the encoder does 
     "tag": "entities",
     "translate": "translator",
 }
+
+
+PLACES = {"index": "notes", "document": "n/0"}
+
+
+def name_path(path, model):
+    return re.sub(r"\{(\w+)\}", lambda found: PLACES.get(found[1], model), path)
 
 
 def find_longest(named, path, usual):
@@ -82,7 +90,7 @@ def test_the_description_is_valid_and_has_each_route(client, api):
 
 @pytest.mark.parametrize(
     ("body", "options"),
-    [("FillMask", FillOptions), ("Classify", ClassifyAnswers), ("Search", SearchOptions)],
+    [("FillMask", FillOptions), ("Classify", ClassifyAnswers)],
 )
 def test_the_options_of_a_task_are_those_of_its_pipeline(api, body, options):
     schemas = api["components"]["schemas"]
@@ -93,7 +101,8 @@ def test_the_options_of_a_task_are_those_of_its_pipeline(api, body, options):
 
 def test_keys_are_described_where_there_are_any(api):
     secured = [path for path, one in api["paths"].items() if "security" in str(one)]
-    assert secured == ["/v1/models/{model}/reload", "/v1/reload"]
+    documents = "/v1/indexes/{index}/documents"
+    assert secured == ["/v1/models/{model}/reload", "/v1/reload", documents]
     paths = list_paths(list_endpoints())
     described = describe_api(paths, has_keys=True)
     for path, endpoint in paths:
@@ -112,7 +121,7 @@ def list_operations():
 
 @pytest.mark.parametrize(("method", "path", "model", "body"), list(list_operations()))
 def test_answers_are_as_described(client, api, method, path, model, body):
-    named = path.replace("{model}", model)
+    named = name_path(path, model)
     answer = client.get(named) if body is None else client.post(named, body)
     is_done = not path.endswith("summarize")  # which none of the models does
     assert answer.status == (200 if is_done else 404), answer.content
@@ -156,12 +165,15 @@ def describe():
     """The API, with models and requests of the server below."""
     description = describe_api(list_paths(list_endpoints()), has_keys=False)
     for path, operations in description["paths"].items():
-        for operation in operations.values():
+        for method, operation in operations.items():
             for parameter in operation.get("parameters", ()):
-                parameter["schema"] = {"enum": [find_longest(MODELS, path, "encoder")]}
+                usual = find_longest(MODELS, path, "encoder")
+                parameter["schema"] = {"enum": [PLACES.get(parameter["name"], usual)]}
             if body := operation.get("requestBody"):
-                content = body["content"]["application/json"]
-                content["examples"] = {"one": {"value": find_longest(BODIES, path, TEXTS)}}
+                value = (
+                    {"ids": ["none"]} if method == "delete" else find_longest(BODIES, path, TEXTS)
+                )
+                body["content"]["application/json"]["examples"] = {"one": {"value": value}}
     return description
 
 
@@ -170,12 +182,12 @@ answered = set()
 
 
 @pytest.fixture(scope="module")
-def server(models, corpus):
+def server(models, notes):
     """A server that does all tasks, and may be told to load its models again."""
-    named = {"encoder": str(find_bundled("vectors")), **models}
+    named = {"encoder": str(find_bundled("vectors")), "notes": notes, **models}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BERTKIT_ADMIN_KEY", ADMIN_KEY)
-        with running(named, corpus=(f"encoder={corpus}",)) as client:
+        with running(named) as client:
             yield client
 
 

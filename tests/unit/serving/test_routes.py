@@ -10,17 +10,13 @@ from tests.unit.serving.running import running
 from tests.unit.serving.task_checks import check_task
 from tests.waiting import TIMEOUT_SECONDS
 
-from bertkit.base.errors import SettingsError
-from bertkit.checkpoints.bundled import find_bundled
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.embeddings.features import FeatureExtractor, as_array
 from bertkit.inference.predictor import Predictor
 from bertkit.nn.packing import PackedBatch
-from bertkit.retrieval.search_index import SearchIndex
 from bertkit.serving.app import list_endpoints
 from bertkit.serving.endpoint import RequestContext
 from bertkit.serving.errors import ServingError
-from bertkit.serving.server import name_corpora
 from bertkit.serving.sharing.fair_queue import MOST_TOKENS
 from bertkit.tasks.classify import ClassifySettings
 from bertkit.tasks.classify.task import Classify
@@ -280,41 +276,6 @@ def test_the_words_that_decided_are_given_if_they_are_asked_for(client, path, va
     usual = client.post(f"/v1/models/{path}", {"inputs": [value]}).json
     assert usual["usage"] == answer["usage"]
     assert "explanations" not in usual["results"][0]
-
-
-def test_the_texts_of_a_corpus_are_found(client, corpus):
-    queries = ["a kitten", "the weather was wet"]
-    expected = SearchIndex.open(find_bundled("vectors"), corpus).search(queries, top_k=2)
-    path, options = "/v1/models/encoder/search", {"top_k": 2}
-    answer = client.post(path, {"inputs": queries, "options": options}).json
-    assert [[(hit["id"], hit["text"]) for hit in hits] for hits in answer["results"]] == [
-        [(hit.id, hit.text) for hit in hits] for hits in expected
-    ]
-    assert answer["results"][1][0]["score"] == close(expected[1][0].score, "float32")
-    assert answer["usage"]["total_tokens"] > 0
-    one = client.post(path, {"inputs": queries[0], "options": options}).json["results"]
-    assert [hit["text"] for hit in one] == [hit.text for hit in expected[0]]
-    assert client.post(path, {"inputs": " "}).status == 400
-    assert client.post(path, {"inputs": "a", "options": {"top_k": 0}}).status == 400
-    assert client.post("/v1/models/words/search", {"inputs": "a"}).status == 404
-    refused = client.post(path, {"inputs": ["a"] * 11, "options": {"top_k": 1000}})
-    assert refused.status == 400
-    assert (
-        "asks for 11,000 texts in all, and 10,000 is the limit" in refused.json["error"]["message"]
-    )
-
-
-def test_a_corpus_belongs_to_a_model():
-    models = {"small": "small/", "large": "large/"}
-    assert name_corpora(["texts.txt"], models) == {"small": "texts.txt"}
-    assert name_corpora(["large=a.txt", "small=b=c.txt"], models) == {
-        "large": "a.txt",
-        "small": "b=c.txt",
-    }
-    with pytest.raises(SettingsError, match="the model other isn't served; write NAME=FILE"):
-        name_corpora(["other=a.txt"], models)
-    with pytest.raises(SettingsError, match="the model small has two corpora"):
-        name_corpora(["a.txt", "small=b.txt"], models)
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,8 @@ class Tryout {
     this.asking = new AbortController();
     const { signal } = this.asking;
     const task = TASKS[name];
-    const path = task.path ?? `/v1/models/${encodeURIComponent(model)}/${name}`;
+    const path = (task.path ?? `/v1/models/{model}/${name}`)
+      .replace("{model}", encodeURIComponent(model));
     const body = task.write(model, values);
     const again = (changes) => this.server.ask(path, { ...body, ...changes }, signal);
     this.result.setAttribute("aria-busy", "true");

@@ -5,6 +5,7 @@ import { barTable, kindLegend, markedText, only, written } from "./results.js";
 export const TEXT = { name: "text", label: "Text", example: "The cat sat on the mat because it was tired." };
 export const SECOND = { name: "second", label: "Second text (optional)", example: "" };
 const QUERY = { name: "query", label: "Query", example: "Where can I sell an old car?" };
+const FILTER = { name: "filter", label: "Filter by fields (optional)", example: "" };
 const LINES = {
   name: "lines", label: "Texts, one a line", isLong: true,
   example: "How do I sell my car?\nHow do I cook rice?\nWhat is the best way to sell a used car?\n"
@@ -15,7 +16,7 @@ const LINES = {
  * What a model can be asked, by the name of its task; each has a title, and
  *
  * - fields: what is typed, {name, label, example, isLong}; a long one has several lines.
- * - path: of the route; null for the model's own.
+ * - path: of the route, with {model} for its name; null for the model's own.
  * - write: the body, of the model's name and the typed values.
  * - isStreamed: whether the answer comes in parts.
  * - draw: nodes, of the answer, the values, and {model, theme, again, show}: `again` asks once more,
@@ -58,7 +59,13 @@ export const TASKS = {
   },
   "next-sentence": ownTask("Does it follow?", [TEXT, { ...SECOND, label: "Second text",
     example: "It had been awake all night." }], drawFollows),
-  search: ownTask("Search", [QUERY], drawHits, ({ query }) => query),
+  search: {
+    title: "Search",
+    fields: [QUERY, FILTER],
+    path: "/v1/indexes/{model}/search",
+    write: (_, { query, filter }) => ({ query, ...(filter.trim() === "" ? {} : { where: filter }) }),
+    draw: drawHits,
+  },
   score: ownTask("Score", [LINES], drawScores, ({ lines }) => splitLines(lines)),
   translate: ownTask("Translate", [{ ...TEXT, example: "The cat has seen the key." }], drawWritten),
   summarize: ownTask("Summarize", [{ ...TEXT, isLong: true }], drawWritten),
@@ -161,8 +168,15 @@ function drawNeighbors({ data }, { lines }) {
 }
 
 function drawHits({ results }) {
-  return [barTable("Nearest in meaning", results.map(({ text, score }) =>
-    ({ name: text, share: score, text: score.toFixed(3) })))];
+  if (results.length === 0) {
+    return [element("p", {}, "Nothing was found.")];
+  }
+  return [barTable("The best first", results.map(({ id, line, is_file, text, fields, score }) => {
+    const shown = Object.entries(fields).map(([key, value]) => `${key}: ${value}`);
+    const name = is_file ? `${id}:${line}` : id;
+    const about = element("small", { class: "quiet" }, [name, ...shown].join(", "));
+    return { name: [text, element("br"), about], share: score, text: score.toFixed(3) };
+  }))];
 }
 
 function drawScores({ results }) {

@@ -27,7 +27,6 @@ from bertkit.serving.routes.requests import (
     Text,
     Texts,
 )
-from bertkit.serving.searcher import SearchOptions
 from bertkit.tasks.classify import ClassifyAnswers
 from bertkit.tasks.settings import ExplainAnswers
 
@@ -38,10 +37,6 @@ TASKS: Mapping[str, tuple[type[TaskBody[Any, Any]], str]] = {
     "fill-mask": (TaskBody[Text, FillOptions], "Predict the words for each [MASK]."),
     "next-sentence": (TaskBody[Pair, Settings], "Predict whether a text follows another."),
     "score": (TaskBody[Text, Settings], "Score how likely texts are."),
-    "search": (
-        TaskBody[Text, SearchOptions],
-        "Find the texts of a corpus that are nearest in meaning.",
-    ),
     "classify": (TaskBody[Text | Pair, ClassifyAnswers], "Classify texts, or pairs of texts."),
     "regress": (TaskBody[Text | Pair, ExplainAnswers], "Predict numbers."),
     "tag": (TaskBody[Text | Texts, ExplainAnswers], "Find entities, or other tags of words."),

@@ -39,6 +39,8 @@ SMALLEST = {
     "bench_fill_mask": "--data {data} --models tiny --texts 4 --rounds 1",
     "bench_finetune": "--data {data} --sets sst2 --rounds 1 --steps 1 --sides bertkit transformers",
     "bench_finetune_memory": "--data {data} --sets cola --precisions fp32 --rows 100",
+    "bench_index": "--data {data} --rows 100 --changed 20 --queries 6 --letters 1 --rounds 1"
+    " --sides bertkit",
     "bench_label_errors": "--data {data} --sets sst2 wnut17 --rows 40 --sentences 30 --draws 1",
     "bench_load": "--model tiny --formats tensorflow --rounds 0",
     "bench_memory": "--corpus {corpus} --workers 1 --data {shards} --models tiny --batch-size 2",

@@ -34,7 +34,7 @@ NOT_COPIED = shutil.ignore_patterns(
 QUICK = (
     *("unit/base/test_wings.py", "unit/test_house.py", "unit/cli", "unit/api/test_language.py"),
     *("e2e/test_refusals.py", "e2e/test_streams.py"),
-    *("unit/decoders", "unit/integrations", "unit/interpret", "unit/serving"),
+    *("unit/decoders", "unit/interpret", "unit/serving"),
 )
 # Of those, what takes longest and knows no other wing.
 SLOW = ("unit/decoders/decoding", "unit/decoders/seq2seq", "unit/serving/test_api_conformance.py")

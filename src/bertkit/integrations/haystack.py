@@ -65,8 +65,7 @@ class BertkitDocumentStore:
                 raise DuplicateDocumentError(f"the index has a document with the id {min(known)}")
             documents = [one for one in documents if one.id not in known]
         rows = [{**one.meta, ID: one.id, TEXT: one.content} for one in documents]
-        if rows:
-            self.index.add(rows, id=ID, text=TEXT)
+        self.index.add(rows, id=ID, text=TEXT)
         return len(rows)
 
     def delete_documents(self, document_ids: list[str]) -> None:

@@ -74,11 +74,10 @@ class BertkitVectorStore(VectorStore):
     ) -> list[str]:
         """Add texts, or replace those of equal ids; without ids, these are made of the content."""
         listed = list(texts)
-        nothing: list[Metadata] = [{}] * len(listed)
-        columns = zip(listed, metadatas or nothing, ids or [None] * len(listed), strict=True)
+        num = len(listed)
+        columns = zip(listed, metadatas or [{}] * num, ids or [None] * num, strict=True)
         rows = [{**one, TEXT: text, ID: name or _make_id(text, one)} for text, one, name in columns]
-        if rows:
-            self.index.add(list({row[ID]: row for row in rows}.values()), id=ID, text=TEXT)
+        self.index.add(list({row[ID]: row for row in rows}.values()), id=ID, text=TEXT)
         return [row[ID] for row in rows]
 
     def delete(self, ids: list[str] | None = None, **options: Any) -> bool:
@@ -116,6 +115,12 @@ class BertkitRetriever(BaseRetriever):
         self, query: str, *, run_manager: object, **options: Any
     ) -> list[Document]:
         return self.store.similarity_search(query, **({"k": self.k} | self.options | options))
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: object, **options: Any
+    ) -> list[Document]:
+        chosen = {"k": self.k} | self.options | options
+        return await self.store.asimilarity_search(query, **chosen)
 
 
 class BertkitReranker(BaseDocumentCompressor):

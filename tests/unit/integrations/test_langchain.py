@@ -74,6 +74,14 @@ def test_a_store_is_a_file_that_is_opened_again(tmp_path):
     assert [one.page_content for one in retriever.invoke("a flat tire")] == TEXTS[1:2]
 
 
+async def test_a_retriever_takes_options_of_one_call():
+    retriever = BertkitRetriever(
+        store=BertkitVectorStore.from_texts(TEXTS), options={"by": "words"}
+    )
+    assert [one.page_content for one in await retriever.ainvoke("boil tire", k=1)] == TEXTS[2:]
+    assert len(retriever.invoke("boil tire")) == 2
+
+
 def test_other_embeddings_are_refused():
     with pytest.raises(InputError, match="got DeterministicFakeEmbedding"):
         BertkitVectorStore.from_texts(TEXTS, DeterministicFakeEmbedding(size=6))

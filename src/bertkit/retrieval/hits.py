@@ -9,8 +9,6 @@ from bertkit.reports.notebook import Tabular
 from bertkit.reports.text import show
 from bertkit.retrieval.passages import Passage
 
-BYTES_OF_MB = 1e6
-
 
 @dataclass(frozen=True)
 class Hit(Tabular):
@@ -87,19 +85,12 @@ class Changes:
 
     def describe(self) -> str:
         """Return the counts that aren't 0 in one line."""
-        counts = {
-            "added": self.added,
-            "replaced": self.replaced,
-            "deleted": self.deleted,
-            "unchanged": self.unchanged,
-        }
-        parts = [f"{number:,} {name}" for name, number in counts.items() if number]
-        if not parts:
-            return "nothing has changed"
-        line = f"documents: {', '.join(parts)}"
+        names = ("added", "replaced", "deleted", "unchanged")
+        counts = {name: getattr(self, name) for name in names}
+        line = ", ".join(f"{number:,} {name}" for name, number in counts.items() if number)
         if self.passages:
             line += f"; {pluralize(self.passages, 'passage')}, {self.embedded:,} embedded"
-        return line
+        return f"documents: {line}" if line else "nothing has changed"
 
 
 @dataclass(frozen=True)
@@ -125,17 +116,11 @@ class IndexInfo:
     changed: str | None
 
     def describe(self) -> str:
-        """Return several lines of text."""
-        named = ", ".join(f"{show(name)} ({num:,})" for name, num in self.fields.items())
-        vectors = f"{self.dimension} features, {self.precision}, {self.similarity}"
+        """Return a line for each value."""
+        named = ", ".join(f"{name} ({number:,})" for name, number in self.fields.items())
+        size = f"{self.size_bytes / 1e6:,.1f} MB"
+        values = {**vars(self), "fields": named, "size_bytes": size}
         lines = {
-            "documents": f"{self.documents:,}, {pluralize(self.sources, 'file')}",
-            "passages": f"{self.passages:,}",
-            "model": show(self.model or "none yet"),
-            "vectors": vectors if self.model else "none yet",
-            "words": self.tokenizer or "none yet",
-            "fields": named or "none",
-            "size": f"{self.size_bytes / BYTES_OF_MB:,.1f} MB",
-            "changed": self.changed or "never",
+            name.partition("_")[0]: show(str(value)) for name, value in values.items() if value
         }
         return "\n".join(f"{name:<10} {value}" for name, value in lines.items())

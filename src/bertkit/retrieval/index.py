@@ -1,7 +1,6 @@
 """An index of documents in one file, found by words, by vectors and by fields, kept current."""
 
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import nullcontext
 from pathlib import Path
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
     from bertkit.inference.embeddings.embedder import Embedder
 
 BATCH_DOCUMENTS = 500  # stored at a time, or those of 262,144 characters
-PAGES = ("page_count", "page_size")
 Where = str | Mapping[str, object]
 
 
@@ -118,9 +116,8 @@ class Index:
             sources = open_sources(names, reading)
             total = sum(source.size_bytes for source in sources)
             return self._store(writer, writer.read(sources), total, are_files=True)
-        documents = read_rows(
-            rows, text=reading.text_column, id=reading.id_column, first=self._find_first()
-        )
+        first = None if self.path else self._ask("SELECT ifnull(max(number), 0) FROM documents")
+        documents = read_rows(rows, text=reading.text_column, id=reading.id_column, first=first)
         return self._store(writer, documents, len(rows) if isinstance(rows, Sized) else None)
 
     def update(self, corpus: str | Path | Sequence[str | Path]) -> Changes:
@@ -156,19 +153,18 @@ class Index:
         """
         if (ids is None) == (where is None):
             raise SettingsError("delete takes ids, or a filter (where): exactly one of them")
-        names = [ids] if isinstance(ids, str) else ids or ()
         writer = self._open_writer(creates=False)
         with writer.file.writing() as connection:
-            conditions = [Condition("id = ?", (name,)) for name in dict.fromkeys(names)]
             if where is not None:
                 conditions = [_compile(connection, where)]
-            numbers = [
-                number
-                for condition in conditions
-                for (number,) in connection.execute(
-                    f"SELECT number FROM documents WHERE {condition.sql}", condition.values
-                )
+            else:
+                names = [ids] if isinstance(ids, str) else dict.fromkeys(ids or ())
+                conditions = [Condition("id = ?", (name,)) for name in names]
+            found = [
+                connection.execute(f"SELECT number FROM documents WHERE {one.sql}", one.values)
+                for one in conditions
             ]
+            numbers = [number for rows in found for (number,) in rows]
             writer.delete(connection, numbers)
         return len(numbers)
 
@@ -242,10 +238,9 @@ class Index:
     @property
     def model(self) -> IndexModel:
         """What computes vectors; the first access loads it. It may be set to another."""
-        with self._lock:
-            if self._model is None:
-                self._model = load_model(self._open(creates=True), self._given, self.settings)
-            return self._model
+        if self._model is None:
+            self._model = load_model(self._open(creates=True), self._given, self.settings)
+        return self._model
 
     @model.setter
     def model(self, model: IndexModel) -> None:
@@ -253,47 +248,36 @@ class Index:
 
     def info(self) -> IndexInfo:
         """Describe the index."""
-        file = self._open()
-        with file.reading() as connection:
-            documents, passages, sources = (
-                connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
-                for table in ("documents", "passages", "sources")
-            )
+        with self._open().reading() as connection:
             fields = connection.execute(
                 "SELECT name, count(DISTINCT document) FROM fields GROUP BY name ORDER BY name"
             ).fetchall()
-            pages = [connection.execute(f"PRAGMA {one}").fetchone()[0] for one in PAGES]
-            embedding = cast("Identity", file.read_fact("embedding") or {})
-            similarity, tokenizer, changed = (
-                cast("str | None", file.read_fact(name))
-                for name in ("similarity", "tokenizer", "changed")
+            embedding = cast("Identity", self._open().read_fact("embedding") or {})
+            name, precision, dimension = map(embedding.get, ("model", "precision", "dimension"))
+            return IndexInfo(
+                documents=len(self),
+                passages=self._ask("SELECT count(*) FROM passages"),
+                sources=self._ask("SELECT count(*) FROM sources"),
+                model=None if name is None else describe_name(str(name)),
+                precision=cast("str | None", precision),
+                dimension=cast("int | None", dimension),
+                similarity=cast("str | None", self._open().read_fact("similarity")),
+                tokenizer=cast("str | None", self._open().read_fact("tokenizer")),
+                size_bytes=self._ask("PRAGMA page_count") * self._ask("PRAGMA page_size"),
+                fields=dict(fields),
+                changed=cast("str | None", self._open().read_fact("changed")),
             )
-        return IndexInfo(
-            documents=documents,
-            passages=passages,
-            sources=sources,
-            model=describe_name(str(embedding["model"])) if embedding else None,
-            precision=cast("str | None", embedding.get("precision")),
-            dimension=cast("int | None", embedding.get("dimension")),
-            similarity=similarity,
-            tokenizer=tokenizer,
-            size_bytes=math.prod(pages),
-            fields=dict(fields),
-            changed=changed,
-        )
 
     def __len__(self) -> int:
         """Return the number of documents."""
-        with self._open().reading() as connection:
-            number: int = connection.execute("SELECT count(*) FROM documents").fetchone()[0]
-        return number
+        return self._ask("SELECT count(*) FROM documents")
 
     def close(self) -> None:
         """Close the file; an index in memory is gone."""
         with self._lock:
-            if self._file is not None:
-                self._file.close()
-            self._file = self._vectors = None
+            file, self._file, self._vectors = self._file, None, None
+        if file is not None:
+            file.close()
 
     def __enter__(self) -> Self:
         return self
@@ -309,27 +293,23 @@ class Index:
 
     def _open_vectors(self, dimension: int) -> StoredVectors:
         """Return the vectors, whose dimension counts if none is stored yet."""
-        with self._lock:
-            if self._vectors is None:
-                file = self._open()
-                stored = cast("int | None", file.read_fact("dimension"))
-                similarity = self.settings.similarity or file.read_fact("similarity")
-                if similarity is None:
-                    similarity = self.model.similarity
-                self._vectors = StoredVectors(stored or dimension, cast("Similarity", similarity))
-            return self._vectors
+        if self._vectors is None:  # without a lock, since a thread that writes has another one
+            file = self._open()
+            stored, usual = file.read_fact("dimension"), file.read_fact("similarity")
+            similarity = self.settings.similarity or usual or self.model.similarity
+            self._vectors = StoredVectors(
+                cast("int | None", stored) or dimension, cast("Similarity", similarity)
+            )
+        return self._vectors
 
     def _open_writer(self, corpus: str | None = None, *, creates: bool = True) -> IndexWriter:
         file = self._open(creates=creates)
         return IndexWriter(file, lambda: self.model, self._open_vectors, corpus)
 
-    def _find_first(self) -> int | None:
-        """Return the number of the next row of an index in memory."""
-        if self.path is not None:
-            return None
+    def _ask(self, select: str) -> int:
         with self._open().reading() as connection:
-            last = connection.execute("SELECT max(number) FROM documents").fetchone()[0]
-        return last or 0
+            number: int = connection.execute(select).fetchone()[0]
+        return number
 
     def _store(
         self,
@@ -340,18 +320,15 @@ class Index:
         are_files: bool = False,
     ) -> Changes:
         """Store documents in batches, and say what is odd in them."""
-
-        def cut() -> Iterator[list[SourceDocument]]:
-            yield from cut_windows(
-                check_ids(documents), lambda one: len(one.text), most_texts=BATCH_DOCUMENTS
-            )
-
+        batches = cut_windows(
+            check_ids(documents), lambda one: len(one.text), most_texts=BATCH_DOCUMENTS
+        )
         kept = f"stopped; what was stored stays in {writer.file.path}, and the same command goes on"
         with (
             stop_at_once(lambda: kept) if self.path else nullcontext(),
             show_progress("Indexing", total, is_bytes=are_files) as progress,
         ):
-            for batch in cut():
+            for batch in batches:
                 writer.store(batch)
                 progress.advance(sum(one.num_bytes if are_files else 1 for one in batch))
         if writer.changes.blank:
@@ -369,16 +346,15 @@ class Index:
             f" ORDER BY number LIMIT {BATCH_DOCUMENTS}"
         )
         of_document = "SELECT start, line, text FROM passages WHERE document = ? ORDER BY row"
-        found: list[tuple[tuple[int, str, str], list[tuple[int, int, str]]]] | None = None
-        last = 0
-        while found is None or found:
+        last, found = 0, [StoredDocument("", {}, [])]
+        while found:
             with self._open().reading() as connection:
-                found = [
-                    (document, connection.execute(of_document, document[:1]).fetchall())
-                    for document in connection.execute(select, (last, *values)).fetchall()
-                ]
-            for (last, name, fields), passages in found:  # noqa: B007 - where the next begin
-                yield StoredDocument(name, json.loads(fields), [Passage(*one) for one in passages])
+                found = []
+                for row in connection.execute(select, (last, *values)).fetchall():
+                    last, name, fields = row
+                    passages = [Passage(*one) for one in connection.execute(of_document, (last,))]
+                    found.append(StoredDocument(name, json.loads(fields), passages))
+            yield from found
 
 
 def _compile(connection: Connection, where: Where) -> Condition:

@@ -77,50 +77,40 @@ class IndexModel:
         if settings.prompt_name is not None:
             asked = find_prompt(base.opened.sentences, select(EmbedderSettings, settings))
         passages = with_prompt(settings.passage_prompt, PASSAGE_PROMPTS)
-        queries, counts = with_prompt(asked, QUERY_PROMPTS), TextCounts()
-        encoder = passages.text_encoder
+        queries, encoder = with_prompt(asked, QUERY_PROMPTS), passages.text_encoder
 
         def measure(text: str) -> int:
             shown = text.lower() if encoder.lowercase else text
             return len(encoder.tokenizer.piece_ids([shown])[0])
 
+        counts = TextCounts()
         room = max(1, encoder.max_length - NUM_SPECIAL - measure(encoder.prompt))
-        if settings.passage_tokens is not None and settings.passage_tokens > room:
-            raise SettingsError(
-                f"passage_tokens is {settings.passage_tokens}, and this model reads {room} tokens"
-                " beside its prompt; give fewer, or a longer max_length"
-            )
         return cls(
             identity=passages.identity,
             similarity=settings.similarity or base.similarity,
             embed_passages=lambda texts: passages(texts, counts=counts),
             embed_queries=queries,
             measure=measure,
-            passage_tokens=settings.passage_tokens or room,
+            passage_tokens=min(settings.passage_tokens or room, room),
             passage_overlap=settings.passage_overlap,
             stored=_describe(base, settings),
             embedders=(passages, queries),
             counts=counts,
         )
 
-    def check(self, found: Identity, name: str) -> None:
-        """Raise SettingsError if the vectors of an index were made with another model or settings.
-
-        The message calls the index by its name.
-        """
+    def check(self, found: Identity, path: Path | None) -> None:
+        """Raise SettingsError if an index has vectors of another model or other settings."""
         earlier = VectorsFingerprint(embedding=found, input=None)
         changes = earlier.list_changes(VectorsFingerprint(embedding=self.identity, input=None))
         if not changes:
             return
-        model = describe_name(str(self.identity.get("model")))
-        vectors, earlier_use = f"{model} with other settings", "settings"  # under whatever name
+        model = describe_name(str(self.identity["model"]))
+        vectors = f"{model} with other settings"  # under whatever name
         if found.get("model_sha256") != self.identity.get("model_sha256"):
-            other = describe_name(str(found.get("model")))
-            vectors = f"{other}, which differ from those of {model}"
-            earlier_use = "model and settings"
+            vectors = f"{describe_name(str(found.get('model')))}, not of {model}"
         raise SettingsError(
-            f"{name} has vectors of {vectors} ({'; '.join(changes)}); use the earlier"
-            f" {earlier_use}, or make another index"
+            f"{path or 'the index'} has vectors of {show(vectors)} ({'; '.join(changes)}); use the"
+            " earlier model and settings, or make another index"
         )
 
 
@@ -140,25 +130,24 @@ def load_model(
     file: IndexFile, given: "str | Path | Embedder | IndexModel | None", settings: IndexSettings
 ) -> IndexModel:
     """Load the model of an index, or the one that was given, which must be the same."""
-    name = str(file.path or "the index")
     found = cast("Identity | None", file.read_fact("embedding"))
     stored = cast("dict[str, JsonValue] | None", file.read_fact("settings"))
     if isinstance(given, IndexModel):
         model = given
+    elif found and stored is None and given is None:
+        raise SettingsError(
+            f"{file.path} has vectors of {show(str(found.get('model')))}, which another program"
+            " computed; open it there"
+        )
     else:
-        if found is not None and stored is None and given is None:
-            raise SettingsError(
-                f"{name} has vectors of {show(str(found.get('model')))}, which another program"
-                " computed; open it there"
-            )
         is_named = isinstance(given, str | Path | None)  # an `Embedder` has its settings
         kept = {**stored} if stored and is_named else {}
         usual = cast("str | None", kept.pop("model", None) or None)
-        asked = settings.model_dump(exclude_defaults=True)
-        chosen = validate(IndexSettings, {**kept, **asked}, name)
+        asked = kept | settings.model_dump(exclude_defaults=True)
+        chosen = validate(IndexSettings, asked, f"settings of {file.path}")
         model = IndexModel.load(given or usual, chosen)
         if found and is_named and found.get("precision") != model.identity["precision"]:
             model = IndexModel.load(given or usual, keep_precision(chosen, found))
-    if found is not None:
-        model.check(found, name)
+    if found:
+        model.check(found, file.path)
     return model

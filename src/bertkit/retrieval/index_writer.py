@@ -28,19 +28,15 @@ LISTED = "IN (SELECT value FROM json_each(?))"
 
 
 class _Known(NamedTuple):
-    """A stored document, and the name of its file, if it has one."""
-
     number: int
     sha256: bytes
-    owner: str | None
+    owner: str | None  # the name of its file
 
 
 class _Prepared(NamedTuple):
-    """A document to be stored, and its passages, each with the SHA-256 of its text."""
-
     document: SourceDocument
     sha256: bytes
-    passages: list[tuple[bytes, Passage]]
+    passages: list[tuple[bytes, Passage]]  # each with the SHA-256 of its text
 
 
 @dataclass
@@ -75,44 +71,43 @@ class IndexWriter:
         batch = {one.id: one for one in documents if one.text.replace("\0", "").strip()}
         for blank in {one.id for one in documents} - batch.keys():
             self.owners.pop(blank, None)
-            self.changes.blank += 1
+        self.changes.blank += len(documents) - len(batch)
         hashes = {name: _hash([one.text, one.fields]) for name, one in batch.items()}
         with self.file.reading() as connection:
             known, state = _find_known(connection, batch), self.file.state()
-        self._check_owners(batch, known)
-        same = {name for name, one in known.items() if one.sha256 == hashes[name]}
-        changed = [one for name, one in batch.items() if name not in same]
-        moved = any(one.owner != self.owners.get(name) for name, one in known.items())
-        self.changes.unchanged += len(batch) - len(changed)
-        if changed or moved:
-            prepared = self._prepare(changed, hashes)
-            vectors = self._find_vectors(prepared)
-            with self.file.writing() as connection:
-                for name in sorted({self.owners[name] for name in batch if name in self.owners}):
-                    self._add_source(connection, name, "")
-                if self.file.state() != state:  # another process was faster
-                    known = _find_known(connection, batch)
-                replaced = [known[one.id].number for one in changed if one.id in known]
-                self.delete(connection, replaced)
-                self._write(connection, prepared, vectors)
-                if moved or self.owners:
-                    connection.executemany(
-                        "UPDATE documents SET source = (SELECT number FROM sources WHERE name = ?)"
-                        " WHERE id = ?",
-                        ((self.owners.get(name), name) for name in batch),
-                    )
-            self.changes.replaced += len(replaced)
-            self.changes.added += len(changed) - len(replaced)
+        for name, found in known.items():
+            self._check_owner(batch[name], found.owner)
+        same = {
+            name
+            for name, found in known.items()
+            if (found.sha256, found.owner) == (hashes[name], self.owners.get(name))
+        }
+        self.changes.unchanged += len(same)
+        prepared = self._prepare([one for name, one in batch.items() if name not in same], hashes)
+        if not prepared:
+            return
+        vectors = self._find_vectors(prepared)
+        with self.file.writing() as connection:
+            if self.file.state() != state:  # another process was faster
+                known = _find_known(connection, batch)
+            replaced = [
+                known[one.document.id].number for one in prepared if one.document.id in known
+            ]
+            self.delete(connection, replaced)
+            self._write_model(connection, prepared)
+            self._write(connection, prepared, vectors)
+        self.changes.replaced += len(replaced)
+        self.changes.added += len(prepared) - len(replaced)
 
     def finish(self, sources: Sequence[SourceFile], gone: Sequence[str]) -> None:
         """Delete at last what files no longer have, and the documents of files that are gone."""
+        select = (
+            "SELECT documents.number, id FROM documents"
+            " JOIN sources ON source = sources.number WHERE name = ?"
+        )
         with self.file.writing() as connection:
             for source in sources:
                 self._add_source(connection, source.name, source.stamp)
-            select = (
-                "SELECT documents.number, id FROM documents"
-                " JOIN sources ON source = sources.number WHERE name = ?"
-            )
             numbers = [
                 number
                 for name in (*gone, *(source.name for source in sources))
@@ -138,14 +133,13 @@ class IndexWriter:
         delete_fields(connection, numbers)
         connection.execute(f"DELETE FROM documents WHERE number {LISTED}", listed)
 
-    def _check_owners(self, batch: dict[str, SourceDocument], known: dict[str, _Known]) -> None:
-        for name, found in known.items():
-            is_other = found.owner not in (None, self.owners.get(name))
-            if is_other and self.movable is not None and found.owner not in self.movable:
-                raise InputError(
-                    f"{batch[name].place} has the id {show(name)}, as a document of"
-                    f" {show(str(found.owner))} has; give each document an id of its own"
-                )
+    def _check_owner(self, document: SourceDocument, owner: str | None) -> None:
+        is_other = owner is not None and owner != self.owners.get(document.id)
+        if is_other and self.movable is not None and owner not in self.movable:
+            raise InputError(
+                f"{document.place} has the id {show(document.id)}, as a document of"
+                f" {show(str(owner))} has; give each document an id of its own"
+            )
 
     def _prepare(
         self, documents: Sequence[SourceDocument], hashes: dict[str, bytes]
@@ -166,10 +160,8 @@ class IndexWriter:
 
     def _find_vectors(self, prepared: Sequence[_Prepared]) -> dict[bytes, NDArray[np.float32]]:
         """Return the vector of each text of a passage: a stored one, or else computed."""
-        hashed = [passage for one in prepared for passage in one.passages]
-        texts = {sha256: passage.text.strip() for sha256, passage in hashed}
-        if not texts:
-            return {}
+        passages = [passage for one in prepared for passage in one.passages]
+        texts = {sha256: passage.text.strip() for sha256, passage in passages}
         model, select = self.find_model(), "SELECT row FROM passages WHERE sha256 = ?"
         with self.file.reading() as connection:
             found = {sha256: connection.execute(select, (sha256,)).fetchone() for sha256 in texts}
@@ -190,15 +182,15 @@ class IndexWriter:
         vectors: dict[bytes, NDArray[np.float32]],
     ) -> None:
         """Add documents with their passages, words and vectors."""
-        if not prepared:
-            return
-        self._write_model(connection, prepared)
+        names = {self.owners.get(one.document.id) for one in prepared}
+        sources = {name: self._add_source(connection, name, "") for name in names if name}
         rows, row = list[tuple[int, int, int, int, str, bytes]](), _find_last_row(connection)
         for document, sha256, passages in prepared:
+            source = sources.get(self.owners.get(document.id, ""))
             fields = json.dumps(document.fields, ensure_ascii=False)
             number = connection.execute(
-                "INSERT INTO documents (id, sha256, fields) VALUES (?, ?, ?)",
-                (document.id, sha256, fields),
+                "INSERT INTO documents (id, source, sha256, fields) VALUES (?, ?, ?, ?)",
+                (document.id, source, sha256, fields),
             ).lastrowid
             assert number is not None
             add_fields(connection, number, document.fields)
@@ -215,7 +207,7 @@ class IndexWriter:
         """Store what the vectors depend on, or check that it is what is stored."""
         model, found = self.find_model(), self.file.read_fact("embedding")
         if found is not None:
-            model.check(cast("Identity", found), str(self.file.path or "the index"))
+            model.check(cast("Identity", found), self.file.path)
             return
         tokenizer = choose_tokenizer([one.document.text for one in prepared])
         create_words(connection, tokenizer)
@@ -229,13 +221,15 @@ class IndexWriter:
         for name, value in facts.items():
             self.file.write_fact(connection, name, value)
 
-    def _add_source(self, connection: Connection, name: str, stamp: str) -> None:
-        """Store a file; one whose stamp is empty wasn't read to its end."""
-        connection.execute(
+    def _add_source(self, connection: Connection, name: str, stamp: str) -> int:
+        """Store a file, and return its number; with an empty stamp, it will be read again."""
+        number: int = connection.execute(
             "INSERT INTO sources (name, corpus, stamp) VALUES (?1, ifnull(?2, ''), ?3)"
-            " ON CONFLICT (name) DO UPDATE SET corpus = ifnull(?2, corpus), stamp = ?3",
+            " ON CONFLICT (name) DO UPDATE SET corpus = ifnull(?2, corpus), stamp = ?3"
+            " RETURNING number",
             (name, self.corpus, stamp),
-        )
+        ).fetchone()[0]
+        return number
 
 
 def _find_known(connection: Connection, ids: Iterable[str]) -> dict[str, _Known]:

@@ -225,7 +225,7 @@ def test_another_model_is_refused_by_search_and_by_add(index, tmp_path):
     other = Index(index.path, model=WordModel().as_model("other"))
     for call in (lambda: other.search("wheel"), lambda: other.add(["new"])):
         with pytest.raises(
-            SettingsError, match="has vectors of words, which differ from those of other"
+            SettingsError, match="has vectors of words, not of other"
         ):
             call()
     with pytest.raises(SettingsError, match="another program"):

@@ -1,10 +1,13 @@
 """What an index returns: hits, stored documents, counts of changes, and its description."""
 
+import hashlib
 from dataclasses import dataclass, field
+from typing import cast
 
 from pydantic import JsonValue
 
 from bertkit.base.errors import pluralize
+from bertkit.base.json_files import parse_json
 from bertkit.reports.notebook import Tabular
 from bertkit.reports.text import show
 from bertkit.retrieval.passages import Passage
@@ -42,6 +45,16 @@ class Hit(Tabular):
     def name(self) -> str:
         """How it is shown: file and line of plain text, else the document's id."""
         return f"{self.id}:{self.line}" if self.is_file else self.id
+
+
+def hash_text(text: str) -> bytes:
+    """Return the SHA-256 of a passage's text, without the blanks around it, as it is embedded."""
+    return hashlib.sha256(text.strip().encode()).digest()
+
+
+def read_fields(content: str, name: str) -> dict[str, JsonValue]:
+    """Return the fields of a document that has this id, from JSON."""
+    return cast("dict[str, JsonValue]", parse_json(content, f"the fields of {show(name)}"))
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """An index of documents in one file, found by words, by vectors and by fields, kept current."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import nullcontext
 from pathlib import Path
@@ -27,7 +26,7 @@ from bertkit.retrieval.documents import (
     read_rows,
 )
 from bertkit.retrieval.filters import Condition, compile_filter, read_filter
-from bertkit.retrieval.hits import Changes, Hit, IndexInfo, StoredDocument
+from bertkit.retrieval.hits import Changes, Hit, IndexInfo, StoredDocument, read_fields
 from bertkit.retrieval.index_file import IndexFile
 from bertkit.retrieval.index_model import IndexModel, load_model
 from bertkit.retrieval.index_search import IndexSearch
@@ -353,7 +352,7 @@ class Index:
                 for row in connection.execute(select, (last, *values)).fetchall():
                     last, name, fields = row
                     passages = [Passage(*one) for one in connection.execute(of_document, (last,))]
-                    found.append(StoredDocument(name, json.loads(fields), passages))
+                    found.append(StoredDocument(name, read_fields(fields, name), passages))
             yield from found
 
 

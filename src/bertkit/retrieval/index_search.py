@@ -1,6 +1,5 @@
 """Searching an index: lists by words and by vectors, joined, then reranked and cut."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
@@ -8,11 +7,12 @@ from sqlite3 import Connection
 import numpy as np
 from numpy.typing import NDArray
 
+from bertkit.base.errors import DamagedFileError
 from bertkit.reports.notebook import ResultList
 from bertkit.retrieval.filters import Condition, compile_filter, read_filter
 from bertkit.retrieval.fusion import fuse
-from bertkit.retrieval.hits import Hit
-from bertkit.retrieval.index_file import IndexFile
+from bertkit.retrieval.hits import Hit, hash_text, read_fields
+from bertkit.retrieval.index_file import REMEDY, IndexFile
 from bertkit.retrieval.settings import QuerySettings
 from bertkit.retrieval.stored_vectors import StoredVectors
 from bertkit.retrieval.vector_file import Vectors
@@ -20,7 +20,7 @@ from bertkit.retrieval.words import LEAST_SCORE, find_words
 
 DEPTH = 100  # rows of each list, or as many as hits are asked for
 SELECT = (
-    "SELECT id, fields, passages.text, start, line, documents.id IS sources.name"
+    "SELECT id, fields, passages.text, start, line, documents.id IS sources.name, passages.sha256"
     " FROM passages JOIN documents ON document = documents.number"
     " LEFT JOIN sources ON source = sources.number WHERE row = ?"
 )
@@ -124,14 +124,17 @@ def _list_rows(connection: Connection, condition: Condition) -> NDArray[np.int64
 def _read_hit(
     connection: Connection, row: int, score: float, words: float | None, vector: float | None
 ) -> Hit:
-    name, fields, text, start, line, is_file = connection.execute(SELECT, (row,)).fetchone()
+    found = connection.execute(SELECT, (row,)).fetchone()
+    if found is None or hash_text(found[2]) != found[-1]:
+        raise DamagedFileError(f"the index is damaged: a passage isn't what was stored; {REMEDY}")
+    name, fields, text, start, line, is_file, _ = found
     return Hit(
         id=name,
         score=score,
         text=text.strip(),
         start=start,
         line=line,
-        fields=json.loads(fields),
+        fields=read_fields(fields, name),
         words=words,
         vector=vector,
         is_file=bool(is_file),

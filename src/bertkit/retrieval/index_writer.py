@@ -15,7 +15,7 @@ from bertkit.base.errors import InputError
 from bertkit.reports.text import show
 from bertkit.retrieval.documents import SourceDocument, SourceFile
 from bertkit.retrieval.filters import add_fields, delete_fields
-from bertkit.retrieval.hits import Changes
+from bertkit.retrieval.hits import Changes, hash_text
 from bertkit.retrieval.index_file import IndexFile
 from bertkit.retrieval.index_model import IndexModel
 from bertkit.retrieval.passages import Passage, cut_passages
@@ -72,7 +72,7 @@ class IndexWriter:
         for blank in {one.id for one in documents} - batch.keys():
             self.owners.pop(blank, None)
         self.changes.blank += len(documents) - len(batch)
-        hashes = {name: _hash([one.text, one.fields]) for name, one in batch.items()}
+        hashes = {name: _hash_document(one) for name, one in batch.items()}
         with self.file.reading() as connection:
             known, state = _find_known(connection, batch), self.file.state()
         for name, found in known.items():
@@ -154,7 +154,7 @@ class IndexWriter:
         prepared = []
         for one in documents:
             passages = cut_passages(one.text, model.measure, settings, stays_whole=one.is_row)
-            hashed = [(_hash(passage.text.strip()), passage) for passage in passages]
+            hashed = [(hash_text(passage.text), passage) for passage in passages]
             prepared.append(_Prepared(one, hashes[one.id], hashed))
         return prepared
 
@@ -249,6 +249,6 @@ def _find_last_row(connection: Connection) -> int:
     return row
 
 
-def _hash(value: JsonValue) -> bytes:
-    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
-    return hashlib.sha256(text.encode()).digest()
+def _hash_document(document: SourceDocument) -> bytes:
+    content = json.dumps([document.text, document.fields], sort_keys=True)
+    return hashlib.sha256(content.encode()).digest()

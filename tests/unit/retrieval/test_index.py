@@ -224,9 +224,7 @@ def test_another_model_is_refused_by_search_and_by_add(index, tmp_path):
     index.add(TEXTS)
     other = Index(index.path, model=WordModel().as_model("other"))
     for call in (lambda: other.search("wheel"), lambda: other.add(["new"])):
-        with pytest.raises(
-            SettingsError, match="has vectors of words, not of other"
-        ):
+        with pytest.raises(SettingsError, match="has vectors of words, not of other"):
             call()
     with pytest.raises(SettingsError, match="another program"):
         Index(index.path).search("wheel")

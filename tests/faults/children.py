@@ -54,6 +54,7 @@ PROCESSES.set_forkserver_preload(
         "bertkit.interpret.attention_view",
         "bertkit.retrieval.embed",
         "bertkit.retrieval.features",
+        "bertkit.retrieval.index",
         "bertkit.recipes.finetune.seeds",
         "bertkit.recipes.report.run",
         "bertkit.decoders.seq2seq.run",

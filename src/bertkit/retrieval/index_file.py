@@ -32,6 +32,7 @@ from bertkit.base.errors import (
 from bertkit.base.files import make_folder
 from bertkit.base.json_files import parse_json
 from bertkit.base.output import LOCK_FILE
+from bertkit.reports.text import show
 
 APPLICATION_ID = 0x62657274  # "bert"
 VERSION = 1
@@ -67,6 +68,13 @@ OTHER_TABLES = (
     "CREATE TABLE sqlite_sequence(",
     "CREATE VIRTUAL TABLE words USING fts5(",
     "CREATE TABLE 'words_",
+)
+REFUSALS = (  # of the file system
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_PROTOCOL,
+    sqlite3.SQLITE_READONLY,
 )
 REMEDY = "make it anew from its texts, or restore a copy"
 
@@ -230,9 +238,9 @@ class IndexFile:
         try:
             yield
         except sqlite3.Error as error:
-            known = _explain(f"{self._name} can't be {participle}", error)
-            if known is None:
+            if isinstance(error, sqlite3.ProgrammingError):  # a bug
                 raise
+            known = _explain(f"{self._name} can't be {participle}", error)
             if self.path is not None and isinstance(known, BusyError) and not self.is_read_only:
                 _check_locks(self.path)
             raise known from error
@@ -297,17 +305,15 @@ def _list_statements() -> list[str]:
     return SCHEMA.removesuffix(";\n").split(";\n")
 
 
-def _explain(failure: str, error: sqlite3.Error) -> BertkitError | None:
+def _explain(failure: str, error: sqlite3.Error) -> BertkitError:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without what is more exact
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return BusyError(
             f"{failure}: another process has been writing it for {BUSY_SECONDS} seconds; try again"
             " when that has finished"
         )
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return DamagedFileError(f"{failure}: it is damaged, or no index ({error}); {REMEDY}")
     if code == sqlite3.SQLITE_FULL:
         return StorageError(f"{failure}: the disk is full; free some space, and try again")
-    if isinstance(error, sqlite3.OperationalError) and code != sqlite3.SQLITE_ERROR:
-        return StorageError(f"{failure}: {error}")  # of the file system
-    return None
+    if code in REFUSALS:
+        return StorageError(f"{failure}: {error}")
+    return DamagedFileError(f"{failure}: it is damaged, or no index ({show(str(error))}); {REMEDY}")

@@ -121,7 +121,7 @@ class StoredVectors:
         if old.state == state:
             return
         blocks = connection.execute(
-            "SELECT block, CAST(rows AS BLOB) FROM vectors ORDER BY block"
+            "SELECT block, CAST(ifnull(rows, '') AS BLOB) FROM vectors ORDER BY block"
         ).fetchall()
         joined = b"".join(part for _, part in blocks)
         stored = np.frombuffer(joined, "<i8", len(joined) // 8)
@@ -184,8 +184,8 @@ class StoredVectors:
 
     def _read_block(self, connection: sqlite3.Connection, number: int) -> tuple[Rows, Vectors]:
         first_row, crc, rows, content = connection.execute(
-            "SELECT first_row, crc, CAST(rows AS BLOB), CAST(content AS BLOB) FROM vectors"
-            " WHERE block = ?",
+            "SELECT first_row, crc, CAST(ifnull(rows, '') AS BLOB),"
+            " CAST(ifnull(content, '') AS BLOB) FROM vectors WHERE block = ?",
             (number,),
         ).fetchone()
         size = len(rows) // 8
@@ -236,7 +236,9 @@ class _Loaded(NamedTuple):
 
 def _list_blocks(connection: sqlite3.Connection) -> tuple[Rows, Rows]:
     """Return the numbers and first rows of all blocks, in order."""
-    listed = connection.execute("SELECT block, first_row FROM vectors ORDER BY block").fetchall()
+    listed = connection.execute(
+        "SELECT block, CAST(ifnull(first_row, 0) AS INTEGER) FROM vectors ORDER BY block"
+    ).fetchall()
     numbers, first_rows = np.array(listed, np.int64).reshape(-1, 2).T
     return numbers, first_rows
 

@@ -1,0 +1,121 @@
+"""An index whose processes are killed, or write and read at once, or whose bytes are flipped.
+
+`BERTKIT_FAULT_SEED` chooses other moments and bits.
+"""
+
+import random
+import shutil
+from multiprocessing.connection import wait
+
+import pytest
+from tests.faults.children import PROCESSES, SEED, one_at_a_time
+from tests.faults.index_work import (
+    INDEX,
+    describe,
+    list_steps,
+    noting_states,
+    open_index,
+    read_pairs,
+    work,
+    write_pairs,
+)
+from tests.waiting import TIMEOUT_SECONDS
+
+MAX_DELAY_SECONDS = 0.05  # between the end of a step and a kill; any is good
+
+
+def start(target, *arguments):
+    process = PROCESSES.Process(target=target, args=arguments)
+    with one_at_a_time:
+        process.start()
+    return process
+
+
+def end(process):
+    """The exit code of a process, which has ended or is about to."""
+    wait([process.sentinel], TIMEOUT_SECONDS)
+    with one_at_a_time:
+        process.kill()
+        process.join()
+        code = process.exitcode
+        process.close()
+    return code
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """For each number of steps that were done, the states that may be found."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    allowed, last = [], ""
+    with open_index(folder / INDEX) as index:
+        for step in list_steps(folder):
+            with noting_states(folder / INDEX) as states:
+                step(index)
+            allowed.append([last, *states])
+            last = states[-1]
+    return [*allowed, [last]]
+
+
+def kill(folder, chance, num_steps):
+    """Let a child work, and kill it somewhere; return how many steps it had done."""
+    receiver, sender = PROCESSES.Pipe(duplex=False)
+    process = start(work, folder, sender)
+    sender.close()
+    num_done = 0
+    for _ in range(chance.randrange(num_steps)):
+        assert receiver.poll(TIMEOUT_SECONDS)
+        num_done = receiver.recv() + 1
+    wait([process.sentinel], chance.random() * MAX_DELAY_SECONDS)
+    with one_at_a_time:
+        process.kill()
+    end(process)
+    while True:
+        try:
+            num_done = receiver.recv() + 1
+        except EOFError:
+            return num_done
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        pytest.param(range(10), id="10"),
+        pytest.param(range(10, 200), marks=pytest.mark.exhaustive, id="190"),
+    ],
+)
+def test_a_killed_process_leaves_the_state_before_or_after(tmp_path, undisturbed, numbers):
+    for number in numbers:
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        num_done = kill(folder, random.Random(SEED + number), len(undisturbed) - 1)
+        assert describe(folder / INDEX) in undisturbed[num_done], f"seed {SEED}, {number}"
+        with open_index(folder / INDEX) as index:
+            for step in list_steps(folder)[num_done:]:
+                step(index)
+        assert describe(folder / INDEX) == undisturbed[-1][0], f"seed {SEED}, {number}"
+        assert {path.name for path in folder.iterdir()} == {INDEX, "notes"}
+        shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("num_rounds", [10, pytest.param(600, marks=pytest.mark.exhaustive)])
+def test_two_write_and_four_read(tmp_path, num_rounds):
+    path, writing = tmp_path / INDEX, tmp_path / "writing"
+    writing.touch()
+    write_pairs(path, "none", 1)  # makes the file
+    writers = [start(write_pairs, path, name, num_rounds) for name in ("one", "two")]
+    readers = [start(read_pairs, path, writing) for _ in range(4)]
+    codes = [end(process) for process in writers]
+    writing.unlink()
+    codes += [end(process) for process in readers]
+    assert codes == [0] * 6
+    expected = {
+        f"{writer}-{number}-{side}"
+        for writer in ("one", "two")
+        for number in range(num_rounds)
+        for side in "ab"
+        if number % 3
+    }
+    with open_index(path) as index:
+        assert {document.id for document in index.documents()} == expected
+    describe(path)
+    assert [one.name for one in tmp_path.iterdir()] == [INDEX]

@@ -3,10 +3,13 @@
 In scripts without spaces between words, the indexed text has, at each character, the gram that
 starts there: two characters in Chinese and Japanese, three in Thai, Lao, Khmer and Burmese.
 
-Words are taken from the rarest on, while they stand in at most `MAX_POSTINGS` rows together. What
-is left out are the words of most texts, which say little and would take most of the time.
+Scoring a row takes most of the time, so the candidates are the best rows for the rarest words, as
+many as stand in `MAX_SCORED` rows together. These candidates are then scored for more of the words,
+from the rarest on, as many as stand in `MAX_READ` rows together. English function words count only
+in a query of nothing else.
 """
 
+import json
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -15,14 +18,24 @@ from sqlite3 import Connection
 from bertkit.retrieval.filters import Condition
 from bertkit.tokenization.words import SURROGATE, UNSPACED, split_words
 
-MAX_POSTINGS = 50_000
-LIMITS = (MAX_POSTINGS // 32, MAX_POSTINGS // 8, MAX_POSTINGS // 2, MAX_POSTINGS)
+NUM_CANDIDATES, MAX_SCORED, MAX_READ = 1000, 20_000, 200_000
+LIMITS = (2_000, 6_000, 20_000, 60_000, MAX_READ)  # up to which words are counted, one by one
 # Rows with less have only words of more than half of the rows, which FTS5 gives a weight of 1e-6.
 LEAST_SCORE = 1e-3
 MAX_QUERY_CHARS, MAX_QUERY_WORDS = 10_000, 100  # what follows is ignored
 UNICODE = "unicode61 remove_diacritics 2 categories 'L* N* Co M*'"
+# A tenth to a quarter of the words of English texts, and under 6 % of other languages'.
 ENGLISH = frozenset(("the", "of", "and", "to", "that", "with", "for", "are", "this", "it"))
-LEAST_ENGLISH = 0.08  # share of these among the words of a text
+LEAST_ENGLISH = 0.08
+FUNCTION_WORDS = ENGLISH.union(
+    split_words(
+        "a about after am an any as at be been before being but by can could did do does doing"
+        " during each from had has have having he her hers him his how i if in into is its me my no"
+        " nor not on or our out over s she should so some such t than their them then there these"
+        " they those through too under until very was we were what when where which while who whom"
+        " whose why will would you your"
+    )
+)
 SAMPLE_CHARS = 1000  # of a text, which tell whether it is English
 RUN = re.compile(rf"[{UNSPACED}]+")
 CHARACTER = re.compile(rf"[{UNSPACED}](?:(?!\w)[{UNSPACED}])*")  # with its marks
@@ -38,9 +51,8 @@ def choose_tokenizer(texts: Sequence[str]) -> str:
 
 def create_words(connection: Connection, tokenizer: str) -> None:
     """Make the table `words`, whose rowid is the row of a passage."""
-    quoted = tokenizer.replace('"', '""')
     connection.execute(
-        f"CREATE VIRTUAL TABLE words USING fts5(text, content='', tokenize=\"{quoted}\")"
+        f"CREATE VIRTUAL TABLE words USING fts5(text, content='', tokenize=\"{tokenizer}\")"
     )
 
 
@@ -73,18 +85,36 @@ def find_words(
         num: how many rows at most.
         where: what the documents of the rows must fulfill.
     """
-    match = _choose(connection, _list_terms(query))
-    if not match:
+    terms = _list_terms(query)
+    if connection.execute("SELECT 1 FROM sqlite_master WHERE sql LIKE '%porter%'").fetchone():
+        words = [term for term in terms if term.strip('"') not in FUNCTION_WORDS]
+        terms = words or terms
+    rare, common = _choose(connection, terms)
+    if not rare:
         return []
-    passing, values = "", where.values if where is not None else ()
+    passing = Condition("", ())
     if where is not None:  # with "+", FTS5 isn't asked for each row that passes
-        passing = f""" AND +rowid IN (SELECT row FROM passages JOIN documents
-            ON documents.number = passages.document WHERE {where.sql})"""  # noqa: S608
+        rows = "SELECT row FROM passages JOIN documents ON documents.number = passages.document"
+        passing = Condition(f" AND +rowid IN ({rows} WHERE {where.sql})", where.values)
+    found = _score(connection, " OR ".join(rare), passing, max(num, NUM_CANDIDATES))
+    if common:
+        rows = json.dumps([row for row, _ in found])
+        passing = Condition(" AND +rowid IN (SELECT value FROM json_each(?))", (rows,))
+        match = f"({' OR '.join(rare)}) AND ({' OR '.join(common)})"
+        scores = dict(found) | dict(_score(connection, match, passing, len(found)))
+        found = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+    return found[:num]
+
+
+def _score(
+    connection: Connection, match: str, passing: Condition, num: int
+) -> list[tuple[int, float]]:
+    """Find the best rows with their BM25, which FTS5 has as a negative number."""
     found = connection.execute(
-        f"""SELECT rowid, score FROM (
-            SELECT rowid, -bm25(words) AS score FROM words WHERE words MATCH ?{passing} LIMIT ?
-        ) ORDER BY score DESC, rowid LIMIT ?""",  # noqa: S608
-        (match, *values, MAX_POSTINGS, num),
+        f"""SELECT rowid, -score FROM (
+            SELECT rowid, bm25(words) AS score FROM words WHERE words MATCH ?{passing.sql} LIMIT ?
+        ) ORDER BY score, rowid LIMIT ?""",  # noqa: S608
+        (match, *passing.values, MAX_READ, num),
     )
     return found.fetchall()
 
@@ -117,20 +147,22 @@ def _list_terms(query: str) -> list[str]:
     return list(dict.fromkeys(terms))[:MAX_QUERY_WORDS]
 
 
-def _choose(connection: Connection, terms: Sequence[str]) -> str:
-    """Write the query: any of the rarest words, or all of them if each stands in too many rows."""
+def _choose(connection: Connection, terms: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Choose the rare words that find candidates, at least one, and those that only score them."""
     counting = "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?)"
-    chosen: list[str] = []
-    left = MAX_POSTINGS
-    for limit in LIMITS:  # so that common words aren't counted to the end if rare ones suffice
-        limit = min(limit, left)
+    rare: list[str] = []
+    common: list[str] = []
+    num_read = 0
+    for limit in LIMITS:
+        limit = min(limit, MAX_READ - num_read)
         counts = {
             term: connection.execute(counting, (term, limit + 1)).fetchone()[0] for term in terms
         }
         terms = [term for term in terms if counts[term] > limit]
-        for term in sorted(counts.keys() - terms, key=lambda term: (counts[term], term)):
-            if counts[term] > left:
-                return " OR ".join(chosen)
-            chosen.append(term)
-            left -= counts[term]
-    return " OR ".join(chosen) or " ".join(terms)
+        for count, term in sorted((counts[term], term) for term in counts.keys() - terms):
+            num_read += count
+            if num_read > MAX_READ:
+                return rare, common
+            if count:
+                (common if rare and num_read > MAX_SCORED else rare).append(term)
+    return rare or list(terms[:1]), common

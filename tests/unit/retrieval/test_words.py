@@ -126,14 +126,40 @@ def test_english_is_stemmed_and_other_languages_are_not():
     assert choose_tokenizer([GERMAN, ENGLISH, GERMAN, GERMAN]) == UNICODE
 
 
-def test_common_words_are_left_out_once_the_rare_ones_stand_in_enough_rows(monkeypatch):
-    monkeypatch.setattr(words, "MAX_POSTINGS", 20)
-    monkeypatch.setattr(words, "LIMITS", (2, 20))
-    texts = ["the common tire" if row % 10 == 0 else "the common" for row in range(100)]
-    connection = index(*texts, "the rare", "the odd")
-    assert sorted(rows(connection, "the rare odd tire", 200)) == [*range(1, 101, 10), 101, 102]
-    assert len(rows(connection, "the common", 200)) == 20
-    assert rows(connection, "odd the", 200) == [102]
+@pytest.fixture
+def low_limits(monkeypatch):
+    monkeypatch.setattr(words, "MAX_SCORED", 10)
+    monkeypatch.setattr(words, "MAX_READ", 60)
+    monkeypatch.setattr(words, "LIMITS", (2, 20, 60))
+
+
+def test_common_words_only_score_the_rows_of_rare_ones_or_are_left_out(low_limits):
+    texts = [f"all {'half' * (row % 2)} {'tenth' * (row % 10 == 3)}" for row in range(100)]
+    connection = index(*texts, "rare half long long", "rare long long long", "odd all")
+    assert rows(connection, "rare half odd all", 200) == [103, 101, 102]
+    assert sorted(rows(connection, "half none", 200)) == [*range(2, 101, 2), 101]
+    assert words._choose(connection, ["all", "half", "rare", "tenth", "none"]) == (
+        ["rare"],
+        ["tenth"],
+    )
+    assert sorted(rows(connection, "all", 200)) == list(range(1, 61))
+
+
+def test_candidates_are_scored_as_by_all_words(low_limits, monkeypatch):
+    texts = ["a tire", "a tire tire pump", "a pump a", "a bell", *["a pump"] * 30, *["b"] * 40]
+    bounded = find_words(index(*texts), "tire bell pump", 3)
+    monkeypatch.undo()
+    assert words._choose(index(*texts), ["tire", "bell", "pump"])[1] == []
+    assert_close(bounded, find_words(index(*texts), "tire bell pump", 3))
+
+
+def test_function_words_of_english_count_only_where_there_are_no_others():
+    texts = ["what is it about", "a tire", "the pump"]
+    english = index(*texts, tokenizer=choose_tokenizer([ENGLISH]))
+    assert rows(english, "what is a Tire?") == [2]
+    assert rows(english, "what is it") == [1]
+    assert rows(english, "what is an unknown") == []
+    assert sorted(rows(index(*texts), "what tire")) == [1, 2]
 
 
 def test_only_rows_of_documents_that_pass_are_found():

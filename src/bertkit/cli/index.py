@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from bertkit.base.errors import InputError, MissingFileError, SettingsError, pluralize
+from bertkit.base.errors import InputError, MissingFileError, pluralize
 from bertkit.base.output import check_standard_output
 from bertkit.cli.output import print_result
 from bertkit.cli.texts import NamedModel, Words, choose_model
+from bertkit.retrieval.hits import Changes, IndexInfo
 from bertkit.retrieval.older_index import remove_older_index
 from bertkit.retrieval.settings import IndexSettings, QuerySettings
 
 if TYPE_CHECKING:
-    from bertkit.retrieval.hits import Changes
     from bertkit.retrieval.index import Index
 
 Where = Annotated[str | None, Parameter(help=QuerySettings.model_fields["where"].description)]
@@ -36,11 +36,9 @@ def index_add(
 
     **Examples**
 
-        bertkit index add notes.bertkit notes/
+        bertkit index add notes.bertkit notes/ "letters/*.md"
 
-        bertkit index add faq.bertkit faq.csv more.csv --text-column answer --id-column number
-
-        bertkit index add notes.bertkit "letters/*.md" --model BAAI/bge-small-en-v1.5
+        bertkit index add faq.bertkit faq.csv --text-column answer --id-column number
 
     Args:
         index: File of the index.
@@ -49,8 +47,9 @@ def index_add(
     """
     if not inputs:
         raise InputError("give files or folders of texts to add")
-    with open_index(index, model, settings) as opened:
-        print_changes(opened.add([Path(name) for name in inputs]), json=json)
+    with open_index(index, model, settings, creates=True) as opened:
+        changes = opened.add([Path(name) for name in inputs])
+        print_result(changes, Changes.describe, json=json)
 
 
 def index_update(
@@ -69,17 +68,15 @@ def index_update(
 
     **Examples**
 
-        bertkit index update notes.bertkit --corpus notes/
-
-        bertkit index update all.bertkit --corpus faq/ --corpus "letters/*.md"
+        bertkit index update notes.bertkit --corpus notes/ --corpus "letters/*.md"
 
     Args:
         index: File of the index; it is made if needed.
         corpus: A file, folder or glob of texts. May be given several times.
         json: Print the counts as one JSON object.
     """
-    with open_index(index, model, settings) as opened:
-        print_changes(opened.update(corpus), json=json)
+    with open_index(index, model, settings, creates=True) as opened:
+        print_result(opened.update(corpus), Changes.describe, json=json)
 
 
 def index_delete(
@@ -103,12 +100,9 @@ def index_delete(
         ids: Id of a document. May be given several times.
         json: Print the counts as one JSON object.
     """
-    if ids is None and where is None:
-        raise SettingsError("name what to delete by --id or --where")
-    with open_existing(index) as opened:
-        deleted = opened.delete(ids, where=where)
-        facts = {"deleted": deleted, "documents": len(opened)}
-    line = f"{pluralize(deleted, 'document')} deleted, {facts['documents']:,} left"
+    with open_index(index) as opened:
+        facts = {"deleted": opened.delete(ids, where=where), "documents": len(opened)}
+    line = f"{pluralize(facts['deleted'], 'document')} deleted, {facts['documents']:,} left"
     print_result(line, str, json=json, facts=facts)
 
 
@@ -123,33 +117,25 @@ def index_info(index: Path, /, *, json: bool = False) -> None:
         index: File of the index.
         json: Print one JSON object.
     """
-    with open_existing(index) as opened:
-        print_result(opened.info(), lambda info: info.describe(), json=json)
+    with open_index(index) as opened:
+        print_result(opened.info(), IndexInfo.describe, json=json)
 
 
-def open_index(place: Path, model: str | None, settings: IndexSettings) -> "Index":
-    """Open an index to change it; only a new one, or one whose model is named, chooses a model."""
+def open_index(
+    place: Path,
+    model: str | None = None,
+    settings: IndexSettings = IndexSettings(),
+    *,
+    creates: bool = False,
+) -> "Index":
+    """Open an index, or one to be made, with --model or else the bundled model."""
     check_standard_output()
-    remove_older_index(place)
+    if creates:
+        remove_older_index(place)
+    elif not place.exists():
+        raise MissingFileError(f"{place} doesn't exist; `bertkit index add {place} FILE` makes it")
     if model is not None or not place.exists():
         model = choose_model(model, "vectors")
     from bertkit.retrieval.index import Index
 
     return Index(place, model=model, settings=settings)
-
-
-def open_existing(
-    place: Path, model: str | None = None, settings: IndexSettings = IndexSettings()
-) -> "Index":
-    """Open an index that must be there."""
-    check_standard_output()
-    if not place.exists():
-        raise MissingFileError(f"{place} doesn't exist; `bertkit index add {place} FILE` makes it")
-    from bertkit.retrieval.index import Index
-
-    return Index(place, model=model, settings=settings)
-
-
-def print_changes(changes: "Changes", *, json: bool) -> None:
-    """Print what was changed."""
-    print_result(changes, lambda changes: changes.describe(), json=json)

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -10,7 +10,7 @@ from bertkit.base.errors import InputError, SettingsError, pluralize
 from bertkit.base.output import check_standard_output
 from bertkit.base.progress import announce
 from bertkit.base.settings import replace_surrogates
-from bertkit.cli.index import Where, open_existing, open_index
+from bertkit.cli.index import Where, open_index
 from bertkit.cli.output import print_result
 from bertkit.cli.texts import NamedModel, TextFile, Words, choose_model, list_texts, printable
 from bertkit.data.problems import announce_unknown
@@ -18,9 +18,6 @@ from bertkit.inference.embeddings.settings import SimilaritySettings, WordVector
 from bertkit.reports.text import format_number, shorten
 from bertkit.retrieval.settings import IndexSettings, QuerySettings
 from bertkit.tasks.settings import TOP_K
-
-if TYPE_CHECKING:
-    from bertkit.retrieval.index import Index
 
 TopK = Annotated[int, Parameter(help=TOP_K)]
 MAX_TEXTS, SHOWN_CHARS = 1000, 160
@@ -97,9 +94,8 @@ def search(
     texts and stores them in an index, one file beside it, under its name plus .bertkit; later
     searches first take over what changed. --index alone searches what `bertkit index` stored.
 
-    A plain text or Markdown file is one document; it is shown with the line on which the passage
-    that was found begins. A row of a table is shown with its file and number, from 1, or with its
-    id.
+    A passage of a plain text or Markdown file is shown with the line on which it begins, a row of a
+    table with its id, or else its file and number, from 1.
 
     **Examples**
 
@@ -107,9 +103,7 @@ def search(
 
         bertkit search "a refund" --corpus faq.csv --text-column answer --id-column number
 
-        bertkit search --index notes.bertkit "a flat tire" --where "lang = 'en'" --by words
-
-        bertkit search --index notes.bertkit "a flat tire" --rerank reranker/ --by-document
+        bertkit search --index notes.bertkit "a tire" --where "lang = 'en'" --rerank reranker/
 
         bertkit search --file questions.txt --corpus passages.jsonl --json
 
@@ -123,7 +117,14 @@ def search(
     """
     check_standard_output()
     texts = list_texts(queries, file)
-    with open_searched(corpus, index, model, settings) as opened:
+    from bertkit.retrieval.documents import place_index
+
+    place = index or (place_index(corpus) if corpus else None)
+    if place is None:
+        raise SettingsError("name what to search: texts by --corpus, or an index by --index")
+    with open_index(place, model, settings, creates=bool(corpus)) as opened:
+        if corpus and (changes := opened.update(corpus)):
+            announce(changes.describe())
         found = opened.search(texts, **dict(wanted) | {"where": where})
     for query, hits in zip(texts, found, strict=True):
         lines = [printable(query)]
@@ -131,22 +132,6 @@ def search(
             shown = shorten(printable(" ".join(hit.text.split())), SHOWN_CHARS)
             lines.append(f"  {format_number(hit.score):>7}  {printable(hit.name):<12} {shown}")
         print_result(lines, "\n".join, json=json, facts={"query": query, "hits": list(hits)})
-
-
-def open_searched(
-    corpus: list[str] | None, place: Path | None, model: str | None, settings: IndexSettings
-) -> "Index":
-    """Open the index to search, and bring it up to date with a corpus."""
-    if not corpus:
-        if place is None:
-            raise SettingsError("name what to search: texts by --corpus, or an index by --index")
-        return open_existing(place, model, settings)
-    from bertkit.retrieval.documents import place_index
-
-    index = open_index(place or place_index(corpus), model, settings)
-    if changes := index.update(corpus):
-        announce(changes.describe())
-    return index
 
 
 def nearest(

@@ -75,9 +75,7 @@ if TYPE_CHECKING:
     from bertkit.models.bert.heads import BertForPreTraining as BertForPreTraining
     from bertkit.models.bert.heads import BertLMHeadModel as BertLMHeadModel
     from bertkit.retrieval.index import Index as Index
-    from bertkit.retrieval.search_index import SearchIndex as SearchIndex
     from bertkit.retrieval.settings import IndexSettings as IndexSettings
-    from bertkit.retrieval.settings import SearchSettings as SearchSettings
     from bertkit.retrieval.vector_index import VectorIndex as VectorIndex
     from bertkit.tokenization.tokenizer import Tokenizer as Tokenizer
 
@@ -120,8 +118,7 @@ _NAMES = {
     "bertkit.decoders.config": "EncoderDecoderConfig",
     "bertkit.decoders.model": "EncoderDecoderModel",
     "bertkit.retrieval.index": "Index",
-    "bertkit.retrieval.search_index": "SearchIndex",
-    "bertkit.retrieval.settings": "IndexSettings SearchSettings",
+    "bertkit.retrieval.settings": "IndexSettings",
     "bertkit.retrieval.vector_index": "VectorIndex",
     "bertkit.tokenization.tokenizer": "Tokenizer",
 }

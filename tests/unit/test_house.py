@@ -58,8 +58,6 @@ PUBLIC_NAMES = [
     "NextSentence",
     "Predictor",
     "Regressor",
-    "SearchIndex",
-    "SearchSettings",
     "Tagger",
     "TextScorer",
     "Tokenizer",

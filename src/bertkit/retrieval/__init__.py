@@ -1,1 +1,1 @@
-"""Semantic search over the vectors of a corpus; read `search_index.py` first."""
+"""Semantic search over the vectors of a corpus; read `index.py` first."""

@@ -1,6 +1,5 @@
 """Settings of search, embedding and feature extraction."""
 
-from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from cyclopts import Parameter
@@ -64,33 +63,6 @@ class QuerySettings(Settings):
     candidates: Count = Field(default=50, description="Number of results that --rerank orders.")
     by_document: Annotated[bool, Parameter(negative="")] = Field(
         default=False, description="Return each document once, with its best passage."
-    )
-
-
-class SearchSettings(CorpusSettings, SimilaritySettings):
-    """Settings of `bertkit search`."""
-
-    passage_prompt: str | None = Field(
-        default=None,
-        description="Text to prepend to each text of the corpus; an empty text for none. By default"
-        " the model's prompt named document, passage or corpus.",
-    )
-    index: Literal["auto", "exact", "approximate"] = Field(
-        default="auto",
-        description="Compare each query with all vectors (exact), or only with those of the nearest"
-        " clusters (approximate, needs faiss). auto is exact up to a million vectors.",
-    )
-    overwrite: bool = Field(default=False, description="Replace an existing output.")
-
-
-class ResultSettings(Settings):
-    """What a search returns, and where it keeps its index."""
-
-    top_k: int = Field(default=5, ge=1, description=TOP_K)
-    index_folder: Path | None = Field(
-        default=None,
-        description="Folder of the index; by default beside the corpus, or in the common folder of"
-        " several files.",
     )
 
 

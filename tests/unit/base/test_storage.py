@@ -29,7 +29,6 @@ EXCEPTIONS = {
     ("api/inputs.py", "tempfile.mkdtemp"),  # a folder where no output was named
     ("cli/output.py", "os.open"),
     ("checkpoints/checkpoint.py", "mmap.mmap"),  # a private copy: the file never changes
-    ("retrieval/index_folder.py", "np.lib.format.open_memmap"),  # likewise
     ("recipes/solved_head.py", "np.memmap"),  # to be read only
     ("recipes/solved_head.py", "shutil.disk_usage"),  # asks
     ("base/transfers.py", "shutil.disk_usage"),

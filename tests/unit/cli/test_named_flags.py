@@ -20,7 +20,7 @@ OF_OTHERS = {"head"}  # `ray start --head`
 # says has the advice of an index put in its place.
 SERVED = ("serving", "inference", "checkpoints", "models", "tokenization", "nn")
 SERVED_FILES = (
-    *(f"retrieval/{name}.py" for name in ("search_index", "index_folder")),
+    *(f"retrieval/{name}.py" for name in ("index", "index_model", "index_search")),
     *(f"retrieval/{name}.py" for name in ("vector_index", "exact_search", "approximate_search")),
     "data/tables/text_files.py",
 )

@@ -15,8 +15,7 @@ from bertkit.retrieval.reranking import load_reranker, rerank
 try:
     from langchain_core.documents import BaseDocumentCompressor, Document
     from langchain_core.embeddings import Embeddings
-    from langchain_core.retrievers import BaseRetriever
-    from langchain_core.vectorstores import VectorStore
+    from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 except ModuleNotFoundError as error:
     raise MissingExtraError(
         f"LangChain isn't installed ({error.name} is missing); {describe_install('langchain')}"
@@ -104,23 +103,11 @@ class BertkitVectorStore(VectorStore):
         return [(Document(h.text, id=h.id, metadata=h.fields), h.score) for h in hits]
 
 
-class BertkitRetriever(BaseRetriever):
-    """Finds passages in a store; `invoke` takes further options, such as `k` and `filter`."""
+class BertkitRetriever(VectorStoreRetriever):
+    """Finds passages in a store; `invoke` takes the options of a search, such as `k`, too."""
 
-    store: BertkitVectorStore
-    k: int = 4
-    options: dict[str, Any] = {}  # noqa: RUF012 - pydantic copies it
-
-    def _get_relevant_documents(
-        self, query: str, *, run_manager: object, **options: Any
-    ) -> list[Document]:
-        return self.store.similarity_search(query, **({"k": self.k} | self.options | options))
-
-    async def _aget_relevant_documents(
-        self, query: str, *, run_manager: object, **options: Any
-    ) -> list[Document]:
-        chosen = {"k": self.k} | self.options | options
-        return await self.store.asimilarity_search(query, **chosen)
+    def __init__(self, store: BertkitVectorStore, k: int = 4, **options: Any) -> None:
+        super().__init__(vectorstore=store, search_kwargs={"k": k, **options})
 
 
 class BertkitReranker(BaseDocumentCompressor):

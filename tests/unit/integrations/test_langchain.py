@@ -75,9 +75,7 @@ def test_a_store_is_a_file_that_is_opened_again(tmp_path):
 
 
 async def test_a_retriever_takes_options_of_one_call():
-    retriever = BertkitRetriever(
-        store=BertkitVectorStore.from_texts(TEXTS), options={"by": "words"}
-    )
+    retriever = BertkitRetriever(BertkitVectorStore.from_texts(TEXTS), by="words")
     assert [one.page_content for one in await retriever.ainvoke("boil tire", k=1)] == TEXTS[2:]
     assert len(retriever.invoke("boil tire")) == 2
 

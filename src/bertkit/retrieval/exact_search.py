@@ -124,7 +124,7 @@ class ExactSearch:
         """Return the best rows of each query, in order; all where there are fewer than `top_k`.
 
         The queries are float32 `[queries, features]`, at least one, each finite. With `among`, only
-        these rows are searched; they ascend, and there is at least one.
+        these rows are searched; they ascend.
         """
         norms = find_norms(queries, "the queries").astype(np.float32)[:, None]
         inputs = torch.tensor(queries), torch.from_numpy(norms)
@@ -132,8 +132,7 @@ class ExactSearch:
         best: SearchCandidates | None = None
         num_rows = len(self._vectors) if among is None else len(among)
         for start, stop in _list_blocks(num_rows, 4 * top_k):
-            part = slice(start, stop) if among is None else torch.from_numpy(among[start:stop])
-            ranks = self._rank(inputs, part)
+            ranks = self._rank(inputs, slice(start, stop), among)
             if best is None:
                 lowest = ranks.topk(min(top_k, stop - start)).values[:, -1:] - 2 * margins
             else:
@@ -150,13 +149,20 @@ class ExactSearch:
         assert best is not None
         return best
 
-    def _rank(self, inputs: tuple[Queries, QueryNorms], part: slice | Tensor) -> Scores:
-        """Score some rows in float32; if most of a range are wanted, without a copy of them."""
-        if isinstance(part, slice) or int(part[-1] - part[0]) >= MOST * len(part):
+    def _rank(
+        self,
+        inputs: tuple[Queries, QueryNorms],
+        part: slice,
+        among: NDArray[np.int64] | None,
+    ) -> Scores:
+        """Score rows in float32; if most of a range are among them, without a copy of these."""
+        if among is None:
             return _rank(self._similarity, *inputs, self._rows[part], self._norms[part])
-        start, stop = int(part[0]), int(part[-1]) + 1
-        ranks = _rank(self._similarity, *inputs, self._rows[start:stop], self._norms[start:stop])
-        return ranks[:, part - start]
+        wanted = torch.from_numpy(among[part])
+        start, stop = (int(wanted[0]), int(wanted[-1]) + 1) if len(wanted) else (0, 0)
+        if stop - start > MOST * len(wanted):
+            return _rank(self._similarity, *inputs, self._rows[wanted], self._norms[wanted])
+        return self._rank(inputs, slice(start, stop), None)[:, wanted - start]
 
     def _find_margins(self, query_norms: QueryNorms) -> QueryNorms:
         """Return a bound, with some slack, on the error of float32 ranks.

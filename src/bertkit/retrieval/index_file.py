@@ -42,8 +42,6 @@ MAX_LOG_BYTES = 1 << 26  # of a log whose content was merged
 MAPPED_BYTES = (1 << 31) - (1 << 16)  # the most that SQLite maps
 MOUNTS = Path("/proc/self/mounts")  # of Linux
 REMOTE_SYSTEMS = ("nfs", "cifs", "smb", "9p", "afs", "ceph", "lustre", "gpfs", "beegfs", "fuse")
-FREE_SHARE = 8  # free pages are given back when they are more than one in so many
-STATE = "state"  # the fact that counts changes
 # The short columns of `vectors` come first, since they are read without the long ones.
 SCHEMA = """\
 CREATE TABLE facts(name TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -64,17 +62,11 @@ CREATE TABLE vectors(block INTEGER PRIMARY KEY, first_row INTEGER NOT NULL, crc 
     rows BLOB NOT NULL, content BLOB NOT NULL);
 CREATE TABLE deleted(row INTEGER PRIMARY KEY);
 """
+STATEMENTS = SCHEMA.removesuffix(";\n").split(";\n")
 OTHER_TABLES = (
     "CREATE TABLE sqlite_sequence(",
     "CREATE VIRTUAL TABLE words USING fts5(",
     "CREATE TABLE 'words_",
-)
-REFUSALS = (  # of the file system
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_PERM,
-    sqlite3.SQLITE_PROTOCOL,
-    sqlite3.SQLITE_READONLY,
 )
 REMEDY = "make it anew from its texts, or restore a copy"
 
@@ -94,6 +86,7 @@ class IndexFile:
         self._is_remote = path is not None and _is_remote(path)
         with self._errors("read"):
             self._connection = _connect(path, is_read_only=is_read_only)
+            self._connection.execute("PRAGMA trusted_schema = OFF")
             self._connection.execute(f"PRAGMA journal_size_limit = {MAX_LOG_BYTES}")
             if not self._is_remote:
                 self._connection.execute(f"PRAGMA mmap_size = {MAPPED_BYTES}")
@@ -154,15 +147,10 @@ class IndexFile:
         with self._lock, self._errors("written"):
             if self.is_read_only:
                 raise StorageError(f"{self._name} can't be written: it or its folder is read-only")
-            if not self._is_remote:
-                self._connection.execute("PRAGMA journal_mode = WAL")
-            with self._transaction("BEGIN IMMEDIATE") as connection:
-                yield connection
-                connection.execute("UPDATE facts SET value = value + 1 WHERE name = ?", (STATE,))
-                num_free = self._ask("freelist_count")
-                if FREE_SHARE * num_free > self._ask("page_count"):
-                    for _ in range(num_free):  # Python lets each call free one page
-                        connection.execute("PRAGMA incremental_vacuum")
+            mode = "DELETE" if self._is_remote else "WAL"
+            self._connection.execute(f"PRAGMA journal_mode = {mode}")
+            with self._transaction("BEGIN IMMEDIATE"):
+                yield self._connection
 
     def read_fact(self, name: str) -> JsonValue:
         """Return a fact about the index; None if it isn't known."""
@@ -176,11 +164,9 @@ class IndexFile:
         connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, text))
 
     def state(self) -> int:
-        """Return a number that differs after each change, by whichever process."""
-        state = self.read_fact(STATE)
-        if not isinstance(state, int):
-            raise DamagedFileError(f"{self._name} is damaged: it has no {STATE}; {REMEDY}")
-        return state
+        """Return a number that grows with each change, by whichever process."""
+        with self.reading() as connection:  # changes of others, and of this connection
+            return self._ask("data_version") + connection.total_changes
 
     def close(self) -> None:
         """Close the connection; the last one merges the log, so that one file remains."""
@@ -195,10 +181,10 @@ class IndexFile:
         return value
 
     @contextmanager
-    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
+    def _transaction(self, begin: str) -> Iterator[None]:
         self._connection.execute(begin)
         try:
-            yield self._connection
+            yield
             self._connection.execute("COMMIT")
         finally:
             if self._connection.in_transaction:
@@ -206,30 +192,26 @@ class IndexFile:
 
     def _create(self) -> None:
         with self._errors("made"):
-            self._connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-            with self._transaction("BEGIN IMMEDIATE") as connection:
-                if self._ask("schema_version"):  # another process was first
-                    return
-                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                connection.execute(f"PRAGMA user_version = {VERSION}")
-                for statement in _list_statements():
-                    connection.execute(statement)
-                self.write_fact(connection, STATE, 0)
+            self._connection.execute("PRAGMA auto_vacuum = FULL")
+            with self._transaction("BEGIN IMMEDIATE"):
+                if not self._ask("schema_version"):  # else another process was first
+                    self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                    self._connection.execute(f"PRAGMA user_version = {VERSION}")
+                    for statement in STATEMENTS:
+                        self._connection.execute(statement)
 
     def _check(self) -> None:
         """Refuse other files and versions, and tables, triggers or views that aren't ours."""
         with self.reading() as connection:
-            if self._ask("application_id") != APPLICATION_ID:
-                raise DamagedFileError(f"{self._name} isn't an index; name another file")
             version = self._ask("user_version")
-            if version != VERSION:
+            if (self._ask("application_id"), version) != (APPLICATION_ID, VERSION):
                 raise DamagedFileError(
-                    f"{self._name} is an index of version {version}, and this bertkit reads version"
-                    f" {VERSION}; use another bertkit, or make the index anew"
+                    f"{self._name} isn't an index of version {VERSION}, which this bertkit reads"
+                    f" (its version is {version}); name another file, or {REMEDY}"
                 )
             found = connection.execute("SELECT sql FROM sqlite_schema WHERE sql NOT NULL")
             ours = {sql for (sql,) in found if not sql.startswith(OTHER_TABLES)}
-            if ours != set(_list_statements()):
+            if ours != set(STATEMENTS):
                 raise DamagedFileError(f"{self._name} has other tables than an index; {REMEDY}")
 
     @contextmanager
@@ -241,8 +223,10 @@ class IndexFile:
             if isinstance(error, sqlite3.ProgrammingError):  # a bug
                 raise
             known = _explain(f"{self._name} can't be {participle}", error)
-            if self.path is not None and isinstance(known, BusyError) and not self.is_read_only:
-                _check_locks(self.path)
+            if isinstance(known, BusyError) and self.path is not None and not self.is_read_only:
+                # SQLite takes a file system without locks for a lock of another process.
+                with locking_errors(self.path), TemporaryDirectory(dir=self.path.parent) as folder:
+                    FileLock(Path(folder, LOCK_FILE), fallback_to_soft=False).acquire()
             raise known from error
 
 
@@ -266,15 +250,8 @@ def _open(uri: str) -> sqlite3.Connection:
         uri, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True
     )
     try:
-        connection.execute("PRAGMA trusted_schema = OFF")
-        try:
-            connection.execute("PRAGMA schema_version")  # reads the file
-        except sqlite3.OperationalError:
-            # Without shared memory, a log is merged by who has the file alone.
-            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-            connection.execute("PRAGMA journal_mode = DELETE")
-            connection.execute("PRAGMA locking_mode = NORMAL")
-    except BaseException:
+        connection.execute("PRAGMA schema_version")  # reads the file
+    except sqlite3.Error:
         connection.close()
         raise
     return connection
@@ -291,20 +268,6 @@ def _is_remote(path: Path) -> bool:
     return nearest.startswith(REMOTE_SYSTEMS)
 
 
-def _check_locks(path: Path) -> None:
-    """Raise an error if the file system has no locks, which SQLite takes for one of others."""
-    with (
-        locking_errors(path),
-        TemporaryDirectory(dir=path.parent) as folder,
-        FileLock(Path(folder, LOCK_FILE), fallback_to_soft=False),
-    ):
-        pass
-
-
-def _list_statements() -> list[str]:
-    return SCHEMA.removesuffix(";\n").split(";\n")
-
-
 def _explain(failure: str, error: sqlite3.Error) -> BertkitError:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without what is more exact
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
@@ -314,6 +277,6 @@ def _explain(failure: str, error: sqlite3.Error) -> BertkitError:
         )
     if code == sqlite3.SQLITE_FULL:
         return StorageError(f"{failure}: the disk is full; free some space, and try again")
-    if code in REFUSALS:
-        return StorageError(f"{failure}: {error}")
+    if isinstance(error, sqlite3.OperationalError) and code > sqlite3.SQLITE_ERROR:
+        return StorageError(f"{failure}: {error}")  # of the file system
     return DamagedFileError(f"{failure}: it is damaged, or no index ({show(str(error))}); {REMEDY}")

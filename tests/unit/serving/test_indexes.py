@@ -1,9 +1,12 @@
 """Routes of indexes: search, and adding and deleting while others search."""
 
 import gc
+import http.client
+import json
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
 from tests.closeness import close
@@ -15,6 +18,7 @@ from tests.waiting import TIMEOUT_SECONDS
 from bertkit.base.errors import BertkitError
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.retrieval.index import BATCH_DOCUMENTS, Index
+from bertkit.serving.endpoint import JSON
 
 ADMIN = {"authorization": "Bearer of-the-admin"}
 ROW = {"id": "1", "text": "A cat sat.", "lang": "en"}
@@ -174,19 +178,24 @@ def test_two_clients_that_write_at_once_both_do(written):
         assert len(index) == 11
 
 
-def test_searches_pass_a_long_change(written, monkeypatch):
-    client, _ = written
-    compute, num_windows = Embedder.compute_vectors, []
-    is_embedding, may_go_on = threading.Event(), threading.Event()
+@pytest.fixture
+def gate(monkeypatch):
+    """Two events: several texts at once are embedded, and their embedding may go on."""
+    compute, events = Embedder.compute_vectors, (threading.Event(), threading.Event())
 
-    def compute_slowly(self, encoded):
-        num_windows.append(encoded.num_texts)
-        if encoded.num_texts > 1 and not is_embedding.is_set():
-            is_embedding.set()
-            assert may_go_on.wait(TIMEOUT_SECONDS)
+    def compute_when_told(self, encoded):
+        if encoded.num_texts > 1 and not events[0].is_set():
+            events[0].set()
+            assert events[1].wait(TIMEOUT_SECONDS)
         return compute(self, encoded)
 
-    monkeypatch.setattr(Embedder, "compute_vectors", compute_slowly)
+    monkeypatch.setattr(Embedder, "compute_vectors", compute_when_told)
+    return events
+
+
+def test_searches_pass_a_long_change(written, gate):
+    client, _ = written
+    is_embedding, may_go_on = gate
     rows = [{"id": str(n), "text": f"cat {n} " + "sat " * 99} for n in range(50)]
     with ThreadPoolExecutor() as pool:
         adding = pool.submit(add, client, *rows)
@@ -196,7 +205,22 @@ def test_searches_pass_a_long_change(written, monkeypatch):
         may_go_on.set()
         assert searching.result() == ["1"]  # before the change is whole
         assert adding.result().json["embedded"] == len(rows)
-    assert max(num_windows) < len(rows)
+
+
+def test_a_change_goes_on_without_its_client_and_the_next_waits_for_it(written, gate):
+    client, _ = written
+    is_embedding, may_go_on = gate
+    leaving = http.client.HTTPConnection("127.0.0.1", client.server.port, TIMEOUT_SECONDS)
+    with closing(leaving), ThreadPoolExecutor() as pool:
+        rows = {"rows": [{"id": "2", "text": "A dog."}, {"id": "3", "text": "A hat."}]}
+        leaving.request("POST", DOCUMENTS, json.dumps(rows), {"content-type": JSON, **ADMIN})
+        assert is_embedding.wait(TIMEOUT_SECONDS)
+        leaving.close()
+        adding = pool.submit(add, client, {"id": "4", "text": "A fox."})
+        wait_until(lambda: b'err="dropped"' in client.get("/metrics").content)
+        may_go_on.set()
+        assert adding.result().json["added"] == 1
+    assert sorted(find_ids(client)) == ["1", "2", "3", "4"]
 
 
 def test_a_change_that_fails_changes_nothing(written, monkeypatch, caplog):

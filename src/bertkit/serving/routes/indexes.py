@@ -14,6 +14,7 @@ from bertkit.base.errors import BertkitError, BusyError, InputError, SettingsErr
 from bertkit.base.progress import hidden_progress
 from bertkit.base.settings import redefine
 from bertkit.inference.embeddings.embedder import Embedder
+from bertkit.inference.stream import cut_windows
 from bertkit.retrieval.hits import Changes, Hit, IndexInfo, StoredDocument
 from bertkit.retrieval.index import BATCH_DOCUMENTS, Index
 from bertkit.retrieval.settings import By, QuerySettings
@@ -28,6 +29,7 @@ logger = logging.getLogger(__name__)
 Changed = TypeVar("Changed")
 Where = Text | dict[str, JsonValue]
 MAX_HITS = 1000  # of a query
+PIECE_CHARS = 1024  # of passages that are embedded at once, for which a search may wait
 
 
 class QueryBody(OwnBody):
@@ -160,10 +162,10 @@ async def write(call: RequestContext, change: Callable[[Index], Changed]) -> Cha
 
 def embed_between(call: RequestContext, embedder: Embedder) -> Callable[[list[str]], Vectors]:
     """Return what embeds passages in the model's thread, in pieces, others' requests between."""
-    loop, size = asyncio.get_running_loop(), call.service.settings.max_client_batch_size
+    loop = asyncio.get_running_loop()
 
     async def embed(texts: list[str]) -> Vectors:
-        parts = [texts[start : start + size] for start in range(0, len(texts), size)]
+        parts = cut_windows(texts, len, PIECE_CHARS, call.service.settings.max_client_batch_size)
         found = [await call.run(embedder, part, truncate=True) for part in parts]
         return np.stack(list(chain.from_iterable(found)))
 

@@ -91,12 +91,13 @@ def compile_filter(connection: Connection, given: Filter) -> Condition:
     return given.condition
 
 
-def add_fields(connection: Connection, document: int, fields: Mapping[str, JsonValue]) -> None:
-    """Make the fields of a document known to filters; each value of a list counts."""
+def add_fields(connection: Connection, documents: Mapping[int, Mapping[str, JsonValue]]) -> None:
+    """Make the fields of documents known to filters; each value of a list counts."""
     connection.executemany(
         "INSERT INTO fields (document, name, text, number) VALUES (?, ?, ?, ?)",
         (
             (document, name, text, _read_number(text))
+            for document, fields in documents.items()
             for name, value in fields.items()
             for one in _list(value)
             if one is not None

@@ -185,6 +185,7 @@ class IndexWriter:
         names = {self.owners.get(one.document.id) for one in prepared}
         sources = {name: self._add_source(connection, name, "") for name in names if name}
         rows, row = list[tuple[int, int, int, int, str, bytes]](), _find_last_row(connection)
+        fields_of: dict[int, dict[str, JsonValue]] = {}
         for document, sha256, passages in prepared:
             source = sources.get(self.owners.get(document.id, ""))
             fields = json.dumps(document.fields, ensure_ascii=False)
@@ -193,10 +194,11 @@ class IndexWriter:
                 (document.id, source, sha256, fields),
             ).lastrowid
             assert number is not None
-            add_fields(connection, number, document.fields)
+            fields_of[number] = document.fields
             for of_text, passage in passages:
                 row += 1
                 rows.append((row, number, passage.start, passage.line, passage.text, of_text))
+        add_fields(connection, fields_of)
         connection.executemany("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?)", rows)
         add_words(connection, ((row, text) for row, *_, text, _ in rows))
         numbers, matrix = [one[0] for one in rows], np.stack([vectors[one[-1]] for one in rows])

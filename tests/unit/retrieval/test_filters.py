@@ -22,9 +22,8 @@ def connection():
     connection = sqlite3.connect(":memory:")
     connection.execute("CREATE TABLE documents (number INTEGER PRIMARY KEY)")
     connection.execute("CREATE TABLE fields (document INTEGER, name TEXT, text TEXT, number REAL)")
-    for number, fields in DOCUMENTS.items():
-        connection.execute("INSERT INTO documents VALUES (?)", (number,))
-        add_fields(connection, number, fields)
+    connection.executemany("INSERT INTO documents VALUES (?)", ((number,) for number in DOCUMENTS))
+    add_fields(connection, DOCUMENTS)
     return connection
 
 

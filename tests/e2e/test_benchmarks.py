@@ -41,6 +41,7 @@ SMALLEST = {
     "bench_finetune_memory": "--data {data} --sets cola --precisions fp32 --rows 100",
     "bench_index": "--data {data} --rows 100 --changed 20 --queries 6 --letters 1 --rounds 1"
     " --sides bertkit",
+    "bench_hybrid": "--data {data} --model {minilm} --rerank cranfield --pairs 8",
     "bench_label_errors": "--data {data} --sets sst2 wnut17 --rows 40 --sentences 30 --draws 1",
     "bench_load": "--model tiny --formats tensorflow --rounds 0",
     "bench_memory": "--corpus {corpus} --workers 1 --data {shards} --models tiny --batch-size 2",

@@ -15,7 +15,7 @@ pairs in all. Up to 112 other queries are then searched without it (`both`) and 
 
 import random
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from itertools import chain, islice
 from pathlib import Path
 from statistics import fmean
@@ -47,7 +47,8 @@ def main() -> None:
     parser.add_argument("--rerank", nargs="*", choices=SETS, default=[])
     parser.add_argument("--pairs", type=int, default=600, help="to train a reranking model with")
     arguments = parser.parse_args()
-    rows, fusion = [], []
+    rows: list[dict[str, Any]] = []
+    fusion: list[dict[str, Any]] = []
     for name in arguments.sets:
         judged = SETS[name](arguments.data)
         with TemporaryDirectory() as folder, Index(model=arguments.model) as index:
@@ -68,7 +69,7 @@ def main() -> None:
     write_figures(arguments.output, results=rows, fusion=fusion)
 
 
-def search(index: Index, judged: JudgedSet, queries: Sequence[str], **options: Any) -> Found:
+def search(index: Index, judged: JudgedSet, queries: Collection[str], **options: Any) -> Found:
     """The best documents of each query, as many as the deepest list."""
     hits = index.search(
         [judged.queries[query] for query in queries],

@@ -40,22 +40,21 @@ class LastLoaded:
         load: Callable[..., Loaded],
         sources: Sequence[Path],
         *arguments: object,
-        made: Sequence[Path] = (),
         **options: Any,
     ) -> Loaded:
         """Return `load(*sources, *arguments, **options)`, or the same from the last time.
 
-        It reads the files and folders `sources`; it writes those `made`, and reads them next time.
+        It reads the files and folders `sources`.
         """
         key = (*map(Path.absolute, sources), *arguments, options)
         with self._lock:
             states = list_states(sources)
             kept = self._kept.get(load)
-            if kept is not None and kept[:2] == (key, states + list_states(made)):
+            if kept is not None and kept[:2] == (key, states):
                 return cast("Loaded", kept.loaded)
             self._kept.pop(load, None)  # before the next one takes its memory
             loaded = load(*sources, *arguments, **options)
-            self._kept[load] = Kept(key, states + list_states(made), loaded)
+            self._kept[load] = Kept(key, states, loaded)
             return loaded
 
 

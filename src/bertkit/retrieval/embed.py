@@ -57,8 +57,6 @@ from bertkit.retrieval.vector_file import (
     read_manifest,
 )
 
-Tap = Callable[[Iterator[tuple[int, TextRow]]], Iterator[TextRow]]
-
 
 @dataclass(frozen=True)
 class EmbedResult:
@@ -108,12 +106,11 @@ class EmbedResult:
 @uploads_output(files=VECTOR_WRITERS)
 def embed(
     model: str | Path | OpenModel,
-    source: str | Path | Sequence[str | Path] | TextFiles,
+    source: str | Path | Sequence[str | Path],
     output: Path,
     settings: EmbedSettings = EmbedSettings(),  # noqa: B008
     *,
     is_one_of_many: bool = False,
-    tap: Tap | None = None,
 ) -> EmbedResult:
     """Write a vector for each text of a file, or resume an unfinished job.
 
@@ -123,12 +120,8 @@ def embed(
     the job was started with another model, other settings or another input, or that another process
     is running it; a `StoppedError` says how to resume. A file of which no word is in the vocabulary
     is an error, but of one of many files it is written. The model of these is kept.
-
-    Args:
-        tap: gets the rows as they are read, with those that were embedded before, and passes them
-            on; it isn't called if the output is complete.
     """
-    files = source if isinstance(source, TextFiles) else open_text_files(source, settings)
+    files = open_text_files(source, settings)
 
     def check(place: Path) -> None:
         suffix = check_suffix(place, VECTOR_WRITERS)
@@ -162,8 +155,7 @@ def embed(
             has_ids=files.has_ids and VECTOR_WRITERS[place.suffix.lower()] is not None,
             overwrite=settings.overwrite,
         ) as vectors:
-            rows = files.rows() if tap is None else tap(files.numbered_rows())
-            result = _embed_rest(embedder, files, rows, vectors, place)
+            result = _embed_rest(embedder, files, vectors, place)
             unknown = result.counts.unknown_tokens, result.counts.text_tokens
             if is_one_of_many or not is_unknown(*unknown):
                 _publish(vectors, place, result.counts)
@@ -226,14 +218,10 @@ def embed_rows(
 
 
 def _embed_rest(
-    embedder: Embedder,
-    files: TextFiles,
-    rows: Iterator[TextRow],
-    vectors: UnfinishedVectors,
-    output: Path,
+    embedder: Embedder, files: TextFiles, vectors: UnfinishedVectors, output: Path
 ) -> EmbedResult:
     """Compute and append the missing rows, showing progress."""
-    before, started = vectors.state, time.monotonic()
+    rows, before, started = files.rows(), vectors.state, time.monotonic()
     counts = TextCounts(**before.counts)
     num_skipped = vectors.skip(rows)
     if num_skipped < before.num_rows:

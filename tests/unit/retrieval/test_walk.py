@@ -17,6 +17,7 @@ from tests.unit.retrieval.small_embedding import (
 )
 from tests.walks import Walk, follow
 
+from bertkit.data.tables.text_files import TextFiles
 from bertkit.data.tables.texts import TextRow
 from bertkit.retrieval.embed import embed
 from bertkit.retrieval.unfinished_vectors import VECTOR_WRITERS
@@ -40,12 +41,15 @@ def test_a_text_walks_through_few_files_from_one_read_of_its_own(
     rows = [{"key": f"id {number}", "text": text} for number, text in enumerate(make_texts())]
     source.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
 
-    def watch(numbered: Iterator[tuple[int, TextRow]]) -> Iterator[TextRow]:
+    read = TextFiles.rows
+
+    def watch(files: TextFiles) -> Iterator[TextRow]:
         """Watch texts from where the input is open, and for as long as it is."""
-        for number, row in numbered:
+        for number, row in enumerate(read(files)):
             walk.is_watched = WINDOW_TEXTS <= number < NUM_TEXTS - 1
             yield row
 
+    monkeypatch.setattr(TextFiles, "rows", watch)
     opened, open_file = [], io.open
 
     def note_opened(path: Any, *arguments: Any, **options: Any) -> Any:
@@ -61,7 +65,7 @@ def test_a_text_walks_through_few_files_from_one_read_of_its_own(
         walk.is_watched = False
 
     monkeypatch.setitem(VECTOR_WRITERS, ".jsonl", watch_writing)
-    embed(model, source, output, settings(id_column="key"), tap=watch)
+    embed(model, source, output, settings(id_column="key"))
     first = json.loads(output.read_text().partition("\n")[0])
     assert (first["id"], len(first["embedding"])) == ("id 0", 8)
     visited = sorted(name for name in walk.files if not name.startswith(FLOOR))

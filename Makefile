@@ -40,7 +40,7 @@ AUTO_TESTS := $(addprefix tests/unit/,cli inference interpret retrieval recipes/
 # Files of those folders whose tests load no model, or compute in other precisions than auto's.
 NOT_AUTO := $(addprefix tests/unit/cli/test_,main.py output.py pretrain.py process.py) \
   $(addprefix tests/unit/inference/,onnx/test_graph.py test_forked_processes.py) \
-  $(addprefix tests/unit/retrieval/test_,approximate_search.py vector_file.py vector_index.py walk.py) \
+  $(addprefix tests/unit/retrieval/test_,vector_file.py vector_index.py walk.py) \
   $(addprefix tests/unit/recipes/finetune/test_,card.py comparison.py settings.py)
 test-auto: $(VENV)/.installed $(VENV)/.dev ## test what loads models, as on another processor (PROCESSOR=zen4|amx|plain)
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile -m "not exhaustive" --processor $(PROCESSOR) \

@@ -1,15 +1,15 @@
-"""Searching vectors: exact beside a NumPy product and faiss, and approximate with its recall.
+"""Searching vectors: exact search beside a NumPy product and faiss.
 
     python benchmarks/bench_search.py --rows 100000 1000000 --rounds 5
 
 384 numbers a vector, single queries and batches of 64, the ten best rows. The vectors are drawn
 around centers that lie around centers, with numbers that shrink from the first to the last, so
 that the ten best are about as alike (cosines of 0.67 to 0.57) as among 14,500 short texts embedded
-by all-MiniLM-L6-v2 (0.68 to 0.55), in which cells found a little less; `--vectors FILE.npy` takes
-others, a thousand of which become the queries. The
-sides take turns in one process with two threads; a ratio is that of one round. The rows that each
-finds are compared with the best in float64 (recall). Peers: `vectors @ query` with argpartition and
-a sort of what it leaves, and faiss's IndexFlatIP, with its BLAS or without, whichever is faster.
+by all-MiniLM-L6-v2 (0.68 to 0.55); `--vectors FILE.npy` takes others, a thousand of which become
+the queries. The sides take turns in one process with two threads; a ratio is that of one round. The
+rows that each finds are compared with the best in float64 (recall). Peers: `vectors @ query` with
+argpartition and a sort of what it leaves, and faiss's IndexFlatIP, with its BLAS or without,
+whichever is faster.
 """
 
 import os
@@ -49,7 +49,7 @@ def main() -> None:
     parser = build_parser(__doc__, "search.json", data=None, rounds=5)
     parser.add_argument("--rows", type=int, nargs="+", default=[100_000, 1_000_000])
     parser.add_argument("--vectors", type=Path)
-    parser.add_argument("--sides", nargs="+", default=["exact", "approximate", "numpy", "faiss"])
+    parser.add_argument("--sides", nargs="+", default=["exact", "numpy", "faiss"])
     arguments = parser.parse_args()
     Place.begin()
     faiss.omp_set_num_threads(NUM_THREADS)
@@ -96,11 +96,9 @@ def compare(
     check_truth(vectors, queries, truth)
     makers: dict[str, Callable[[], Side]] = {
         "exact": lambda: lambda batch: index.search(batch, TOP_K)[1],
-        "approximate": lambda: make_approximate(index, built),
         "numpy": lambda: lambda batch: search_numpy(vectors, batch),
         "faiss": lambda: make_faiss(vectors),
     }
-    built: dict[str, float] = {"open_seconds": open_seconds}
     sides = {name: makers[name]() for name in names}
     results = []
     for size in BATCH_SIZES:
@@ -108,22 +106,12 @@ def compare(
             {name: repeat(side, queries, size) for name, side in sides.items()}, rounds
         )
         recalls = {name: find_recall(side, queries, truth, size) for name, side in sides.items()}
-        result = summarize_sides(seconds, recalls, size) | built
-        results.append({"rows": len(vectors), "batch": size} | result)
+        result = summarize_sides(seconds, recalls, size)
+        sizes = {"rows": len(vectors), "batch": size, "open_seconds": open_seconds}
+        results.append(sizes | result)
         for name in names:
             print(describe_row(results[-1], name), flush=True)
     return results
-
-
-def make_approximate(index: VectorIndex, built: dict[str, float]) -> Side:
-    """An approximate index of the same vectors; how long it took is noted."""
-    started = time.perf_counter()
-    approximate = index.approximate()
-    built["build_seconds"] = time.perf_counter() - started
-    assert approximate.cells is not None
-    built["num_probes"] = approximate.cells.num_probes
-    built["own_recall"] = approximate.cells.recall
-    return lambda batch: approximate.search(batch, TOP_K)[1]
 
 
 def make_faiss(vectors: Vectors) -> Side:
@@ -197,9 +185,8 @@ def summarize_sides(
         name: {"queries_per_second": num_queries / statistics.median(values), "recall": recall}
         for (name, values), recall in zip(seconds.items(), recalls.values(), strict=True)
     }
-    for ours in {"exact", "approximate"} & seconds.keys():
-        for peer in {"numpy", "faiss"} & seconds.keys():
-            result[f"{ours}_to_{peer}"] = summarize(seconds[ours], seconds[peer])
+    for peer in {"numpy", "faiss"} & seconds.keys():
+        result[f"exact_to_{peer}"] = summarize(seconds["exact"], seconds[peer])
     return result
 
 

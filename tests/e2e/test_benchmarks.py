@@ -94,10 +94,6 @@ DIFFERENT = {
     "bench_finetune": {"peak_memory_bytes"},  # came later
     "bench_seq2seq_step": {"peak_memory_bytes"},  # came later
     "bench_quality": {"sooner"},  # null where nothing is learned
-    "bench_search": {  # a side that wasn't measured
-        *("approximate", "approximate_to_faiss", "approximate_to_numpy"),
-        *("build_seconds", "num_probes", "own_recall"),
-    },
     "bench_serve": {"fastapi", "litserve", "infinity"},  # sides that weren't measured
     "bench_step": {"losses", "peak_memory_bytes", "sequences"},  # came later
     "bench_tasks": {"recipe", "accuracy", "exact_match", "matthews"},  # of other cells

@@ -32,7 +32,6 @@ FOREIGN = {
     "FORWARDED_ALLOW_IPS",  # uvicorn's
     "fsspec.open_local",
     "simplecache",
-    "faiss.read_index",
     "/v1/models/NAME/info",
     "num_",
     "lm_head.",

@@ -115,17 +115,31 @@ class ExactSearch:
         self._norms: RowNorms = torch.from_numpy(self.norms)
         self._greatest_norm = self._norms.max() if len(vectors) else torch.tensor(0.0)
 
-    def find(
+    def search(
         self,
         queries: NDArray[np.float32],
         top_k: int,
         among: NDArray[np.int64] | None = None,
-    ) -> SearchCandidates:
-        """Return the best rows of each query, in order; all where there are fewer than `top_k`.
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return the scores and rows of the best of each query, `[queries, found]`, in order.
 
-        The queries are float32 `[queries, features]`, at least one, each finite. With `among`, only
-        these rows are searched; they ascend.
+        The queries are float32 `[queries, features]`, each finite. With `among`, only these rows
+        are searched; they ascend. All are found where there are fewer than `top_k`.
         """
+        num_found = min(top_k, len(self._vectors) if among is None else len(among))
+        best = [
+            self._find(queries[start : start + NUM_QUERIES_AT_ONCE], num_found, among)
+            for start in range(0, len(queries) if num_found else 0, NUM_QUERIES_AT_ONCE)
+        ]
+        scores = np.concatenate([np.empty(0), *(each.scores for each in best)])
+        rows = np.concatenate([np.empty(0, np.int64), *(each.rows for each in best)])
+        shape = len(queries), num_found
+        return scores.reshape(shape), rows.reshape(shape)
+
+    def _find(
+        self, queries: NDArray[np.float32], top_k: int, among: NDArray[np.int64] | None
+    ) -> SearchCandidates:
+        """Find the best of few queries, at least one; there are at least `top_k` rows."""
         norms = find_norms(queries, "the queries").astype(np.float32)[:, None]
         inputs = torch.tensor(queries), torch.from_numpy(norms)
         margins = self._find_margins(inputs[1])
@@ -134,7 +148,7 @@ class ExactSearch:
         for start, stop in _list_blocks(num_rows, 4 * top_k):
             ranks = self._rank(inputs, slice(start, stop), among)
             if best is None:
-                lowest = ranks.topk(min(top_k, stop - start)).values[:, -1:] - 2 * margins
+                lowest = ranks.topk(top_k).values[:, -1:] - 2 * margins
             else:
                 scores = best.scores.reshape(len(queries), -1)[:, -1:]
                 if self._similarity == "euclidean":  # ranks are negative squares
@@ -159,7 +173,7 @@ class ExactSearch:
         if among is None:
             return _rank(self._similarity, *inputs, self._rows[part], self._norms[part])
         wanted = torch.from_numpy(among[part])
-        start, stop = (int(wanted[0]), int(wanted[-1]) + 1) if len(wanted) else (0, 0)
+        start, stop = int(wanted[0]), int(wanted[-1]) + 1
         if stop - start > MOST * len(wanted):
             return _rank(self._similarity, *inputs, self._rows[wanted], self._norms[wanted])
         return self._rank(inputs, slice(start, stop), None)[:, wanted - start]

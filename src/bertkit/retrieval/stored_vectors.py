@@ -95,10 +95,7 @@ class StoredVectors:
         if old.state == state:
             return
         numbers, first_rows, _ = _list_blocks(connection)
-        parts = connection.execute(
-            "SELECT CAST(ifnull(rows, '') AS BLOB) FROM vectors ORDER BY block"
-        )
-        joined = b"".join(part for (part,) in parts)
+        joined = b"".join(_read_blob(connection, "rows", number) for number in numbers.tolist())
         stored = np.frombuffer(joined, "<i8", len(joined) // 8)
         if (np.diff(stored) <= 0).any():
             raise sqlite3.DatabaseError("the rows of vectors aren't in order")
@@ -128,22 +125,14 @@ class StoredVectors:
         Returns:
             For each query, rows and similarities, best first, lower rows first among ties.
         """
-        from bertkit.retrieval.exact_search import NUM_QUERIES_AT_ONCE
-
         loaded = self._loaded
         assert loaded.exact is not None, "it has to be refreshed first"
         is_chosen = loaded.is_alive
         if among is not None:
             is_chosen = is_chosen & np.isin(loaded.rows, among)
-        num_found = min(top_k, int(is_chosen.sum()))
         indexes = None if is_chosen.all() else np.flatnonzero(is_chosen)
-        found: list[tuple[Rows, NDArray[np.float64]]] = []
-        for start in range(0, len(queries), NUM_QUERIES_AT_ONCE):
-            part = queries[start : start + NUM_QUERIES_AT_ONCE]
-            best = loaded.exact.find(part, num_found, indexes)
-            rows = loaded.rows[best.rows].reshape(len(part), num_found)
-            found += zip(rows, best.scores.reshape(rows.shape), strict=True)
-        return found
+        scores, found = loaded.exact.search(queries, top_k, indexes)
+        return list(zip(loaded.rows[found], scores, strict=True))
 
     def score(self, query: Vectors, rows: Sequence[int]) -> list[float]:
         """Return the similarities of a query `[dimension]` and the vectors of rows."""
@@ -153,11 +142,8 @@ class StoredVectors:
         return scores
 
     def _read_block(self, connection: sqlite3.Connection, number: int) -> tuple[Rows, Vectors]:
-        crc, rows, content = connection.execute(
-            "SELECT crc, CAST(ifnull(rows, '') AS BLOB), CAST(ifnull(content, '') AS BLOB)"
-            " FROM vectors WHERE block = ?",
-            (number,),
-        ).fetchone()
+        (crc,) = connection.execute("SELECT crc FROM vectors WHERE block = ?", (number,)).fetchone()
+        rows, content = (_read_blob(connection, name, number) for name in ("rows", "content"))
         shape = len(rows) // 8, self.dimension
         is_whole = 8 * shape[0] == len(rows) and 4 * shape[0] * shape[1] == len(content)
         if not is_whole or crc != google_crc32c.value(rows + content):
@@ -180,11 +166,14 @@ class _Loaded(NamedTuple):
 
         Memory that is in use is never overwritten, since another thread may search it.
         """
+        import torch
+
         num_kept, num_rows = int(is_kept.sum()), len(self.rows)
         num_needed = num_kept + num_added
         if num_rows + num_added <= len(self.matrix) and num_kept >= (1 - MAX_DELETED) * num_rows:
             return self
-        matrix = np.empty((num_needed + num_needed // SLACK, self.matrix.shape[1]), np.float32)
+        # Pages of the usual size: NumPy's huge ones take several times as long to get.
+        matrix = torch.empty(num_needed + num_needed // SLACK, self.matrix.shape[1]).numpy()
         np.compress(is_kept, self.matrix[:num_rows], axis=0, out=matrix[:num_kept])
         return self._replace(rows=self.rows[is_kept], matrix=matrix, norms=self.norms[is_kept])
 
@@ -202,6 +191,11 @@ def _list_blocks(connection: sqlite3.Connection) -> tuple[Rows, Rows, Rows]:
 def _list_deleted(connection: sqlite3.Connection) -> Rows:
     found = connection.execute("SELECT row FROM deleted ORDER BY row")
     return np.fromiter((row for (row,) in found), np.int64)
+
+
+def _read_blob(connection: sqlite3.Connection, column: str, block: int) -> bytes:
+    with connection.blobopen("vectors", column, block, readonly=True) as blob:
+        return blob.read()
 
 
 def _write_block(connection: sqlite3.Connection, number: int, rows: Rows, vectors: Vectors) -> None:

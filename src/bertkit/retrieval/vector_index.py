@@ -1,15 +1,12 @@
 """Vector search: the rows most similar to a query, with their scores."""
 
-from typing import Self
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.inference.embeddings.settings import SIMILARITIES, Similarity
 from bertkit.inference.embeddings.similarity import find_norms
-from bertkit.retrieval.approximate_search import ApproximateSearch, Cells
-from bertkit.retrieval.exact_search import NUM_QUERIES_AT_ONCE, ExactSearch
+from bertkit.retrieval.exact_search import ExactSearch
 
 
 class VectorIndex:
@@ -23,7 +20,6 @@ class VectorIndex:
             `np.load(path, mmap_mode="r")`; other types are copied.
         similarity: cosine, dot, euclidean or manhattan; distances are negated, so that higher is
             always more similar.
-        cells: the cells of an approximate index of the same vectors, as built by `approximate`.
 
     Raises:
         InputError: the vectors aren't a matrix with features, or one isn't finite.
@@ -36,13 +32,7 @@ class VectorIndex:
         array([0, 2])
     """
 
-    def __init__(
-        self,
-        vectors: ArrayLike,
-        similarity: Similarity = "cosine",
-        *,
-        cells: Cells | None = None,
-    ) -> None:
+    def __init__(self, vectors: ArrayLike, similarity: Similarity = "cosine") -> None:
         if similarity not in SIMILARITIES:
             raise SettingsError(
                 f"similarity must be one of {', '.join(SIMILARITIES)}, got {similarity!r}"
@@ -50,29 +40,6 @@ class VectorIndex:
         self.similarity: Similarity = similarity
         self.vectors = _as_matrix(vectors, "the vectors")
         self._exact = ExactSearch(self.vectors, similarity)
-        self._approximate = None
-        if cells is not None:
-            self._approximate = ApproximateSearch(cells, self.vectors, similarity)
-
-    @property
-    def cells(self) -> Cells | None:
-        """The cells of an approximate index; None for exact search."""
-        return None if self._approximate is None else self._approximate.cells
-
-    def approximate(self) -> Self:
-        """Build an approximate index of the same vectors.
-
-        `cells.recall` is its measured recall.
-
-        Raises:
-            MissingExtraError: faiss isn't installed.
-            SettingsError: the similarity is manhattan.
-            InputError: there are no vectors.
-        """
-        if not len(self):
-            raise InputError("there are no vectors for an approximate index")
-        built = ApproximateSearch.build(self.vectors, self.similarity, self._exact)
-        return type(self)(self.vectors, self.similarity, cells=built.cells)
 
     @property
     def dimension(self) -> int:
@@ -108,18 +75,8 @@ class VectorIndex:
                 " both with the same model and settings"
             )
         find_norms(matrix, "the queries")
-        num_found = min(top_k, len(self))
-        scores = np.empty((len(matrix), num_found), np.float32)
-        rows = np.empty((len(matrix), num_found), np.int64)
-        for start in range(0, len(matrix) if num_found else 0, NUM_QUERIES_AT_ONCE):
-            part = slice(start, start + NUM_QUERIES_AT_ONCE)
-            best = None
-            if self._approximate is not None:
-                best = self._approximate.find(matrix[part], num_found)
-            if best is None or len(best.rows) < len(matrix[part]) * num_found:
-                best = self._exact.find(matrix[part], num_found)
-            scores[part] = best.scores.reshape(-1, num_found)
-            rows[part] = best.rows.reshape(-1, num_found)
+        found, rows = self._exact.search(matrix, top_k)
+        scores = found.astype(np.float32)
         return (scores[0], rows[0]) if given.ndim == 1 else (scores, rows)
 
 

@@ -146,9 +146,9 @@ def test_each_similarity_is_searched_among_rows(similarity):
     for among in (np.arange(3, 60), np.arange(0, 100, 3), np.array([1, 98]), np.array([42])):
         expected = compare(similarity, vectors[among], query)
         order = np.lexsort((among, -expected))[:4]
-        best = search.find(query, min(4, len(among)), among)
-        np.testing.assert_array_equal(best.rows, among[order])
-        assert_close(best.scores, expected[order])
+        scores, rows = search.search(query, 4, among)
+        np.testing.assert_array_equal(rows[0], among[order])
+        assert_close(scores[0], expected[order])
 
 
 @pytest.mark.parametrize("column", ["crc", "rows", "content"])

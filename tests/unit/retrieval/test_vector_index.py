@@ -6,7 +6,7 @@ import pytest
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.inference.embeddings.settings import SIMILARITIES
 from bertkit.inference.embeddings.similarity import compare
-from bertkit.retrieval import approximate_search, exact_search
+from bertkit.retrieval import exact_search
 from bertkit.retrieval.vector_index import VectorIndex
 
 
@@ -20,7 +20,6 @@ def small_blocks(monkeypatch):
     """Many blocks of few rows."""
     monkeypatch.setattr(exact_search, "NUM_ROWS_OF_THE_FIRST_BLOCK", 32)
     monkeypatch.setattr(exact_search, "NUM_ROWS_OF_A_BLOCK", 100)
-    monkeypatch.setattr(approximate_search, "NUM_ROWS_AT_ONCE", 300)
 
 
 def repeat_rows():
@@ -69,8 +68,6 @@ def test_nothing_is_found_in_nothing():
     assert index.search([1, 0, 0, 0])[1].shape == (0,)
     assert index.search(np.ones((3, 4)))[1].shape == (3, 0)
     assert VectorIndex(draw(3)).search(np.empty((0, 16)))[1].shape == (0, 3)
-    with pytest.raises(InputError, match="there are no vectors"):
-        index.approximate()
 
 
 def test_a_mapped_file_is_searched_where_it_lies(tmp_path):

@@ -58,14 +58,14 @@ class TextFiles:
         return sum(table.num_undecodable for table in self.tables.values())
 
     def rows(self) -> Iterator[TextRow]:
-        """Yield all rows, from the beginning; those of several files have ids.
+        """Return all rows, from the beginning; those of several files have ids.
 
         Raises:
             InputError: a row can't be read as a text; the message names it.
         """
-        if self.is_single:
-            yield from next(iter(self.tables.values())).rows()
-            return
+        return next(iter(self.tables.values())).rows() if self.is_single else self._name_rows()
+
+    def _name_rows(self) -> Iterator[TextRow]:
         for name, table in self.tables.items():
             try:
                 for number, row in enumerate(table.rows(), start=1):

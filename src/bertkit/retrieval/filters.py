@@ -19,7 +19,7 @@ from bertkit.base.errors import SettingsError
 from bertkit.reports.text import show
 from bertkit.tokenization.words import SURROGATE
 
-MAX_CHARS, MAX_COMPARISONS, MAX_DEPTH = 10_000, 200, 50  # SQLite has limits of its own
+MAX_CHARS, MAX_DEPTH = 5_000, 12  # of a filter: SQLite's parser has limits of its own
 NAMES_COLUMNS = 400
 NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 TOKEN = re.compile(
@@ -42,10 +42,9 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class Filter:
+class Filter(Condition):
     """A filter that was read, with the names of its fields."""
 
-    condition: Condition
     names: tuple[str, ...]
 
 
@@ -60,18 +59,14 @@ def read_filter(where: str | Mapping[str, object]) -> Filter:
         SettingsError: it isn't valid; the message says in which column.
     """
     if isinstance(where, str):
-        if len(where) > MAX_CHARS:
-            raise SettingsError(
-                f"expected at most {MAX_CHARS:,} characters of a filter, got {len(where):,}; give"
-                " long lists of values as a dict"
-            )
-        return _Parser(SURROGATE.sub("\ufffd", where)).parse()
-    names = tuple(SURROGATE.sub("\ufffd", str(name)) for name in where)
+        return _Reader(where).read()
+    names = [SURROGATE.sub("\ufffd", str(name)) for name in where]
     parts = [
-        _compare(name, "in", [_read_value(name, one) for one in _list(value)])
+        _compare(name, "=", [_read_value(name, one) for one in _list(value)])
         for name, value in zip(names, where.values(), strict=True)
     ]
-    return Filter(_join(" AND ", parts) if parts else Condition("1", ()), names)
+    sql = " AND ".join(part.sql for part in parts) or "1"
+    return Filter(sql, tuple(value for part in parts for value in part.values), tuple(names))
 
 
 def compile_filter(connection: Connection, given: Filter) -> Condition:
@@ -88,7 +83,7 @@ def compile_filter(connection: Connection, given: Filter) -> Condition:
                 f"expected a field of the index in the filter, got {show(name)}; its fields:"
                 f" {names}"
             )
-    return given.condition
+    return given
 
 
 def add_fields(connection: Connection, documents: Mapping[int, Mapping[str, JsonValue]]) -> None:
@@ -108,9 +103,8 @@ def add_fields(connection: Connection, documents: Mapping[int, Mapping[str, Json
 
 def delete_fields(connection: Connection, documents: Sequence[int]) -> None:
     """Delete the fields of documents."""
-    connection.executemany(
-        "DELETE FROM fields WHERE document = ?", ((number,) for number in documents)
-    )
+    numbers = ((number,) for number in documents)
+    connection.executemany("DELETE FROM fields WHERE document = ?", numbers)
 
 
 def _read_number(text: str) -> float | None:
@@ -136,82 +130,61 @@ def _read_value(name: str, value: object) -> Value:
 
 
 def _compare(name: str, sign: str, values: Sequence[Value]) -> Condition:
-    """Compare a field with values; any value that a document has there counts."""
-    found = "documents.number IN (SELECT document FROM fields WHERE name = ? AND "
-    if sign == "!=":
-        return _negate(_compare(name, "=", values))
-    if sign != "in":
-        column = "text" if isinstance(values[0], str) else "number"
-        return Condition(f"{found}{column} {sign.upper()} ?)", (name, values[0]))
+    """Compare a field with one value, or ("=") with several; any of a document's values counts."""
+    select = "SELECT document FROM fields WHERE name = ? AND"
     texts = [value for value in values if isinstance(value, str)]
     numbers = [value for value in values if not isinstance(value, str)]
-    found += "{} IN (SELECT value FROM json_each(?)))"
-    parts = [
-        Condition(found.format(column), (name, json.dumps(each)))
-        for column, each in (("text", texts), ("number", numbers))
-    ]
-    return _join(" OR ", parts)
+    parts: list[str] = []
+    bound: list[Value] = []
+    for column, each in (("text", texts), ("number", numbers)):
+        if each:
+            compared = f"{sign} ?" if len(each) == 1 else "IN (SELECT value FROM json_each(?))"
+            parts.append(f"{select} {column} {compared}")
+            bound += [name, each[0] if len(each) == 1 else json.dumps(each)]
+    return Condition(f"documents.number IN ({' UNION ALL '.join(parts)})", tuple(bound))
 
 
-def _negate(condition: Condition) -> Condition:
-    return Condition(f"NOT {condition.sql}", condition.values)
-
-
-def _join(operator: str, parts: Sequence[Condition]) -> Condition:
-    if len(parts) == 1:
-        return parts[0]
-    sql = operator.join(part.sql for part in parts)
-    return Condition(f"({sql})", tuple(value for part in parts for value in part.values))
-
-
-class _Parser:
-    """Reads an expression by recursive descent."""
+class _Reader:
+    """Reads an expression, whose structure is SQL's own: only comparisons are written anew."""
 
     def __init__(self, text: str) -> None:
-        self.tokens = TOKEN.finditer(text)
+        if len(text) > MAX_CHARS:
+            raise SettingsError(
+                f"expected at most {MAX_CHARS:,} characters of a filter, got {len(text):,}; in"
+                " Python, a dict takes long lists of values"
+            )
+        self.tokens = TOKEN.finditer(SURROGATE.sub("\ufffd", text))
         self.token = next(self.tokens)
+        self.sql: list[str] = []
+        self.values: list[Value] = []
         self.names: list[str] = []
 
-    def parse(self) -> Filter:
-        condition = self._read_chain(MAX_DEPTH, "or", "and")
-        if self.token.lastgroup != "end":
-            raise self._refuse("'and', 'or' or the end")
-        return Filter(condition, tuple(dict.fromkeys(self.names)))
+    def read(self) -> Filter:
+        depth = 0
+        while not self.sql or self._copy("and", "or"):
+            self._copy("not")
+            while self._copy("("):
+                depth += 1
+                if depth > MAX_DEPTH:
+                    raise self._refuse(f"at most {MAX_DEPTH} parentheses within each other")
+                self._copy("not")
+            self._read_comparison()
+            while depth and self._copy(")"):
+                depth -= 1
+        if self.token.lastgroup != "end" or depth:
+            raise self._refuse(f"'and', 'or' or {')' if depth else 'the end'}")
+        return Filter(" ".join(self.sql), tuple(self.values), tuple(dict.fromkeys(self.names)))
 
-    def _read_chain(self, depth: int, *operators: str) -> Condition:
-        """Read what the operators join, of which the first binds least."""
-        if not operators:
-            return self._read_one(depth)
-        parts = [self._read_chain(depth, *operators[1:])]
-        while self._take(operators[0]):
-            parts.append(self._read_chain(depth, *operators[1:]))
-        return _join(f" {operators[0].upper()} ", parts)
-
-    def _read_one(self, depth: int) -> Condition:
-        if not depth:
-            raise self._refuse(f"parentheses and 'not' at most {MAX_DEPTH} deep")
-        if self._take("not"):
-            return _negate(self._read_one(depth - 1))
-        if not self._take("("):
-            return self._read_comparison()
-        condition = self._read_chain(depth - 1, "or", "and")
-        self._expect(")")
-        return condition
-
-    def _read_comparison(self) -> Condition:
-        if len(self.names) == MAX_COMPARISONS:
-            raise self._refuse(f"at most {MAX_COMPARISONS} comparisons")
-        self.names.append(self._read_name())
-        is_negated = self._take("not")
-        sign = self._expect(*(("in", "like") if is_negated else SIGNS))
-        values = [self._read_value(sign)] if sign != "in" else self._read_values()
-        condition = _compare(self.names[-1], sign, values)
-        return _negate(condition) if is_negated else condition
-
-    def _read_name(self) -> str:
+    def _read_comparison(self) -> None:
         if self.token.lastgroup not in {"text", "word"} or self._word in KEYWORDS:
             raise self._refuse("the name of a field")
-        return self._next()
+        self.names.append(self._next())
+        is_negated = self._word == "not" and bool(self._next())
+        sign = self._expect(*(("in", "like") if is_negated else SIGNS))
+        values = [self._read_value(sign)] if sign != "in" else self._read_values()
+        condition = _compare(self.names[-1], {"in": "=", "!=": "="}.get(sign, sign), values)
+        self.sql += ["NOT"] * (is_negated or sign == "!=") + [condition.sql]
+        self.values += condition.values
 
     def _read_values(self) -> list[Value]:
         self._expect("(")
@@ -243,8 +216,11 @@ class _Parser:
         self.token = next(self.tokens)
         return word[1:-1].replace(word[0] * 2, word[0]) if word[0] in "'\"" else word
 
-    def _take(self, word: str) -> bool:
-        return self._word == word and bool(self._next())
+    def _copy(self, *words: str) -> bool:
+        if self._word not in words:
+            return False
+        self.sql.append(self._next().upper())
+        return True
 
     def _expect(self, *words: str) -> str:
         if self._word not in words:

@@ -58,18 +58,15 @@ def create_words(connection: Connection, tokenizer: str) -> None:
 
 def add_words(connection: Connection, rows: Iterable[tuple[int, str]]) -> None:
     """Index the texts of rows."""
-    connection.executemany(
-        "INSERT INTO words (rowid, text) VALUES (?, ?)",
-        ((row, _prepare(text)) for row, text in rows),
-    )
+    prepared = ((row, _prepare(text)) for row, text in rows)
+    connection.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", prepared)
 
 
 def delete_words(connection: Connection, rows: Iterable[tuple[int, str]]) -> None:
     """Delete rows, given with the texts that they were added with."""
-    connection.executemany(
-        "INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)",
-        ((row, _prepare(text)) for row, text in rows),
-    )
+    prepared = ((row, _prepare(text)) for row, text in rows)
+    delete = "INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)"
+    connection.executemany(delete, prepared)
 
 
 def find_words(
@@ -77,44 +74,38 @@ def find_words(
 ) -> list[tuple[int, float]]:
     """Find the best rows for any word of a query, with their BM25 (higher is better).
 
-    Any text is a query; none of it is read as FTS5's syntax. Ties are ordered by row.
-
-    Args:
-        connection: of an index.
-        query: of which the first 10,000 characters and 100 words count.
-        num: how many rows at most.
-        where: what the documents of the rows must fulfill.
+    Any text is a query, of which the first 10,000 characters and 100 words count; none of it is
+    read as FTS5's syntax. Ties are ordered by row. `where` is about the documents of the rows.
     """
     terms = _list_terms(query)
     if connection.execute("SELECT 1 FROM sqlite_master WHERE sql LIKE '%porter%'").fetchone():
-        words = [term for term in terms if term.strip('"') not in FUNCTION_WORDS]
-        terms = words or terms
+        terms = [term for term in terms if term.strip('"') not in FUNCTION_WORDS] or terms
     rare, common = _choose(connection, terms)
     if not rare:
         return []
-    passing = Condition("", ())
-    if where is not None:  # with "+", FTS5 isn't asked for each row that passes
-        rows = "SELECT row FROM passages JOIN documents ON documents.number = passages.document"
-        passing = Condition(f" AND +rowid IN ({rows} WHERE {where.sql})", where.values)
-    found = _score(connection, " OR ".join(rare), passing, max(num, NUM_CANDIDATES))
+    passing = "SELECT row FROM passages JOIN documents ON documents.number = document WHERE "
+    condition = None if where is None else Condition(passing + where.sql, where.values)
+    found = _score(connection, " OR ".join(rare), condition, max(num, NUM_CANDIDATES))
     if common:
-        rows = json.dumps([row for row, _ in found])
-        passing = Condition(" AND +rowid IN (SELECT value FROM json_each(?))", (rows,))
         match = f"({' OR '.join(rare)}) AND ({' OR '.join(common)})"
-        scores = dict(found) | dict(_score(connection, match, passing, len(found)))
+        rows = json.dumps([row for row, _ in found])
+        condition = Condition("SELECT value FROM json_each(?)", (rows,))
+        scores = dict(found) | dict(_score(connection, match, condition, len(found)))
         found = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
     return found[:num]
 
 
 def _score(
-    connection: Connection, match: str, passing: Condition, num: int
+    connection: Connection, match: str, among: Condition | None, num: int
 ) -> list[tuple[int, float]]:
-    """Find the best rows with their BM25, which FTS5 has as a negative number."""
+    """Find the best rows, those of a SELECT or any; FTS5's BM25 is negative."""
+    # With "+", FTS5 isn't asked for each of the rows.
+    passing, values = (f" AND +rowid IN ({among.sql})", among.values) if among else ("", ())
     found = connection.execute(
         f"""SELECT rowid, -score FROM (
-            SELECT rowid, bm25(words) AS score FROM words WHERE words MATCH ?{passing.sql} LIMIT ?
+            SELECT rowid, bm25(words) AS score FROM words WHERE words MATCH ?{passing} LIMIT ?
         ) ORDER BY score, rowid LIMIT ?""",  # noqa: S608
-        (match, *passing.values, MAX_READ, num),
+        (match, *values, MAX_READ, num),
     )
     return found.fetchall()
 

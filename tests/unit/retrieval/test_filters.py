@@ -6,7 +6,14 @@ import sqlite3
 import pytest
 
 from bertkit.base.errors import SettingsError
-from bertkit.retrieval.filters import add_fields, compile_filter, delete_fields, read_filter
+from bertkit.retrieval.filters import (
+    MAX_CHARS,
+    MAX_DEPTH,
+    add_fields,
+    compile_filter,
+    delete_fields,
+    read_filter,
+)
 
 DOCUMENTS = {
     1: {"lang": "de", "year": 2019, "tags": ["red", "blue"], "is open": True},
@@ -85,7 +92,10 @@ def test_a_filter_passes_the_documents_that_it_says(connection, where, expected)
         ("lang in 'de'", "expected ( in column 9"),
         ("lang in ('de'", "expected one of , ) in column 14"),
         ("lang in ()", "column 10"),
-        ("(lang = 'de'", "expected ) in column 13"),
+        ("(lang = 'de'", "expected 'and', 'or' or ) in column 13"),
+        ("lang = 'de')", "expected 'and', 'or' or the end in column 12 of the filter, got )"),
+        ("not not lang = 'de'", "expected the name of a field in column 5 of the filter, got not"),
+        ("()", "expected the name of a field in column 2 of the filter, got )"),
         (
             "lang = 'de' year = 1",
             "expected 'and', 'or' or the end in column 13 of the filter, got year",
@@ -95,9 +105,8 @@ def test_a_filter_passes_the_documents_that_it_says(connection, where, expected)
         ("or = 'de'", "expected the name of a field in column 1 of the filter, got or"),
         ("lang = 'de'; DROP TABLE fields", "column 12 of the filter, got ;"),
         ("\x1b[31m = 1", "column 1 of the filter, got ␛[31m"),
-        ("(" * 51, "at most 50 deep in column 51"),
-        ("lang = 1 or " * 200 + "lang = 1", "at most 200 comparisons"),
-        ("x" * 10**7, "at most 10,000 characters"),
+        ("(" * 14, "at most 12 parentheses within each other in column 14"),
+        ("x" * 10**7, "at most 5,000 characters"),
         ({"lang": None}, "got None for lang"),
         ({"year": float("nan")}, "got nan for year"),
         ({"year": [{"a": 1}]}, "got {'a': 1} for year"),
@@ -123,15 +132,19 @@ def test_nothing_that_a_user_gives_is_in_the_sql():
         {hostile: hostile},
         f'"{hostile}" = "{hostile}" or "{hostile}" in ("{hostile}", 1)',
     ):
-        condition = read_filter(where).condition
+        condition = read_filter(where)
         assert "OR 1" not in condition.sql
         assert hostile in condition.values
 
 
-def test_the_largest_filter_runs(connection):
-    where = "not (" * 24 + " or ".join(["lang = 'de'"] * 199 + ["lang like '%"]) + "f%'" + ")" * 24
-    assert passing(connection, where) == [1, 3, 4]
+def test_the_largest_filters_run(connection):
+    deep = "lang = 'x' or not (" * MAX_DEPTH + "lang = 'de'" + ")" * MAX_DEPTH
+    assert passing(connection, deep) == [1, 3]
+    chain = " or ".join(["a=1"] * (MAX_CHARS // 7)).replace("a", "id", 1)
+    add_fields(connection, {5: {"a": 1}})
+    assert passing(connection, chain[:MAX_CHARS]) == [5]
     assert passing(connection, {"year": [2019, *range(10**5, 2 * 10**5)]}) == [1]
+    assert passing(connection, {"lang": ["fr", *map(str, range(10**5))]}) == [4]
 
 
 def test_half_of_a_character_is_no_error(connection):

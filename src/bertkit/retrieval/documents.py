@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from pydantic import JsonValue
 
@@ -59,12 +58,7 @@ class SourceFile:
     is_named: bool  # whether a user named this file, else its folder or a pattern
 
     def documents(self) -> Iterator[SourceDocument]:
-        """Yield all documents; a file that isn't text has none, and is an error if it was named.
-
-        Raises:
-            InputError: a column or an id is missing, no row has a text, or the file seems to be in
-                another encoding.
-        """
+        """Yield all documents; a file that isn't text has none, and is an error if it was named."""
         try:
             if self.table.format == "text":
                 for row in self.table.documents():
@@ -84,12 +78,7 @@ class SourceFile:
 
 
 def open_sources(inputs: Sequence[str | Path], reading: CorpusSettings) -> list[SourceFile]:
-    """Find the files that files, folders and globs name; those without text are left out and said.
-
-    Raises:
-        InputError: no file is left, or one that was named isn't text, or is a pipe or a device.
-        MissingFileError: a file or folder doesn't exist, or a pattern matches none.
-    """
+    """Find the files of texts that files, folders and globs name; others are left out and said."""
     names, sources = [str(one) for one in inputs], []
     chosen = reading.model_dump(include=set(CorpusSettings.model_fields), exclude_defaults=True)
     for name, table in find_text_files(names, reading).tables.items():
@@ -200,23 +189,19 @@ def check_ids(documents: Iterable[SourceDocument]) -> Iterator[SourceDocument]:
         yield document
 
 
-class SourceChanges(NamedTuple):
-    """What changed in a corpus since it was stored."""
-
-    new_or_changed: list[SourceFile]
-    gone: list[str]  # names
-
-
 def compare_sources(
     connection: sqlite3.Connection, sources: Sequence[SourceFile], corpus: str
-) -> SourceChanges:
-    """Compare the files of a corpus with those stored; only those stored with it can be gone."""
+) -> tuple[list[SourceFile], list[str]]:
+    """Return the files of a corpus that aren't stored as they are, and names of its that are gone.
+
+    Only those that were stored with this corpus can be gone.
+    """
     found = connection.execute("SELECT name, stamp, corpus FROM sources ORDER BY name")
     stored = {name: (stamp, owner) for name, stamp, owner in found}
     changed = [one for one in sources if stored.get(one.name, ("",))[0] != one.stamp]
     names = {one.name for one in sources}
     gone = [name for name, (_, owner) in stored.items() if owner == corpus and name not in names]
-    return SourceChanges(changed, gone)
+    return changed, gone
 
 
 def place_index(inputs: Sequence[str | Path]) -> Path:

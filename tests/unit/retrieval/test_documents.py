@@ -174,13 +174,11 @@ def test_what_changed_and_what_is_gone(tmp_path):
     assert compare_sources(connection, sources, "notes") == ([], [])
     (folder / "a.txt").unlink()
     (folder / "b.txt").write_text("longer")
-    changes = compare_sources(connection, open_sources([folder], CorpusSettings()), "notes")
-    assert ([one.name for one in changes.new_or_changed], changes.gone) == (
-        ["notes/b.txt"],
-        ["notes/a.txt"],
-    )
+    sources = open_sources([folder], CorpusSettings())
+    changed, gone = compare_sources(connection, sources, "notes")
+    assert ([one.name for one in changed], gone) == (["notes/b.txt"], ["notes/a.txt"])
     otherwise = open_sources([folder], CorpusSettings(encoding="latin-1"))
-    assert len(compare_sources(connection, otherwise, "notes").new_or_changed) == 2
+    assert len(compare_sources(connection, otherwise, "notes")[0]) == 2
 
 
 def test_the_index_stands_beside_its_corpus(tmp_path, monkeypatch):

@@ -112,7 +112,7 @@ def describe(path: Path) -> str:
             num_words = connection.execute("SELECT count(*) FROM words").fetchone()[0]
             rows = [row for *_, row in passages]
             assert num_words == len(rows)
-            vectors = index._open_vectors(0).read(connection, rows)
+            vectors = index._vectors.read(connection, rows)
             assert np.array_equal(vectors, embed([text.strip() for *_, text, _ in passages]))
             digest.update(repr([passage[:-1] for passage in passages]).encode())
         for document in index.documents():

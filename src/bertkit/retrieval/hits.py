@@ -25,7 +25,7 @@ class Hit(Tabular):
         line: of the document where the passage begins, from 1.
         fields: of the document.
         words: BM25 of the query's words; None if the passage wasn't found by words.
-        vector: similarity to the query; None if vectors weren't compared.
+        vector: similarity to the query; None if the passage wasn't found by vectors.
         reranked: value of the reranking model; None without one.
         is_file: whether the document is a whole file of plain text.
     """
@@ -76,12 +76,10 @@ class StoredDocument:
 
 @dataclass
 class Changes:
-    """What an index changed: counts of documents, and of passages.
+    """Counts of documents that an index added, replaced …, and of their passages.
 
-    Attributes:
-        passages: of added and replaced documents.
-        embedded: passages whose vector was computed, since no equal text had one.
-        blank: texts without a word, which were left out.
+    Texts without a word are `blank`, and left out; `embedded` are those no equal text had a vector
+    of.
     """
 
     added: int = 0
@@ -110,10 +108,7 @@ class Changes:
 class IndexInfo:
     """The description of an index; what depends on the model is None before the first document.
 
-    Attributes:
-        fields: how many documents have each field.
-        tokenizer: of full text.
-        changed: UTC time of the last change, ISO 8601.
+    `fields` has how many documents have each field, `changed` the UTC time of the last change.
     """
 
     documents: int

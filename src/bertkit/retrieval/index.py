@@ -1,11 +1,12 @@
 """An index of documents in one file, found by words, by vectors and by fields, kept current."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
-from contextlib import nullcontext
+import json
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
 from pathlib import Path
-from sqlite3 import Connection
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Self, cast, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 from bertkit.base.errors import InputError, SettingsError, pluralize
 from bertkit.base.progress import announce, show_progress
@@ -19,18 +20,19 @@ from bertkit.inference.stream import cut_windows
 from bertkit.reports.notebook import ResultList
 from bertkit.retrieval.documents import (
     SourceDocument,
+    SourceFile,
     check_ids,
     compare_sources,
     name_corpus,
     open_sources,
     read_rows,
 )
-from bertkit.retrieval.filters import Condition, compile_filter, read_filter
+from bertkit.retrieval.filters import Condition
 from bertkit.retrieval.hits import Changes, Hit, IndexInfo, StoredDocument, read_fields
 from bertkit.retrieval.index_file import IndexFile
 from bertkit.retrieval.index_model import IndexModel, load_model
-from bertkit.retrieval.index_search import IndexSearch
-from bertkit.retrieval.index_writer import IndexWriter
+from bertkit.retrieval.index_search import IndexSearch, Where, compile_where
+from bertkit.retrieval.index_writer import LISTED, IndexWriter
 from bertkit.retrieval.passages import Passage
 from bertkit.retrieval.settings import IndexSettings, QuerySettings
 from bertkit.retrieval.stored_vectors import StoredVectors
@@ -41,10 +43,9 @@ if TYPE_CHECKING:
     from bertkit.inference.embeddings.embedder import Embedder
 
 BATCH_DOCUMENTS = 500  # stored at a time, or those of 262,144 characters
-Where = str | Mapping[str, object]
 
 
-class Index:
+class Index(AbstractContextManager["Index"]):
     """Documents that are found by words and by meaning, in one file that is kept current.
 
     Processes and threads may share the file: one writes at a time, and a search sees what was
@@ -77,9 +78,7 @@ class Index:
         self.path = None if path is None else Path(path)
         self.settings = settings or take_settings(IndexSettings, more, "Index")
         self._given = model
-        self._model: IndexModel | None = None
         self._file: IndexFile | None = None
-        self._vectors: StoredVectors | None = None
         self._lock = RLock()
 
     def add(
@@ -113,8 +112,7 @@ class Index:
         reading = self.settings.model_copy(update=given)
         if names is not None:
             sources = open_sources(names, reading)
-            total = sum(source.size_bytes for source in sources)
-            return self._store(writer, writer.read(sources), total, are_files=True)
+            return self._store(writer, writer.read(sources), _add_sizes(sources), are_files=True)
         first = None if self.path else self._ask("SELECT ifnull(max(number), 0) FROM documents")
         documents = read_rows(rows, text=reading.text_column, id=reading.id_column, first=first)
         return self._store(writer, documents, len(rows) if isinstance(rows, Sized) else None)
@@ -139,8 +137,7 @@ class Index:
             changed, gone = compare_sources(connection, sources, name)
         if changed or gone:
             writer.movable = {*gone, *(source.name for source in changed)}
-            total = sum(source.size_bytes for source in changed)
-            self._store(writer, writer.read(changed), total, are_files=True)
+            self._store(writer, writer.read(changed), _add_sizes(changed), are_files=True)
             writer.finish(changed, gone)
         return writer.changes
 
@@ -152,18 +149,14 @@ class Index:
         """
         if (ids is None) == (where is None):
             raise SettingsError("delete takes ids, or a filter (where): exactly one of them")
+        listed = json.dumps([ids] if isinstance(ids, str) else list(map(str, ids or ())))
         writer = self._open_writer(creates=False)
         with writer.file.writing() as connection:
-            if where is not None:
-                conditions = [_compile(connection, where)]
-            else:
-                names = [ids] if isinstance(ids, str) else dict.fromkeys(ids or ())
-                conditions = [Condition("id = ?", (name,)) for name in names]
-            found = [
-                connection.execute(f"SELECT number FROM documents WHERE {one.sql}", one.values)
-                for one in conditions
-            ]
-            numbers = [number for rows in found for (number,) in rows]
+            condition = compile_where(connection, where) or Condition(f"id {LISTED}", (listed,))
+            found = connection.execute(
+                f"SELECT number FROM documents WHERE {condition.sql}", condition.values
+            )
+            numbers = [number for (number,) in found]
             writer.delete(connection, numbers)
         return len(numbers)
 
@@ -174,7 +167,7 @@ class Index:
     def documents(self, where: Where | None = None) -> Iterator[StoredDocument]:
         """Yield all documents, or those that pass a filter, in the order in which they came."""
         with self._open().reading() as connection:
-            condition = _compile(connection, where) if where is not None else Condition("1", ())
+            condition = compile_where(connection, where) or Condition("1", ())
         return self._read(condition.sql, condition.values)
 
     @overload
@@ -221,9 +214,8 @@ class Index:
         file = self._open()
         if not queries or file.read_fact("dimension") is None:
             return ResultList(ResultList() for _ in queries)
-        if options.where is not None:
-            with file.reading() as connection:  # an error here comes before a model is loaded
-                _compile(connection, options.where)
+        with file.reading() as connection:  # an error here comes before a model is loaded
+            compile_where(connection, options.where)
         if options.rerank is not None:
             from bertkit.retrieval.reranking import load_reranker
 
@@ -232,18 +224,20 @@ class Index:
             vectors = None
         elif vectors is None:
             vectors = self.model.embed_queries(queries)
-        return IndexSearch(file, self._open_vectors(0), options).find(queries, vectors)
+        return IndexSearch(file, self._vectors, options).find(queries, vectors)
 
-    @property
+    @cached_property
     def model(self) -> IndexModel:
         """What computes vectors; the first access loads it. It may be set to another."""
-        if self._model is None:
-            self._model = load_model(self._open(creates=True), self._given, self.settings)
-        return self._model
+        return load_model(self._open(creates=True), self._given, self.settings)
 
-    @model.setter
-    def model(self, model: IndexModel) -> None:
-        self._model = model
+    @cached_property
+    def _vectors(self) -> StoredVectors:
+        file = self._open()
+        stored, usual = file.read_fact("dimension"), file.read_fact("similarity")
+        similarity = self.settings.similarity or usual or self.model.similarity
+        dimension = stored or self.model.identity["dimension"]
+        return StoredVectors(cast("int", dimension), cast("Similarity", similarity))
 
     def info(self) -> IndexInfo:
         """Describe the index."""
@@ -274,12 +268,10 @@ class Index:
     def close(self) -> None:
         """Close the file; an index in memory is gone."""
         with self._lock:
-            file, self._file, self._vectors = self._file, None, None
+            file, self._file = self._file, None
+            vars(self).pop("_vectors", None)
         if file is not None:
             file.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -290,20 +282,9 @@ class Index:
                 self._file = IndexFile.open(self.path, creates=creates)
             return self._file
 
-    def _open_vectors(self, dimension: int) -> StoredVectors:
-        """Return the vectors, whose dimension counts if none is stored yet."""
-        if self._vectors is None:  # without a lock, since a thread that writes has another one
-            file = self._open()
-            stored, usual = file.read_fact("dimension"), file.read_fact("similarity")
-            similarity = self.settings.similarity or usual or self.model.similarity
-            self._vectors = StoredVectors(
-                cast("int | None", stored) or dimension, cast("Similarity", similarity)
-            )
-        return self._vectors
-
     def _open_writer(self, corpus: str | None = None, *, creates: bool = True) -> IndexWriter:
         file = self._open(creates=creates)
-        return IndexWriter(file, lambda: self.model, self._open_vectors, corpus)
+        return IndexWriter(file, lambda: self.model, lambda: self._vectors, corpus)
 
     def _ask(self, select: str) -> int:
         with self._open().reading() as connection:
@@ -356,5 +337,7 @@ class Index:
             yield from found
 
 
-def _compile(connection: Connection, where: Where) -> Condition:
-    return compile_filter(connection, read_filter(where))
+def _add_sizes(sources: Sequence[SourceFile]) -> int | None:
+    """Return the bytes of files; None if those of one aren't known, as of a compressed one."""
+    sizes = [source.size_bytes for source in sources]
+    return sum(sizes) if all(sizes) else None

@@ -1,6 +1,6 @@
 """Searching an index: lists by words and by vectors, joined, then reranked and cut."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 
@@ -18,13 +18,13 @@ from bertkit.retrieval.stored_vectors import StoredVectors
 from bertkit.retrieval.vector_file import Vectors
 from bertkit.retrieval.words import LEAST_SCORE, find_words
 
+Where = str | Mapping[str, object]
 DEPTH = 100  # rows of each list, or as many as hits are asked for
 SELECT = (
     "SELECT id, fields, passages.text, start, line, documents.id IS sources.name, passages.sha256"
     " FROM passages JOIN documents ON document = documents.number"
     " LEFT JOIN sources ON source = sources.number WHERE row = ?"
 )
-_NOTHING = np.empty(0, np.int64), np.empty(0, np.float64)
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,7 @@ class IndexSearch:
     @property
     def num_hits(self) -> int:
         """How many of the best are read, unless documents are counted."""
-        candidates = 0 if self.options.rerank is None else self.options.candidates
-        return max(self.options.top_k, candidates)
+        return max(self.options.top_k, self.options.candidates if self.options.rerank else 0)
 
     def find(self, queries: Sequence[str], vectors: Vectors | None) -> list[list[Hit]]:
         """Find the best passages of one state of the index, best first."""
@@ -47,19 +46,18 @@ class IndexSearch:
         if options.by == "both" or options.by_document:
             depth = max(DEPTH, depth)
         with self.file.reading() as connection:
-            where = None if options.where is None else read_filter(options.where)
-            condition = None if where is None else compile_filter(connection, where)
+            condition = compile_where(connection, options.where)
             if vectors is not None:
                 self.vectors.refresh(connection, self.file.state())
-            found = self._find(connection, queries, vectors, condition, depth)
-            while options.by_document and any(self._lacks(hits, depth) for hits in found):
-                depth *= 4
+            while True:
                 found = self._find(connection, queries, vectors, condition, depth)
+                if not options.by_document or all(
+                    len(hits) < depth or len({hit.id for hit in hits}) >= options.top_k
+                    for hits in found
+                ):
+                    break
+                depth *= 4
         return ResultList(map(self._finish, queries, found))
-
-    def _lacks(self, hits: Sequence[Hit], depth: int) -> bool:
-        """Whether a longer list could have more documents, and too few are in this one."""
-        return len(hits) >= depth and len({hit.id for hit in hits}) < self.options.top_k
 
     def _find(
         self,
@@ -69,31 +67,21 @@ class IndexSearch:
         condition: Condition | None,
         depth: int,
     ) -> list[list[Hit]]:
-        by, found = self.options.by, []
-        nearest = [_NOTHING] * len(queries)
+        options, nearest, found = self.options, [dict[int, float]() for _ in queries], []
         if vectors is not None:
             among = None if condition is None else _list_rows(connection, condition)
-            nearest = self.vectors.search(vectors, depth, among)
-        for number, (query, (rows, similarities)) in enumerate(zip(queries, nearest, strict=True)):
-            words = find_words(connection, query, depth, condition) if by != "vectors" else []
-            ranked, of_words, known = words, dict(words), dict[int, float]()
-            if vectors is not None:
-                ranked = list(zip(rows.tolist(), similarities.tolist(), strict=True))
-                known = dict(ranked)
-            if vectors is not None and by == "both":
-                kept = [row for row, score in words if score >= LEAST_SCORE]
-                ranked = fuse([kept, rows.tolist()])
-                others = [row for row in kept if row not in known]
-                scores = self.vectors.score(vectors[number], others)
-                known |= dict(zip(others, scores, strict=True))
-            if not self.options.by_document:
-                ranked = ranked[: self.num_hits]
-            found.append(
-                [
-                    _read_hit(connection, row, score, of_words.get(row), known.get(row))
-                    for row, score in ranked
-                ]
-            )
+            lists = self.vectors.search(vectors, depth, among)
+            nearest = [dict(zip(*map(np.ndarray.tolist, one), strict=True)) for one in lists]
+        for query, near in zip(queries, nearest, strict=True):
+            words = dict[int, float]()
+            if options.by != "vectors":
+                words = dict(find_words(connection, query, depth, condition))
+            ranked = [*words.items(), *near.items()]
+            if options.by == "both":
+                ranked = fuse([[row for row in words if words[row] >= LEAST_SCORE], [*near]])
+            ranked = ranked if options.by_document else ranked[: self.num_hits]
+            scores = ((row, score, words.get(row), near.get(row)) for row, score in ranked)
+            found.append([_read_hit(connection, *each) for each in scores])
         return found
 
     def _finish(self, query: str, hits: list[Hit]) -> list[Hit]:
@@ -104,11 +92,16 @@ class IndexSearch:
 
             hits = rerank(load_reranker(options.rerank), query, hits[: options.candidates])
         if options.by_document:
-            best: dict[str, Hit] = {}
+            best = dict[str, Hit]()
             for hit in hits:
                 best.setdefault(hit.id, hit)
             hits = [*best.values()]
         return ResultList(hits[: options.top_k])
+
+
+def compile_where(connection: Connection, where: Where | None) -> Condition | None:
+    """Compile a filter; errors as in `read_filter` and `compile_filter`."""
+    return None if where is None else compile_filter(connection, read_filter(where))
 
 
 def _list_rows(connection: Connection, condition: Condition) -> NDArray[np.int64]:
@@ -128,14 +121,5 @@ def _read_hit(
     if found is None or hash_text(found[2]) != found[-1]:
         raise DamagedFileError(f"the index is damaged: a passage isn't what was stored; {REMEDY}")
     name, fields, text, start, line, is_file, _ = found
-    return Hit(
-        id=name,
-        score=score,
-        text=text.strip(),
-        start=start,
-        line=line,
-        fields=read_fields(fields, name),
-        words=words,
-        vector=vector,
-        is_file=bool(is_file),
-    )
+    values = read_fields(fields, name)
+    return Hit(name, score, text.strip(), start, line, values, words, vector, None, bool(is_file))

@@ -3,7 +3,8 @@
 import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
+from itertools import chain
 from sqlite3 import Connection
 from typing import NamedTuple, cast
 
@@ -33,10 +34,8 @@ class _Known(NamedTuple):
     owner: str | None  # the name of its file
 
 
-class _Prepared(NamedTuple):
-    document: SourceDocument
-    sha256: bytes
-    passages: list[tuple[bytes, Passage]]  # each with the SHA-256 of its text
+Passages = dict[str, list[Passage]]  # of documents by id
+ByText = dict[str, NDArray[np.float32]]  # vectors
 
 
 @dataclass
@@ -45,7 +44,7 @@ class IndexWriter:
 
     Attributes:
         find_model: returns the model, and loads it if it isn't loaded.
-        open_vectors: returns the vectors of the index; the dimension counts if it has none yet.
+        find_vectors: returns the vectors of the index.
         corpus: what the files belong to; None if they are added to any.
         movable: files whose documents may become those of another; None for all.
         owners: the names of files by the ids of their documents, of those read so far.
@@ -53,7 +52,7 @@ class IndexWriter:
 
     file: IndexFile
     find_model: Callable[[], IndexModel]
-    open_vectors: Callable[[int], StoredVectors]
+    find_vectors: Callable[[], StoredVectors]
     corpus: str | None = None
     movable: Collection[str] | None = None
     changes: Changes = field(default_factory=Changes)
@@ -72,32 +71,23 @@ class IndexWriter:
         for blank in {one.id for one in documents} - batch.keys():
             self.owners.pop(blank, None)
         self.changes.blank += len(documents) - len(batch)
-        hashes = {name: _hash_document(one) for name, one in batch.items()}
         with self.file.reading() as connection:
             known, state = _find_known(connection, batch), self.file.state()
-        for name, found in known.items():
-            self._check_owner(batch[name], found.owner)
-        same = {
-            name
-            for name, found in known.items()
-            if (found.sha256, found.owner) == (hashes[name], self.owners.get(name))
-        }
-        self.changes.unchanged += len(same)
-        prepared = self._prepare([one for name, one in batch.items() if name not in same], hashes)
-        if not prepared:
+        changed = [one for one in batch.values() if self._is_changed(one, known.get(one.id))]
+        self.changes.unchanged += len(batch) - len(changed)
+        if not changed:
             return
-        vectors = self._find_vectors(prepared)
+        passages = self._cut(changed)
+        vectors = self._find_vectors(passages)
         with self.file.writing() as connection:
             if self.file.state() != state:  # another process was faster
                 known = _find_known(connection, batch)
-            replaced = [
-                known[one.document.id].number for one in prepared if one.document.id in known
-            ]
+            replaced = [known[one.id].number for one in changed if one.id in known]
             self.delete(connection, replaced)
-            self._write_model(connection, prepared)
-            self._write(connection, prepared, vectors)
+            self._write_model(connection, changed)
+            self._write(connection, changed, passages, vectors)
         self.changes.replaced += len(replaced)
-        self.changes.added += len(prepared) - len(replaced)
+        self.changes.added += len(changed) - len(replaced)
 
     def finish(self, sources: Sequence[SourceFile], gone: Sequence[str]) -> None:
         """Delete at last what files no longer have, and the documents of files that are gone."""
@@ -128,90 +118,91 @@ class IndexWriter:
         select = f"SELECT row, text FROM passages WHERE document {LISTED}"
         rows = connection.execute(select, listed).fetchall()
         delete_words(connection, rows)
-        self.open_vectors(0).delete(connection, [row for row, _ in rows])
+        self.find_vectors().delete(connection, [row for row, _ in rows])
         connection.execute(f"DELETE FROM passages WHERE document {LISTED}", listed)
         delete_fields(connection, numbers)
         connection.execute(f"DELETE FROM documents WHERE number {LISTED}", listed)
 
-    def _check_owner(self, document: SourceDocument, owner: str | None) -> None:
-        is_other = owner is not None and owner != self.owners.get(document.id)
-        if is_other and self.movable is not None and owner not in self.movable:
+    def _is_changed(self, document: SourceDocument, known: _Known | None) -> bool:
+        """Whether a document differs from the stored one; it may not be that of another file."""
+        owner = self.owners.get(document.id)
+        if known is None or known.owner == owner:
+            return known is None or known.sha256 != _hash_document(document)
+        if known.owner and self.movable is not None and known.owner not in self.movable:
             raise InputError(
                 f"{document.place} has the id {show(document.id)}, as a document of"
-                f" {show(str(owner))} has; give each document an id of its own"
+                f" {show(known.owner)} has; give each document an id of its own"
             )
+        return True
 
-    def _prepare(
-        self, documents: Sequence[SourceDocument], hashes: dict[str, bytes]
-    ) -> list[_Prepared]:
-        """Cut documents into passages."""
-        if not documents:
-            return []
+    def _cut(self, documents: Sequence[SourceDocument]) -> Passages:
         model = self.find_model()
         settings = PassageSettings(
             passage_tokens=model.passage_tokens, passage_overlap=model.passage_overlap
         )
-        prepared = []
-        for one in documents:
-            passages = cut_passages(one.text, model.measure, settings, stays_whole=one.is_row)
-            hashed = [(hash_text(passage.text), passage) for passage in passages]
-            prepared.append(_Prepared(one, hashes[one.id], hashed))
-        return prepared
+        return {
+            one.id: cut_passages(one.text, model.measure, settings, stays_whole=one.is_row)
+            for one in documents
+        }
 
-    def _find_vectors(self, prepared: Sequence[_Prepared]) -> dict[bytes, NDArray[np.float32]]:
-        """Return the vector of each text of a passage: a stored one, or else computed."""
-        passages = [passage for one in prepared for passage in one.passages]
-        texts = {sha256: passage.text.strip() for sha256, passage in passages}
+    def _find_vectors(self, passages: Passages) -> ByText:
+        """Return the vector of the text of each passage: a stored one, or else computed."""
+        texts = {one.text.strip(): hash_text(one.text) for one in chain(*passages.values())}
         model, select = self.find_model(), "SELECT row FROM passages WHERE sha256 = ?"
         with self.file.reading() as connection:
-            found = {sha256: connection.execute(select, (sha256,)).fetchone() for sha256 in texts}
-            rows = {sha256: row[0] for sha256, row in found.items() if row is not None}
-            stored = self.open_vectors(int(model.identity["dimension"] or 0))
-            vectors = dict(zip(rows, stored.read(connection, [*rows.values()]), strict=True))
-        missing = {sha256: text for sha256, text in texts.items() if sha256 not in vectors}
-        if missing:
-            computed = model.embed_passages([*missing.values()])
-            vectors |= dict(zip(missing, np.asarray(computed, np.float32), strict=True))
+            found = {text: connection.execute(select, (texts[text],)).fetchone() for text in texts}
+            rows = {text: row[0] for text, row in found.items() if row is not None}
+            stored = self.find_vectors().read(connection, [*rows.values()])
+        vectors = dict(zip(rows, stored, strict=True))
+        if missing := [text for text in texts if text not in vectors]:
+            computed = np.asarray(model.embed_passages(missing), np.float32)
+            vectors |= dict(zip(missing, computed, strict=True))
             self.changes.embedded += len(missing)
         return vectors
 
     def _write(
         self,
         connection: Connection,
-        prepared: Sequence[_Prepared],
-        vectors: dict[bytes, NDArray[np.float32]],
+        documents: Sequence[SourceDocument],
+        passages: Passages,
+        vectors: ByText,
     ) -> None:
         """Add documents with their passages, words and vectors."""
-        names = {self.owners.get(one.document.id) for one in prepared}
-        sources = {name: self._add_source(connection, name, "") for name in names if name}
-        rows, row = list[tuple[int, int, int, int, str, bytes]](), _find_last_row(connection)
-        fields_of: dict[int, dict[str, JsonValue]] = {}
-        for document, sha256, passages in prepared:
-            source = sources.get(self.owners.get(document.id, ""))
-            fields = json.dumps(document.fields, ensure_ascii=False)
+        texts, fields = list[tuple[int, str]](), dict[int, dict[str, JsonValue]]()
+        for one in documents:
+            owner = self.owners.get(one.id)
             number = connection.execute(
                 "INSERT INTO documents (id, source, sha256, fields) VALUES (?, ?, ?, ?)",
-                (document.id, source, sha256, fields),
+                (
+                    one.id,
+                    owner and self._add_source(connection, owner, ""),
+                    _hash_document(one),
+                    json.dumps(one.fields),
+                ),
             ).lastrowid
             assert number is not None
-            fields_of[number] = document.fields
-            for of_text, passage in passages:
-                row += 1
-                rows.append((row, number, passage.start, passage.line, passage.text, of_text))
-        add_fields(connection, fields_of)
-        connection.executemany("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?)", rows)
-        add_words(connection, ((row, text) for row, *_, text, _ in rows))
-        numbers, matrix = [one[0] for one in rows], np.stack([vectors[one[-1]] for one in rows])
-        self.open_vectors(0).append(connection, np.array(numbers, np.int64), matrix)
-        self.changes.passages += len(rows)
+            fields[number] = one.fields
+            for passage in passages[one.id]:
+                row = connection.execute(
+                    "INSERT INTO passages (document, start, line, text, sha256)"
+                    " VALUES (?, ?, ?, ?, ?)",
+                    (number, *astuple(passage), hash_text(passage.text)),
+                ).lastrowid
+                texts.append((cast("int", row), passage.text))
+        add_fields(connection, fields)
+        add_words(connection, texts)
+        rows = np.array([row for row, _ in texts], np.int64)
+        matrix = np.stack([vectors[text.strip()] for _, text in texts])
+        self.find_vectors().append(connection, rows, matrix)
+        self.changes.passages += len(texts)
 
-    def _write_model(self, connection: Connection, prepared: Sequence[_Prepared]) -> None:
+    def _write_model(self, connection: Connection, documents: Sequence[SourceDocument]) -> None:
         """Store what the vectors depend on, or check that it is what is stored."""
         model, found = self.find_model(), self.file.read_fact("embedding")
         if found is not None:
             model.check(cast("Identity", found), self.file.path)
             return
-        tokenizer = choose_tokenizer([one.document.text for one in prepared])
+        tokenizer = choose_tokenizer([one.text for one in documents])
         create_words(connection, tokenizer)
         facts: dict[str, JsonValue] = {
             "embedding": dict(model.identity),
@@ -242,13 +233,6 @@ def _find_known(connection: Connection, ids: Iterable[str]) -> dict[str, _Known]
     )
     found = ((one, connection.execute(select, (one,)).fetchone()) for one in ids)
     return {name: _Known(*values) for name, values in found if values is not None}
-
-
-def _find_last_row(connection: Connection) -> int:
-    """Return the greatest row that a passage ever had."""
-    select = "SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'passages'"
-    row: int = connection.execute(select).fetchone()[0]
-    return row
 
 
 def _hash_document(document: SourceDocument) -> bytes:

@@ -69,7 +69,7 @@ def check_consistent(index):
     with index._open().reading() as connection:
         rows = [row for (row,) in connection.execute("SELECT row FROM passages ORDER BY row")]
         texts = connection.execute("SELECT text FROM passages ORDER BY row").fetchall()
-        stored = index._open_vectors(0).read(connection, rows)
+        stored = index._vectors.read(connection, rows)
         assert connection.execute("SELECT count(*) FROM words").fetchone()[0] == len(rows)
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     assert_close(stored, WordModel().embed([text.strip() for (text,) in texts]))

@@ -8,12 +8,13 @@ QUERIES = (
     "a signal that warns ships at night",
     "which nation is the largest producer of espresso",
 )
+INDEX = "out/documents.bertkit"
 
 
 def main() -> None:
     """Print the best passage for each query."""
     for query in QUERIES:
-        [hit] = bertkit.search(query, "data/documents", top_k=1, index="out/documents.bertkit")
+        [hit] = bertkit.search(query, "data/documents", top_k=1, by="vectors", index=INDEX)
         print(f"{query} -> {hit.name} ({hit.score:.3f})")
         print(f"    {hit.text}")
 

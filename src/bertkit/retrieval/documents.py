@@ -133,9 +133,11 @@ def _read_records(
             continue
         own_id = _take_id(record, chooser) or name_row(number, text)
         yield SourceDocument(own_id, text, fields, record.place, position - before)
+    if not table.report.num_rows:
+        return
     for line in table.report.summary_lines():
         announce(make_legible(line))
-    if 0 < table.report.num_rows == table.report.num_broken:
+    if table.report.num_rows == table.report.num_broken:
         raise InputError(f"{table.name} has no row with a text: {table.report.first_broken[0]}")
 
 

@@ -104,6 +104,9 @@ def test_rows_without_a_text_are_left_out_and_said(tmp_path, capsys):
     path.write_text('{"text": 5}\n{"text": [1]}\n')
     with pytest.raises(InputError, match=r"has no row with a text: .* line 1 has a int"):
         read([path], CorpusSettings())
+    table = tmp_path / "a.csv"
+    table.write_bytes(b"text,\xff\n")  # no rows at all
+    assert read([table], CorpusSettings()) == []
 
 
 def test_another_encoding_is_read_or_refused(tmp_path, capsys):

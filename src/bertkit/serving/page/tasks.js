@@ -50,6 +50,13 @@ export const TASKS = {
     { name: "endings", label: "Endings, one a line", isLong: true,
       example: "the bread.\nthe moon.\na letter." },
   ], drawChoice, ({ context, endings }) => ({ context, choices: splitLines(endings) })),
+  search: {
+    title: "Search",
+    fields: [QUERY, FILTER],
+    path: "/v1/indexes/{model}/search",
+    write: (_, { query, filter }) => ({ query, ...(filter.trim() === "" ? {} : { where: filter }) }),
+    draw: drawHits,
+  },
   embed: {
     title: "Find neighbors",
     fields: [{ ...LINES, label: "Texts, one a line: the neighbors of the first are found" }],
@@ -59,13 +66,6 @@ export const TASKS = {
   },
   "next-sentence": ownTask("Does it follow?", [TEXT, { ...SECOND, label: "Second text",
     example: "It had been awake all night." }], drawFollows),
-  search: {
-    title: "Search",
-    fields: [QUERY, FILTER],
-    path: "/v1/indexes/{model}/search",
-    write: (_, { query, filter }) => ({ query, ...(filter.trim() === "" ? {} : { where: filter }) }),
-    draw: drawHits,
-  },
   score: ownTask("Score", [LINES], drawScores, ({ lines }) => splitLines(lines)),
   translate: ownTask("Translate", [{ ...TEXT, example: "The cat has seen the key." }], drawWritten),
   summarize: ownTask("Summarize", [{ ...TEXT, isLong: true }], drawWritten),
@@ -91,8 +91,7 @@ function splitLines(text) {
 
 /** The names of what a model of these tasks can be asked. */
 export function listTasks(tasks) {
-  const others = Object.keys(TASKS).filter((name) => TASKS[name].suits?.(tasks));
-  return [...tasks.filter((task) => task in TASKS), ...others];
+  return Object.keys(TASKS).filter((name) => tasks.includes(name) || TASKS[name].suits?.(tasks));
 }
 
 function fillBlanks(answer) {

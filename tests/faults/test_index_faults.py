@@ -13,6 +13,8 @@ from tests.faults.index_work import (
     INDEX,
     describe,
     list_steps,
+    make_text,
+    name_text,
     noting_states,
     open_index,
     read_pairs,
@@ -21,6 +23,9 @@ from tests.faults.index_work import (
 )
 from tests.waiting import TIMEOUT_SECONDS
 
+from bertkit.base.errors import BertkitError
+
+PAGE_BYTES = 4096
 MAX_DELAY_SECONDS = 0.05  # between the end of a step and a kill; any is good
 
 
@@ -119,3 +124,51 @@ def test_two_write_and_four_read(tmp_path, num_rounds):
         assert {document.id for document in index.documents()} == expected
     describe(path)
     assert [one.name for one in tmp_path.iterdir()] == [INDEX]
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        pytest.param(range(60), id="60"),
+        pytest.param(range(60, 3000), marks=pytest.mark.exhaustive, id="2940"),
+    ],
+)
+def test_flipped_bytes_are_named_or_change_nothing(tmp_path, numbers):
+    path = tmp_path / INDEX
+    names = [str(number) for number in range(300)]
+    with open_index(path) as index:
+        rows = [{"id": name, "text": name_text(name), "kind": "a"} for name in names]
+        index.add(rows, id="id", text="text")
+    content, num_named = path.read_bytes(), 0
+    for number in numbers:
+        chance = random.Random(SEED + number)
+        page = chance.randrange(len(content) // PAGE_BYTES) * PAGE_BYTES
+        places = [page + chance.randrange((16, PAGE_BYTES)[number % 2]) for _ in range(8)]
+        if number % 10 == 0:
+            places = [chance.randrange(100)]  # the file's header
+        flipped = bytearray(content)
+        for place in places:
+            flipped[place] ^= 1 << chance.randrange(8)
+        damaged = tmp_path / f"{number}.bertkit"
+        damaged.write_bytes(flipped)
+        try:
+            use_index(damaged)
+        except BertkitError:
+            num_named += 1
+        except Exception as error:
+            error.add_note(f"seed {SEED}, {number}: {places}")
+            raise
+        damaged.unlink()
+    assert num_named > len(numbers) / 4
+
+
+def use_index(path):
+    """What people do with an index; texts that are found are those that were added."""
+    with open_index(path) as index:
+        for by in ("words", "vectors", "both"):
+            for hit in index.search("bread and coffee", by=by, where={"kind": "a"}, top_k=20):
+                assert hit.text in name_text(hit.id)
+        index.add([{"id": "new", "text": make_text(1), "kind": "b"}], id="id", text="text")
+        index.delete(["7", "new"])
+        index.info()
+        list(index.documents())

@@ -117,10 +117,9 @@ class IndexModel:
 def _describe(embedder: "Embedder", settings: IndexSettings) -> dict[str, JsonValue]:
     """Return what `IndexModel.load` needs to load the same again."""
     opened = embedder.opened
-    path = str(opened.path.resolve())
-    if opened.is_from_hub or opened.path.parent.name == PACKAGE:
-        path = opened.name if opened.is_from_hub else ""
-    kept: dict[str, JsonValue] = {"model": path}
+    is_bundled = opened.path.parent.name == PACKAGE
+    path = opened.name if opened.is_from_hub else str(opened.path.resolve())
+    kept: dict[str, JsonValue] = {"model": None if is_bundled else path}
     for each in (embedder.settings, settings):
         kept |= each.model_dump(mode="json", include=set(OF_THE_FILE), exclude_defaults=True)
     return kept
@@ -142,7 +141,7 @@ def load_model(
     else:
         is_named = isinstance(given, str | Path | None)  # an `Embedder` has its settings
         kept = {**stored} if stored and is_named else {}
-        usual = cast("str | None", kept.pop("model", None) or None)
+        usual = cast("str | None", kept.pop("model", None))
         asked = kept | settings.model_dump(exclude_defaults=True)
         chosen = validate(IndexSettings, asked, f"settings of {file.path}")
         model = IndexModel.load(given or usual, chosen)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from itertools import chain
 from sqlite3 import Connection
 from typing import NamedTuple, cast
@@ -186,7 +186,7 @@ class IndexWriter:
                 row = connection.execute(
                     "INSERT INTO passages (document, start, line, text, sha256)"
                     " VALUES (?, ?, ?, ?, ?)",
-                    (number, *astuple(passage), hash_text(passage.text)),
+                    (number, passage.start, passage.line, passage.text, hash_text(passage.text)),
                 ).lastrowid
                 texts.append((cast("int", row), passage.text))
         add_fields(connection, fields)

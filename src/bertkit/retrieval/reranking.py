@@ -11,8 +11,6 @@ from bertkit.retrieval.hits import Hit
 from bertkit.tasks.classify.decoding import Classification
 from bertkit.tasks.regress.task import Regression
 
-TASKS = ("regress", "classify")
-
 
 def load_reranker(model: str | Path | AnyPredictor) -> AnyPredictor:
     """Load a model of pairs, of `bertkit finetune` or a CrossEncoder, or take one that is loaded.
@@ -23,7 +21,7 @@ def load_reranker(model: str | Path | AnyPredictor) -> AnyPredictor:
     """
     predictor: AnyPredictor = Predictor.take(model, EngineSettings())
     task = predictor.task
-    if task.name not in TASKS or (task.name == "classify" and len(task.labels) != 2):
+    if task.name != "regress" and (task.name, len(task.labels)) != ("classify", 2):
         raise CheckpointError(
             f"{model} is a model for {task.name} with {len(task.labels)} labels, and reranking"
             " takes one that gives a pair a number, or one of two labels; make one with `bertkit"
@@ -39,16 +37,15 @@ def rerank(predictor: AnyPredictor, query: str, hits: Sequence[Hit]) -> list[Hit
     That of two labels is the difference of their logits, the second minus the first: probabilities
     of large logits are all rounded to 1.
     """
-    found = predictor([(query, hit.text) for hit in hits])
+
+    def find_value(found: Regression | Classification) -> float:
+        if isinstance(found, Regression):
+            return found.value
+        assert found.logits is not None
+        return float(found.logits[1] - found.logits[0])
+
+    values = map(find_value, predictor([(query, hit.text) for hit in hits]))
     scored = [
-        replace(hit, score=value, reranked=value)
-        for hit, value in zip(hits, map(_find_value, found), strict=True)
+        replace(hit, score=value, reranked=value) for hit, value in zip(hits, values, strict=True)
     ]
     return sorted(scored, key=lambda hit: -hit.score)
-
-
-def _find_value(prediction: Regression | Classification) -> float:
-    if isinstance(prediction, Regression):
-        return prediction.value
-    assert prediction.logits is not None
-    return float(prediction.logits[1] - prediction.logits[0])

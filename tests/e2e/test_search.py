@@ -57,16 +57,18 @@ def test_texts_are_found_and_only_what_changed_is_read_again(model, corpus, caps
     out, err = search(capsys, model, corpus, "a hat", "the cat", "--top-k", 2)
     lines = out.splitlines()
     assert lines[0] == "a hat"
-    assert lines[1] == f"    1.000  {corpus.parent.name}/passages.jsonl:2 a hat"
+    scores, _, rest = lines[1].partition(f"  {corpus.parent.name}/passages.jsonl:2 ")
+    assert re.fullmatch(r"    1\.000  words +[\d.]+  vector  1\.00", scores)
+    assert rest == "a hat"
     assert lines[3] == "the cat"
     assert len(lines) == 6
-    assert "5 added" in err
+    assert f"{corpus}.bertkit: 5 documents added" in err
     again, err = search(capsys, model, corpus, "a hat", "the cat", "--top-k", 2)
     assert again == out
     assert "added" not in err
     with corpus.open("a") as file:
         file.write('{"text": "a hat a hat"}\n')
-    assert "1 added" in search(capsys, model, corpus, "a hat")[1]
+    assert "1 document added" in search(capsys, model, corpus, "a hat")[1]
     assert {path.name for path in corpus.parent.iterdir()} == {
         "passages.jsonl",
         "passages.jsonl.bertkit",
@@ -86,7 +88,7 @@ def test_texts_of_a_folder_are_found_with_their_file(model, tmp_path, capsys):
     assert shown[1].endswith("  8            the cat")
     assert json.loads(search(capsys, model, faq, *words, "--json")[0])["hits"][0]["id"] == "8"
     out, _ = search(capsys, model, docs, "--corpus", faq, "a hat", "--top-k", 2)
-    assert [line.split()[1] for line in out.splitlines()[1:]] == [
+    assert [line.split()[5] for line in out.splitlines()[1:]] == [
         "docs/a.txt:3",
         f"{tmp_path.name}/faq.jsonl:1",
     ]
@@ -124,7 +126,7 @@ def faq(tmp_path, model, capsys):
     path, index = tmp_path / "faq.csv", tmp_path / "faq.bertkit"
     path.write_text("no,text,year\n7,a hat,2009\n8,the cat saw,2020\n9,the dog,2021\n")
     words = ["index", "add", index, path, "--id-column", "no", "--model", model]
-    assert run(capsys, *words)[0] == "documents: 3 added; 3 passages, 3 embedded\n"
+    assert run(capsys, *words)[0] == "3 documents added; 3 passages, 3 embedded\n"
     return index
 
 
@@ -137,7 +139,8 @@ def test_documents_of_an_index_are_replaced_deleted_and_described(faq, tmp_path,
     (tmp_path / "more.csv").write_text("no,text,year\n8,the hat,2022\n10,a dog,2022\n")
     words = ["index", "add", faq, tmp_path / "more.csv", "--id-column", "no"]
     assert (
-        run_command(capsys, *words)[0] == "documents: 1 added, 1 replaced; 2 passages, 2 embedded\n"
+        run_command(capsys, *words)[0]
+        == "1 document added, 1 document replaced; 2 passages, 2 embedded\n"
     )
     info = run_command(capsys, "index", "info", faq)[0]
     assert re.search(r"^documents +4\b", info, re.MULTILINE)
@@ -151,6 +154,8 @@ def test_documents_of_an_index_are_replaced_deleted_and_described(faq, tmp_path,
 
 def test_a_search_of_an_index_is_by_words_and_fields(faq, capsys):
     assert list_ids(capsys, faq, "the CAT", "--by", "words") == ["8"]
+    words = ["search", "--index", faq, "zebra", "--by", "words"]
+    assert run_command(capsys, *words)[0] == "zebra\n  nothing found\n"
     words = ["the cat", "--by", "both", "--where", "year < 2010 or year = 2021"]
     assert sorted(list_ids(capsys, faq, *words)) == ["7", "9"]
     _, err = run_command(capsys, "search", "--index", faq, "cat", "--where", "yaer > 1", code=2)
@@ -164,11 +169,11 @@ def test_an_index_follows_its_folder(model, tmp_path, capsys):
     for name, text in {"a": "a hat", "b": "the cat", "c": "the dog"}.items():
         (notes / f"{name}.txt").write_text(text)
     words = ["index", "update", index, "--corpus", notes]
-    assert "3 added" in run(capsys, *words, "--model", model)[0]
+    assert "3 documents added" in run(capsys, *words, "--model", model)[0]
     (notes / "a.txt").unlink()
     (notes / "b.txt").write_text("the hat saw")
     out, _ = run(capsys, *words)
-    assert ("1 replaced" in out, "1 deleted" in out) == (True, True)
+    assert out.startswith("1 document replaced, 1 document deleted; 1 passage")
     assert sorted(list_ids(capsys, index, "a hat")) == ["notes/b.txt", "notes/c.txt"]
 
 

@@ -56,7 +56,7 @@ def index_update(
     index: Path,
     /,
     *,
-    corpus: list[str],
+    corpus: Annotated[list[str], Parameter(negative="")],
     model: NamedModel = None,
     settings: IndexSettings = IndexSettings(),
     json: bool = False,

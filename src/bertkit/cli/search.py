@@ -15,7 +15,7 @@ from bertkit.cli.output import print_result
 from bertkit.cli.texts import NamedModel, TextFile, Words, choose_model, list_texts, printable
 from bertkit.data.problems import announce_unknown
 from bertkit.inference.embeddings.settings import SimilaritySettings, WordVectorSettings
-from bertkit.reports.text import format_number, shorten
+from bertkit.reports.text import format_number, make_legible, shorten
 from bertkit.retrieval.settings import IndexSettings, QuerySettings
 from bertkit.tasks.settings import TOP_K
 
@@ -124,14 +124,22 @@ def search(
         raise SettingsError("name what to search: texts by --corpus, or an index by --index")
     with open_index(place, model, settings, creates=bool(corpus)) as opened:
         if corpus and (changes := opened.update(corpus)):
-            announce(changes.describe())
+            announce(make_legible(f"{place}: {changes.describe()}"))
         found = opened.search(texts, **dict(wanted) | {"where": where})
     for query, hits in zip(texts, found, strict=True):
-        lines = [printable(query)]
+        lines = [printable(query), *([] if hits else ["  nothing found"])]
         for hit in hits:
+            scores = f"{format_number(hit.score):>7}"
+            if wanted.by == "both" and wanted.rerank is None:  # its score says only the order
+                both = {"words": hit.words, "vector": hit.vector}
+                scores += "".join(f"  {name} {_show_score(one)}" for name, one in both.items())
             shown = shorten(printable(" ".join(hit.text.split())), SHOWN_CHARS)
-            lines.append(f"  {format_number(hit.score):>7}  {printable(hit.name):<12} {shown}")
+            lines.append(f"  {scores}  {printable(hit.name):<12} {shown}")
         print_result(lines, "\n".join, json=json, facts={"query": query, "hits": list(hits)})
+
+
+def _show_score(score: float | None) -> str:
+    return f"{'-' if score is None else format_number(score, 2):>5}"
 
 
 def nearest(

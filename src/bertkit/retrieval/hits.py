@@ -98,10 +98,11 @@ class Changes:
         """Return the counts that aren't 0 in one line."""
         names = ("added", "replaced", "deleted", "unchanged")
         counts = {name: getattr(self, name) for name in names}
-        line = ", ".join(f"{number:,} {name}" for name, number in counts.items() if number)
+        parts = [f"{pluralize(one, 'document')} {name}" for name, one in counts.items() if one]
+        line = ", ".join(parts)
         if self.passages:
             line += f"; {pluralize(self.passages, 'passage')}, {self.embedded:,} embedded"
-        return f"documents: {line}" if line else "nothing has changed"
+        return line or "nothing has changed"
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,9 @@ class IndexInfo:
         named = ", ".join(f"{name} ({number:,})" for name, number in self.fields.items())
         size = f"{self.size_bytes / 1e6:,.1f} MB"
         values = {**vars(self), "fields": named, "size_bytes": size}
+        if self.tokenizer and self.precision:
+            values["tokenizer"] = "English, stemmed" if "porter" in self.tokenizer else "as written"
+            values["precision"] = f"computed in {self.precision}"
         lines = {
             name.partition("_")[0]: show(str(value)) for name, value in values.items() if value
         }

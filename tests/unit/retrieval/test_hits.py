@@ -24,7 +24,7 @@ def test_changes_are_described_without_those_that_are_none():
     changes = Changes(added=1200, unchanged=2, passages=1300, embedded=1000, blank=1)
     assert changes
     assert changes.describe() == (
-        "documents: 1,200 added, 2 unchanged; 1,300 passages, 1,000 embedded"
+        "1,200 documents added, 2 documents unchanged; 1,300 passages, 1,000 embedded"
     )
 
 

@@ -22,7 +22,7 @@ class Reason(Enum):
     NO_KEY = 401, "Unauthorized", "The request has no key, or a wrong one."
     FORBIDDEN = 403, "Forbidden", "The routes for administrators are disabled."
     UNKNOWN_MODEL = 404, "UnknownModel", "There is no such model, or it does something else."
-    UNKNOWN_INDEX = 404, "UnknownIndex", "There is no such index, or no such document in it."
+    UNKNOWN_DOCUMENT = 404, "UnknownDocument", "There is no such index, or document in it."
     NO_ROUTE = 404, "UnknownRoute", "There is no such route."
     WRONG_METHOD = 405, "Validation", "The route takes another method."
     SLOW = 408, "Timeout", "The request didn't arrive in time."

@@ -79,7 +79,7 @@ def describe_responses(endpoint: Endpoint, known: Mapping[Any, Any]) -> dict[str
         for name in endpoint.media_types
     }
     refusals = [*OF_ALL, *([] if endpoint.is_open else OF_CLOSED)]
-    refusals += [Reason.UNKNOWN_INDEX] if "{index}" in endpoint.path else []
+    refusals += [Reason.UNKNOWN_DOCUMENT] if "{document}" in endpoint.path else []
     refusals += [Reason.LOADING] if endpoint.path == "/ready" else []
     refusals += [Reason.FORBIDDEN, Reason.FAILED] if endpoint.is_admin else []
     refusals += OF_BODIES if endpoint.body is not None else []

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
-from bertkit.base.errors import InputError, storage_errors
+from bertkit.base.errors import InputError
 from bertkit.base.settings import select
 from bertkit.inference.embeddings.embedder import Embedder, find_prompt
 from bertkit.inference.embeddings.settings import EmbedderSettings
@@ -17,15 +17,6 @@ from bertkit.retrieval.index import Index
 from bertkit.retrieval.settings import IndexSettings, QuerySettings
 
 INDEX_SUFFIX = ".bertkit"
-HEADER = b"SQLite format 3\0"  # of a database
-
-
-def is_index(path: Path) -> bool:
-    """Whether a path is that of an index; one that isn't there may be by its name."""
-    if path.is_dir() or not path.exists():
-        return path.suffix == INDEX_SUFFIX
-    with storage_errors(path, "read"), path.open("rb") as file:
-        return file.read(len(HEADER)) == HEADER
 
 
 @dataclass(eq=False)

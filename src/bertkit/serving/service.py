@@ -22,7 +22,7 @@ from bertkit.inference.settings import Precision
 from bertkit.models.open_model import OpenModel
 from bertkit.serving.errors import Reason
 from bertkit.serving.metrics import ServerMetrics
-from bertkit.serving.searcher import Searcher, is_index
+from bertkit.serving.searcher import INDEX_SUFFIX, Searcher
 from bertkit.serving.settings import ServeSettings
 from bertkit.serving.sharing.worker import Worker
 
@@ -110,13 +110,11 @@ class ServedModel:
 
     Attributes:
         name: by which requests name it.
-        is_index: whether it is an index, with the model of that.
         worker: its thread.
     """
 
     def __init__(self, name: str, path: str, settings: ServeSettings) -> None:
         self.name = name
-        self.is_index = is_index(Path(path))
         self.worker = Worker(name, settings, is_deterministic=settings.deterministic)
         self._loaded: ReadyModel | None = None
         self._path = path
@@ -138,8 +136,8 @@ class ServedModel:
         """Load the model and compute something with it, so that the first request is fast."""
         loading = select(EmbedderSettings, self._settings)
         with copied_files():  # whoever replaces a model may write over the files of this one
-            if self.is_index:
-                search = Searcher.build(Path(self._path), loading)
+            if (path := Path(self._path)).is_file() or path.suffix == INDEX_SUFFIX:
+                search = Searcher.build(path, loading)
                 opened = search.embedder.opened
                 pipelines: Pipelines = {"embed": search.text_embedder, "search": search}
             else:

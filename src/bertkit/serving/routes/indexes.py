@@ -3,26 +3,27 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
-from typing import Annotated, Self, TypeVar
+from typing import Annotated, TypeVar
 
 import numpy as np
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, JsonValue
 
 from bertkit.base.errors import BertkitError, BusyError, InputError, SettingsError
 from bertkit.base.progress import hidden_progress
 from bertkit.base.settings import redefine
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.stream import cut_windows
-from bertkit.retrieval.hits import Changes, Hit, IndexInfo, StoredDocument
+from bertkit.retrieval.hits import Changes, IndexInfo, StoredDocument
 from bertkit.retrieval.index import BATCH_DOCUMENTS, Index
 from bertkit.retrieval.settings import By, QuerySettings
 from bertkit.retrieval.vector_file import Vectors
 from bertkit.serving.endpoint import Endpoint, RequestContext
 from bertkit.serving.errors import Reason, ServingError
 from bertkit.serving.routes.requests import Body, OwnBody, Text
-from bertkit.serving.searcher import Searcher
+from bertkit.serving.routes.tasks import TaskResults
+from bertkit.serving.searcher import Searcher, ServedIndex
 
 logger = logging.getLogger(__name__)
 
@@ -53,78 +54,53 @@ class Row(Body, extra="allow"):
 class RowsBody(OwnBody):
     """Documents to add; those with ids that exist are replaced."""
 
-    rows: Annotated[list[Row], Field(min_length=1, fail_fast=True)]
+    rows: Annotated[list[Row], Field(min_length=1, max_length=BATCH_DOCUMENTS, fail_fast=True)]
 
 
 class DeleteBody(OwnBody):
-    """Which documents to delete: those of some ids, or those that pass a filter."""
+    """Which documents to delete: either those of some ids, or those that pass a filter."""
 
     ids: Annotated[list[Text], Field(min_length=1, fail_fast=True)] | None = None
     where: Where | None = None
 
-    @model_validator(mode="after")
-    def _has_one(self) -> Self:
-        if (self.ids is None) == (self.where is None):
-            raise ValueError("give either ids or where")
-        return self
 
-
-@dataclass(frozen=True)
-class FoundPassages:
-    """What was found for a query, or for each of several."""
-
-    index: str
-    results: list[Hit] | list[list[Hit]]
-    usage: dict[str, int]
-
-
-def find_index(call: RequestContext) -> Searcher:
+def find_index(call: RequestContext) -> ServedIndex:
     """Return the index that a request names."""
-    known = [name for name, model in call.service.models.items() if model.is_index]
-    if call.named not in known:
-        listed = ", ".join(known) or "none"
-        message = f"there is no index {call.named!r:.80}; there are: {listed}"
-        raise Reason.UNKNOWN_INDEX.error(message)
     found = call.find("search").pipelines["search"]
     assert isinstance(found, Searcher)
-    return found
+    return found.served
 
 
 async def list_indexes(call: RequestContext, _: None) -> dict[str, IndexInfo]:
     """Describe the indexes, by their names."""
     described = {}
-    for name in [one.name for one in call.service.models.values() if one.is_index]:
-        call.named = name
-        described[name] = await asyncio.to_thread(find_index(call).served.index.info)
+    for name, model in call.service.models.items():
+        if "search" in model.loaded.pipelines:
+            call.named = name
+            described[name] = await asyncio.to_thread(find_index(call).index.info)
     return described
 
 
-async def search(call: RequestContext, body: QueryBody) -> FoundPassages:
+async def search(call: RequestContext, body: QueryBody) -> TaskResults:
     """Find passages of an index by their words and their meaning."""
-    find_index(call)
     queries = [body.query] if isinstance(body.query, str) else body.query
     names = body.model_fields_set & QuerySettings.model_fields.keys()
     options = QuerySettings(**{name: getattr(body, name) for name in names})
     found = await call.compute("search", queries, options, truncate=body.truncate)
     results = found[0] if isinstance(body.query, str) else found
-    return FoundPassages(call.model, results, {"total_tokens": call.num_tokens})
+    return TaskResults(call.model, results, {"total_tokens": call.num_tokens})
 
 
 async def get_document(call: RequestContext, _: None) -> StoredDocument:
     """Return a document of an index."""
-    found = await asyncio.to_thread(find_index(call).served.index.get, call.document)
+    found = await asyncio.to_thread(find_index(call).index.get, call.document)
     if found is None:
-        raise Reason.UNKNOWN_INDEX.error(f"{call.model} has no document {call.document!r:.80}")
+        raise Reason.UNKNOWN_DOCUMENT.error(f"{call.model} has no document {call.document!r:.80}")
     return found
 
 
 async def add_documents(call: RequestContext, body: RowsBody) -> Changes:
     """Add documents to an index, or replace those that have the same ids."""
-    if len(body.rows) > BATCH_DOCUMENTS:
-        raise Reason.UNREADABLE.error(
-            f"the request has {len(body.rows):,} rows, and the server takes {BATCH_DOCUMENTS:,} at"
-            " most; divide it"
-        )
     rows = [one.model_dump(exclude_unset=True) for one in body.rows]
     id_column = "id" if any("id" in row for row in rows) else None
     return await write(call, lambda index: index.add(rows, id=id_column, text="text"))
@@ -140,7 +116,7 @@ async def write(call: RequestContext, change: Callable[[Index], Changed]) -> Cha
 
     A change that has begun goes on if its client leaves.
     """
-    served = find_index(call).served
+    served = find_index(call)
     async with call.limit_time():
         await served.writes.acquire()
         embed = embed_between(call, served.embedder)

@@ -18,6 +18,7 @@ from pydantic import JsonValue
 from bertkit.base.addresses import is_remote, to_url
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.progress import announce
+from bertkit.data.compression import COMPRESSIONS
 from bertkit.data.input_files import INDEX_SUFFIX, find_files, look_at
 from bertkit.data.tables.decoder import ID_FIELD, NotTextError, RowDecoder, look_up
 from bertkit.data.tables.record import BrokenRowError, Record, to_plain
@@ -31,6 +32,7 @@ from bertkit.tokenization.words import SURROGATE
 
 ENCODER = json.JSONEncoder(default=str, ensure_ascii=False, skipkeys=True)
 DECODER = json.JSONDecoder(parse_constant=lambda _: None)
+PLAIN = ("text", "csv", "tsv", "jsonl", "json")  # formats that aren't compressed by themselves
 ID_DIGITS = 16  # of the SHA-256 of a text, as its id
 
 
@@ -52,7 +54,7 @@ class SourceFile:
 
     name: str  # folder and path below; the same from every working directory
     stamp: str  # how the file is read, its size and time of change
-    size_bytes: int
+    size_bytes: int  # 0 of a compressed one, whose documents count more bytes
     table: TextTable
     reading: CorpusSettings
     is_named: bool  # whether a user named this file, else its folder or a pattern
@@ -85,7 +87,9 @@ def open_sources(inputs: Sequence[str | Path], reading: CorpusSettings) -> list[
         assert table.path is not None, "standard input isn't a file"
         stamp = json.dumps({**chosen, "format": table.format, **look_at(table.path).stamp})
         is_named = str(table.path) in {*names, *(str(Path(one)) for one in names)}
-        sources.append(SourceFile(name, stamp, table.size_bytes or 0, table, reading, is_named))
+        is_plain = table.format in PLAIN and table.path.suffix.lower() not in COMPRESSIONS
+        size_bytes = (table.size_bytes or 0) if is_plain else 0
+        sources.append(SourceFile(name, stamp, size_bytes, table, reading, is_named))
     return sources
 
 

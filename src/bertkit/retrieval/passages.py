@@ -1,7 +1,7 @@
 """Passages: the parts of a document that are embedded and found, each no longer than a model reads.
 
-A file of plain text is cut at its blank lines, or at each line end if it has none; a line that
-begins with `#` goes with what follows. What is longer than a passage is cut between sentences, a
+A file of plain text is cut at its blank lines, or at each line end if it has none; a heading of
+Markdown goes with what follows. What is longer than a passage is cut between sentences, a
 long sentence at line ends, else at blanks, else anywhere. Parts of one paragraph overlap by whole
 sentences.
 """
@@ -17,7 +17,7 @@ from bertkit.data.sentences import segment_sentences
 from bertkit.retrieval.settings import PassageSettings
 
 LINE, BLANKS = re.compile(r"\S[^\r\n]*"), re.compile(r"\s*")
-HEADING = re.compile(r"#{1,6}[ \t]+\S")
+HEADING, UNDERLINE = re.compile(r"#{1,6}[ \t]+\S"), re.compile(r"(={2,}|-{2,})\s*")
 BOUNDARIES = (LINE_END, re.compile(r"\s"))  # of a long sentence, the better ones first
 CHARACTERS_PER_TOKEN = 32  # longer texts are cut without being measured
 
@@ -65,10 +65,14 @@ def _find_blocks(text: str) -> list[Span]:
         len(LINE_END.findall(text, before, start)) > 1
         for (_, before), (start, _) in pairwise(lines)
     ]
+    are_headings = [HEADING.match(text, start) is not None for start, _ in lines]
+    for number, is_apart in enumerate(are_apart, start=1):
+        if UNDERLINE.fullmatch(text, *lines[number]):  # of the line above, else a rule
+            are_headings[number - 1 + is_apart : number + 1] = [True] * (2 - is_apart)
     joins_lines, has_only_headings = any(are_apart), False
     blocks = list[Span]()
-    for (start, end), is_apart in zip(lines, [True, *are_apart], strict=True):
-        is_heading = HEADING.match(text, start) is not None
+    rows = zip(lines, [True, *are_apart], are_headings, strict=True)
+    for (start, end), is_apart, is_heading in rows:
         if has_only_headings or (joins_lines and not is_apart and not is_heading):
             blocks[-1] = blocks[-1][0], end
             has_only_headings &= is_heading

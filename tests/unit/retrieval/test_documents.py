@@ -223,6 +223,7 @@ def test_remote_files_are_documents():
         read_twice = [list(one.documents()) for one in found for _ in range(2)]
     finally:
         files.rm("/notes", recursive=True)
+    assert [one.size_bytes for one in found] == [4, 0]  # that of the compressed one tells nothing
     assert [one.name.rpartition("/")[2] for one in found] == ["a.md", "b.jsonl.gz"]
     assert [[one.text for one in each] for each in read_twice] == [
         ["One."],

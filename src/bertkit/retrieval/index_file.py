@@ -115,7 +115,8 @@ class IndexFile:
                 is_read_only = not is_new and not all(os.access(each, os.W_OK) for each in paths)
             if is_new and not creates:
                 raise MissingFileError(f"{path} doesn't exist; make it with `bertkit index add`")
-            make_folder(path.absolute().parent)
+            if is_new:
+                make_folder(path.absolute().parent)
         file = cls(path, is_read_only=is_read_only)
         try:
             if is_new or path is None:

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from index_rows import PART, Known, Query, Rows, Vectors
 from index_store import TOP_K, Store
@@ -23,7 +23,6 @@ class Txtai(Store):
     """`Embeddings` with its texts in SQLite and its default index, which is approximate."""
 
     modules = ("txtai",)
-    has_words: ClassVar[bool] = False
 
     def __init__(self, folder: Path, known: Known) -> None:
         from txtai import Embeddings
@@ -31,7 +30,7 @@ class Txtai(Store):
         self._path = str(folder / "index")
         self._is_new = not folder.exists()
         config = {"method": "external", "transform": make_function(known)}
-        self._embeddings = Embeddings(content=True, hybrid=self.has_words, **config)
+        self._embeddings = Embeddings(content=True, **config)
         if not self._is_new:
             self._embeddings.load(self._path, config=config)
 
@@ -53,11 +52,11 @@ class Txtai(Store):
 
     def search(self, query: Query, *, filtered: bool) -> list[str]:
         if not filtered:
-            found = self._embeddings.search(query.text, TOP_K, weights=1.0)  # of vectors
+            found = self._embeddings.search(query.text, TOP_K)
             return [hit["id"] for hit in found]
         found = self._embeddings.search(
             "select id, text, score from txtai"
-            f" where similar(:query, {TXTAI_CANDIDATES}, 1.0) and part = {PART}",
+            f" where similar(:query, {TXTAI_CANDIDATES}) and part = {PART}",
             TOP_K,
             parameters={"query": query.text},
         )
@@ -65,15 +64,6 @@ class Txtai(Store):
 
     def close(self) -> None:
         self._embeddings.close()
-
-
-class TxtaiWords(Txtai):
-    """The same with an index of words, joined by weights."""
-
-    has_words = True
-
-    def search_both(self, query: Query) -> list[str]:
-        return [hit["id"] for hit in self._embeddings.search(query.text, TOP_K)]
 
 
 class LanceDb(Store):
@@ -375,7 +365,6 @@ def find_sqlite() -> Any:
 
 PEERS: dict[str, type[Store]] = {
     "txtai": Txtai,
-    "txtai-words": TxtaiWords,
     "lancedb": LanceDb,
     "lancedb-words": LanceDbWords,
     "chromadb": Chroma,

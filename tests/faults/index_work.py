@@ -3,12 +3,13 @@
 import hashlib
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
 
+from bertkit.base.errors import MissingFileError
 from bertkit.retrieval.index import Index
 from bertkit.retrieval.index_file import IndexFile
 from bertkit.retrieval.index_model import IndexModel
@@ -96,9 +97,13 @@ def work(folder: Path, done: Connection) -> None:
 
 def describe(path: Path) -> str:
     """A hash of all that an index holds, which must be whole; nothing if there is no document."""
+    with suppress(MissingFileError), closing(IndexFile.open(path)):
+        return _describe(path)
+    return ""
+
+
+def _describe(path: Path) -> str:
     digest = hashlib.sha256()
-    if not path.exists() or not path.stat().st_size:
-        return ""
     with open_index(path) as index:
         file = index._open()
         with file.reading() as connection:

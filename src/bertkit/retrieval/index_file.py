@@ -68,6 +68,7 @@ OTHER_TABLES = (
     "CREATE VIRTUAL TABLE words USING fts5(",
     "CREATE TABLE 'words_",
 )
+MAKING = "make it with `bertkit index add`"
 REMEDY = "make it anew from its texts, or restore a copy"
 
 
@@ -110,16 +111,16 @@ class IndexFile:
             with storage_errors(path, "read"):
                 if path.exists() and not path.is_file():
                     raise DamagedFileError(f"{path} isn't a file, as an index is; name another")
-                is_new = not path.exists() or not path.stat().st_size  # empty: a process was killed
+                is_new = not path.exists()
                 paths = (path, path.absolute().parent)
                 is_read_only = not is_new and not all(os.access(each, os.W_OK) for each in paths)
             if is_new and not creates:
-                raise MissingFileError(f"{path} doesn't exist; make it with `bertkit index add`")
+                raise MissingFileError(f"{path} doesn't exist; {MAKING}")
             if is_new:
                 make_folder(path.absolute().parent)
         file = cls(path, is_read_only=is_read_only)
         try:
-            if is_new or path is None:
+            if creates or path is None:
                 file._create()
             file._check()
         except BaseException:
@@ -193,6 +194,8 @@ class IndexFile:
 
     def _create(self) -> None:
         with self._errors("made"):
+            if self._ask("schema_version"):
+                return
             self._connection.execute("PRAGMA auto_vacuum = FULL")
             with self._transaction("BEGIN IMMEDIATE"):
                 if not self._ask("schema_version"):  # else another process was first
@@ -204,6 +207,8 @@ class IndexFile:
     def _check(self) -> None:
         """Refuse other files and versions, and tables, triggers or views that aren't ours."""
         with self.reading() as connection:
+            if not self._ask("schema_version"):  # the process that made it was killed
+                raise MissingFileError(f"{self._name} is empty; {MAKING}")
             version = self._ask("user_version")
             if (self._ask("application_id"), version) != (APPLICATION_ID, VERSION):
                 raise DamagedFileError(

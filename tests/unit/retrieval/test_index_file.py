@@ -3,6 +3,7 @@
 import errno
 import os
 import resource
+import shutil
 import sqlite3
 import tempfile
 from contextlib import contextmanager
@@ -145,6 +146,23 @@ def test_space_of_what_was_deleted_is_given_back(path):
     with opened(path) as file, file.writing() as connection:
         connection.execute("DELETE FROM vectors WHERE block % 10")
     assert path.stat().st_size < size / 5
+
+
+def test_a_process_may_be_killed_while_it_makes_the_file(tmp_path):
+    path, copied = tmp_path / "x.bertkit", tmp_path / "copied.bertkit"
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA cache_size = 1")  # so that pages are written before the end
+    connection.execute("BEGIN IMMEDIATE")
+    for number in range(20):
+        connection.execute(f"CREATE TABLE t{number} AS SELECT zeroblob(5000)")
+    for suffix in ("", "-journal"):
+        shutil.copy(f"{path}{suffix}", f"{copied}{suffix}")
+    connection.close()
+    assert copied.stat().st_size
+    with pytest.raises(MissingFileError, match="is empty; make it with"):
+        IndexFile.open(copied)
+    with opened(copied, creates=True) as file:
+        assert list_sources(file) == []
 
 
 def test_an_empty_file_of_a_killed_process_is_a_missing_index(tmp_path):

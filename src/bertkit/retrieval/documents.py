@@ -33,6 +33,7 @@ from bertkit.tokenization.words import SURROGATE
 ENCODER = json.JSONEncoder(default=str, ensure_ascii=False, skipkeys=True)
 DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 PLAIN = ("text", "csv", "tsv", "jsonl", "json")  # formats that aren't compressed by themselves
+ID_COLUMN = "id"  # where none is named
 ID_DIGITS = 16  # of the SHA-256 of a text, as its id
 
 
@@ -123,19 +124,27 @@ def read_rows(
 def _read_records(
     table: RecordTable, reading: CorpusSettings, name_row: Callable[[int, str], str]
 ) -> Iterator[SourceDocument]:
-    """Yield a document for each record; `name_row` makes an id of the row's number and text."""
-    chooser = RowDecoder(table.name, column=reading.text_column, id_column=reading.id_column)
+    """Yield a document for each record; `name_row` makes an id of the row's number and text.
+
+    Where no column of ids is named, a row's cell `id` is its id, if it has one.
+    """
+    usual = ID_COLUMN if ID_COLUMN in (table.columns or ()) else None
+    names = reading.text_column, reading.id_column or usual
+    chooser = RowDecoder(table.name, column=names[0], id_column=names[1])
     column = chooser.choose_column(table.columns) if table.columns else ""
     position = 0
     for number, record in enumerate(table.records(), start=1):
         before, position = position, table.report.num_bytes
         try:
             text = _take_text(record, column)
-            fields = _take_fields(record, {column, reading.id_column, ""})
+            fields = _take_fields(record, {column, names[1], ""})
         except BrokenRowError as error:
             table.report.add_broken(str(error))
             continue
-        own_id = _take_id(record, chooser) or name_row(number, text)
+        own_id = None
+        if reading.id_column or to_plain(record.values.get(ID_COLUMN)) not in (None, ""):
+            own_id = _take_id(record, chooser)
+        own_id = own_id or name_row(number, text)
         yield SourceDocument(own_id, text, fields, record.place, position - before)
     if not table.report.num_rows:
         return

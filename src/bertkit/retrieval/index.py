@@ -96,23 +96,24 @@ class Index(AbstractContextManager["Index"]):
         Args:
             rows: files, folders or globs by name, or a list of `Path`; or texts, mappings or a data
                 frame.
-            id: the column of ids; by default a plain text file has its name, a row of a file its
-                file and number, a row from Python digits of its text's SHA-256 (in memory, its
-                number).
-            text: the column of texts. Further columns are fields.
+            id: the column of ids, by default `id`. A plain text file has its name; without a
+                column, a row of a file has file and number, one from Python digits of its text's
+                SHA-256 (in memory, its number).
+            text: the column of texts, by default the only one, or `text`. Others are fields.
 
         Raises:
             InputError: rows can't be read, or two have the same id.
             SettingsError: the index has vectors of another model.
             StorageError: the file can't be written.
         """
-        names, writer = name_files(rows), self._open_writer()
+        names = name_files(rows)
         columns = {"text_column": text, "id_column": id}
         given = {name: value for name, value in columns.items() if value is not None}
         reading = self.settings.model_copy(update=given)
         if names is not None:
-            sources = open_sources(names, reading)
+            sources, writer = open_sources(names, reading), self._open_writer()
             return self._store(writer, writer.read(sources), _add_sizes(sources), are_files=True)
+        writer = self._open_writer()
         first = None if self.path else self._ask("SELECT ifnull(max(number), 0) FROM documents")
         documents = read_rows(rows, text=reading.text_column, id=reading.id_column, first=first)
         return self._store(writer, documents, len(rows) if isinstance(rows, Sized) else None)
@@ -272,6 +273,9 @@ class Index(AbstractContextManager["Index"]):
             vars(self).pop("_vectors", None)
         if file is not None:
             file.close()
+
+    def __repr__(self) -> str:
+        return f"Index({'' if self.path is None else repr(str(self.path))})"
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -262,6 +262,17 @@ def test_what_is_missing_empty_or_blank(tmp_path, words):
         Index(pool="cls")
 
 
+def test_a_cell_called_id_is_the_id_and_what_is_not_there_leaves_no_file(tmp_path, words):
+    index = Index(tmp_path / "x.bertkit", model=words.as_model())
+    with pytest.raises(BertkitError, match="no file"):
+        index.add(str(tmp_path / "missing.csv"))
+    assert not index.path.exists()
+    index.add([{"id": 0, "text": "hello"}, {"id": None, "text": "there"}])
+    assert index.get("0").fields == {}
+    assert len(index) == 2
+    assert repr(Index("a.bertkit")) == "Index('a.bertkit')"
+
+
 def test_info(index):
     assert (
         index.add([{"text": "a b", "lang": "de"}, {"text": "c", "lang": ["de", "en"]}]).added == 2

@@ -150,6 +150,7 @@ PARTS = (
 # Benchmarks without a part, and why.
 LEFT_OUT = {
     "bench_explain": "compares explanations, and Captum's gradients, on a processor",
+    "bench_hybrid": "ranks texts on the processor",
     "bench_index": "stores are written and searched on the processor",
     "bench_label_errors": "judges probabilities that are there, on the processor",
     "bench_load": "loading a checkpoint ends in the machine's memory, before any device",

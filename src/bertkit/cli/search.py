@@ -127,19 +127,22 @@ def search(
             announce(make_legible(f"{place}: {changes.describe()}"))
         found = opened.search(texts, **dict(wanted) | {"where": where})
     for query, hits in zip(texts, found, strict=True):
-        lines = [printable(query), *([] if hits else ["  nothing found"])]
+        lines = [printable(query)]
+        shows_parts = wanted.by == "both" and wanted.rerank is None  # its score says only the order
+        if shows_parts and hits:
+            lines.append("    score  words  vector")
         for hit in hits:
-            scores = f"{format_number(hit.score):>7}"
-            if wanted.by == "both" and wanted.rerank is None:  # its score says only the order
-                both = {"words": hit.words, "vector": hit.vector}
-                scores += "".join(f"  {name} {_show_score(one)}" for name, one in both.items())
+            parts = (hit.words, hit.vector) if shows_parts else ()
+            scores = f"  {format_number(hit.score):>7}" + "".join(map(_show_part, parts))
             shown = shorten(printable(" ".join(hit.text.split())), SHOWN_CHARS)
-            lines.append(f"  {scores}  {printable(hit.name):<12} {shown}")
+            lines.append(f"{scores}  {printable(hit.name):<12} {shown}")
+        if not hits:
+            lines.append("  nothing found")
         print_result(lines, "\n".join, json=json, facts={"query": query, "hits": list(hits)})
 
 
-def _show_score(score: float | None) -> str:
-    return f"{'-' if score is None else format_number(score, 2):>5}"
+def _show_part(score: float | None) -> str:
+    return f"{'-' if score is None else format_number(score, 2):>7}"
 
 
 def nearest(

@@ -11,7 +11,8 @@ def serve(*models: str, settings: ServeSettings = ServeSettings()) -> None:
 
     Routes are those of OpenAI (/v1/embeddings), Cohere and Jina (/v1/rerank) and
     text-embeddings-inference (/embed, /predict, /rerank, …), so that their clients work; further
-    tasks are at /v1/models/NAME/TASK, indexes at /v1/indexes/NAME.
+    tasks are at /v1/models/NAME/TASK, indexes at /v1/indexes/NAME. To add and delete documents, a
+    request must send the key in the environment variable BERTKIT_ADMIN_KEY.
 
     SIGTERM and Ctrl-C end it when the running requests are answered; SIGUSR1 loads the models
     again.

@@ -39,6 +39,8 @@ VERSION = 1
 LEAST_SQLITE = (3, 40)
 BUSY_SECONDS = 30
 MAX_LOG_BYTES = 1 << 26  # of a log whose content was merged
+LOG_PAGES = 8000  # before they are merged, which takes the longer the more often it is done
+CACHE_KIB = 1 << 16
 MAPPED_BYTES = (1 << 31) - (1 << 16)  # the most that SQLite maps
 MOUNTS = Path("/proc/self/mounts")  # of Linux
 REMOTE_SYSTEMS = ("nfs", "cifs", "smb", "9p", "afs", "ceph", "lustre", "gpfs", "beegfs", "fuse")
@@ -89,8 +91,12 @@ class IndexFile:
             self._connection = _connect(path, is_read_only=is_read_only)
             self._connection.execute("PRAGMA trusted_schema = OFF")
             self._connection.execute(f"PRAGMA journal_size_limit = {MAX_LOG_BYTES}")
+            self._connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
+            self._connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
             if not self._is_remote:
                 self._connection.execute(f"PRAGMA mmap_size = {MAPPED_BYTES}")
+                # A power cut may undo the last batches, which the same command stores again.
+                self._connection.execute("PRAGMA synchronous = NORMAL")
 
     @classmethod
     def open(cls, path: Path | None, *, creates: bool = False) -> Self:

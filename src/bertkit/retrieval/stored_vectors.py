@@ -101,13 +101,15 @@ class StoredVectors:
             raise sqlite3.DatabaseError("the rows of vectors aren't in order")
         last = old.rows[-1] if len(old.rows) else -1
         old = old.make_room(int((stored > last).sum()), np.isin(old.rows, stored))
-        rows, start = old.rows, len(old.rows)
+        parts, start = [old.rows], len(old.rows)
         for number in numbers[max(np.searchsorted(first_rows, last, "right") - 1, 0) :].tolist():
             block_rows, vectors = self._read_block(connection, number)
             added = block_rows[block_rows > last]
             stop = start + len(added)
             old.matrix[start:stop] = vectors[len(vectors) - len(added) :]
-            rows, start = np.append(rows, added), stop
+            parts.append(added)
+            start = stop
+        rows = np.concatenate(parts)
         is_alive = np.isin(rows, stored) & ~np.isin(rows, _list_deleted(connection))
         exact = ExactSearch(old.matrix[:start], self._similarity, old.norms)
         self._loaded = _Loaded(state, rows, is_alive, old.matrix, exact.norms, exact)
@@ -146,7 +148,7 @@ class StoredVectors:
         rows, content = (_read_blob(connection, name, number) for name in ("rows", "content"))
         shape = len(rows) // 8, self.dimension
         is_whole = 8 * shape[0] == len(rows) and 4 * shape[0] * shape[1] == len(content)
-        if not is_whole or crc != google_crc32c.value(rows + content):
+        if not is_whole or crc != _checksum(rows, content):
             raise sqlite3.DatabaseError(f"block {number} of vectors has another checksum")
         return np.frombuffer(rows, "<i8"), np.frombuffer(content, "<f4").reshape(shape)
 
@@ -202,8 +204,13 @@ def _write_block(connection: sqlite3.Connection, number: int, rows: Rows, vector
     row_bytes, content = rows.astype("<i8").tobytes(), vectors.astype("<f4").tobytes()
     connection.execute(
         "INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?, ?)",
-        (number, int(rows[0]), google_crc32c.value(row_bytes + content), row_bytes, content),
+        (number, int(rows[0]), _checksum(row_bytes, content), row_bytes, content),
     )
+
+
+def _checksum(rows: bytes, content: bytes) -> int:
+    checksum: int = google_crc32c.extend(google_crc32c.value(rows), content)
+    return checksum
 
 
 def _find(rows: Rows, wanted: Rows) -> Rows:

@@ -171,11 +171,14 @@ def cut_windows(
     measure: Callable[[Any], int] = len,
     most: int | None = None,
     most_texts: int | None = None,
+    *,
+    ends_early: bool = True,
 ) -> Iterator[list[Text]]:
     """Yield lists of texts: by default up to 262,144 characters (or of `measure`), or 4,096 texts.
 
     The end of a window depends only on the texts since its start, so a stream resumed at the first
-    text of a window yields the same windows. Only before an invalid text a window ends early.
+    text of a window yields the same windows. Only before an invalid text a window ends early, or
+    isn't yielded.
     """
     most = WINDOW_CHARS if most is None else most
     most_texts = WINDOW_TEXTS if most_texts is None else most_texts
@@ -189,7 +192,7 @@ def cut_windows(
                 yield window
                 window, size = [], 0
     except InputError:
-        if window:
+        if window and ends_early:
             yield window
         raise
     if window:

@@ -8,7 +8,7 @@ import json
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from bertkit.base.addresses import is_remote, to_url
-from bertkit.base.errors import InputError, SettingsError
+from bertkit.base.errors import InputError, SettingsError, pluralize
 from bertkit.base.progress import announce
 from bertkit.data.compression import COMPRESSIONS
 from bertkit.data.input_files import INDEX_SUFFIX, find_files, look_at
@@ -45,8 +45,18 @@ class SourceDocument:
     text: str  # may be blank
     fields: dict[str, JsonValue]
     place: str  # file and row, for messages
-    num_bytes: int = 0  # about its share of the source, for progress
-    is_row: bool = True  # else it is a file of plain text
+    source: str | None = None  # name of its file
+    size: int = 1  # about its share of all, for progress: bytes of a file, 1 of a row from Python
+
+    @property
+    def is_row(self) -> bool:
+        """Whether it is a row, else a whole file of plain text."""
+        return self.id != self.source
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether it has no text."""
+        return not self.text.replace("\0", "").strip()
 
 
 @dataclass(frozen=True)
@@ -65,15 +75,18 @@ class SourceFile:
         try:
             if self.table.format == "text":
                 for row in self.table.documents():
-                    size = self.size_bytes
-                    yield SourceDocument(self.name, row.text, {}, self.name, size, is_row=False)
+                    yield SourceDocument(
+                        self.name, row.text, {}, self.name, self.name, self.size_bytes
+                    )
                 if self.table.num_undecodable:
                     announce(f"{self.name}: invalid UTF-8 was replaced by U+FFFD")
                 return
             chosen = self.reading.model_dump(include={"encoding", "delimiter"})
             settings = RecordSettings.model_validate({**chosen, "format": self.table.format})
             table = open_records(str(self.table.path), settings, kept={})
-            yield from _read_records(table, self.reading, lambda row, _: f"{self.name}:{row}")
+            yield from _read_records(
+                table, self.reading, lambda row, _: f"{self.name}:{row}", self.name
+            )
         except NotTextError as error:
             if self.is_named:
                 raise
@@ -105,47 +118,57 @@ def read_rows(
 
     Args:
         text: the column of the texts; by default the only one, or `text`.
-        id: the column of the ids. By default they are the numbers of the rows, from `first`; else
-            digits of the SHA-256 of the text, so that the same text has the same id later.
+        id: the column of the ids, by default `id`; an empty text for none. Without one, they are
+            the numbers of the rows, from `first`. A row without an id has digits of the SHA-256 of
+            its text, so that the same text has the same id later.
     """
-    repeats = Counter[str]()
+    reading, repeats = CorpusSettings(text_column=text, id_column=id), Counter[str]()
+    table = open_records(rows, split="rows")
+    has_ids = _choose_id_column(table, id) is not None
 
     def name_row(number: int, found: str) -> str:
-        if first is not None:
+        if first is not None and not has_ids:
             return str(first + number - 1)
         digits = hashlib.sha256(found.encode()).hexdigest()[:ID_DIGITS]
         repeats[digits] += 1
         return digits if repeats[digits] == 1 else f"{digits}-{repeats[digits]}"
 
-    reading = CorpusSettings(text_column=text, id_column=id)
-    yield from _read_records(open_records(rows, split="rows"), reading, name_row)
+    yield from _read_records(table, reading, name_row)
+
+
+def _choose_id_column(table: RecordTable, named: str | None) -> str | None:
+    if named is None and ID_COLUMN in (table.columns or ()):
+        return ID_COLUMN
+    return named or None
 
 
 def _read_records(
-    table: RecordTable, reading: CorpusSettings, name_row: Callable[[int, str], str]
+    table: RecordTable,
+    reading: CorpusSettings,
+    name_row: Callable[[int, str], str],
+    source: str | None = None,
 ) -> Iterator[SourceDocument]:
-    """Yield a document for each record; `name_row` makes an id of the row's number and text.
-
-    Where no column of ids is named, a row's cell `id` is its id, if it has one.
-    """
-    usual = ID_COLUMN if ID_COLUMN in (table.columns or ()) else None
-    names = reading.text_column, reading.id_column or usual
-    chooser = RowDecoder(table.name, column=names[0], id_column=names[1])
+    """Yield a document for each record; `name_row` makes ids of number and text."""
+    id_column = _choose_id_column(table, reading.id_column)
+    chooser = RowDecoder(table.name, column=reading.text_column, id_column=id_column)
     column = chooser.choose_column(table.columns) if table.columns else ""
-    position = 0
+    position = num_unnamed = 0
     for number, record in enumerate(table.records(), start=1):
         before, position = position, table.report.num_bytes
         try:
             text = _take_text(record, column)
-            fields = _take_fields(record, {column, names[1], ""})
+            fields = _take_fields(record, {column, id_column, ""})
         except BrokenRowError as error:
             table.report.add_broken(str(error))
             continue
-        own_id = None
-        if reading.id_column or to_plain(record.values.get(ID_COLUMN)) not in (None, ""):
-            own_id = _take_id(record, chooser)
-        own_id = own_id or name_row(number, text)
-        yield SourceDocument(own_id, text, fields, record.place, position - before)
+        own_id = to_plain(chooser.name_id(record.values).get(ID_FIELD))
+        named = "" if own_id is None else _to_text(own_id)
+        if not named.strip():
+            named, num_unnamed = name_row(number, text), num_unnamed + 1
+        size = position - before if source else 1
+        yield SourceDocument(named, text, fields, record.place, source, size)
+    if num_unnamed and reading.id_column:
+        announce(f"{table.name}: {pluralize(num_unnamed, 'row')} without {reading.id_column}")
     if not table.report.num_rows:
         return
     for line in table.report.summary_lines():
@@ -166,16 +189,6 @@ def _take_text(record: Record, column: str) -> str:
     return _to_text(found or "")
 
 
-def _take_id(record: Record, chooser: RowDecoder) -> str | None:
-    """Return the id of a record; None if no column has ids."""
-    if chooser.id_column is None:
-        return None
-    found = to_plain(chooser.name_id(record.values)[ID_FIELD])
-    if found is None or not str(found).strip():
-        raise InputError(f"{record.place} has no id in {show(chooser.id_column)}; give it one")
-    return _to_text(found)
-
-
 def _take_fields(record: Record, others: set[str | None]) -> dict[str, JsonValue]:
     """Return the further cells; what JSON lacks is a text, such as a date, or null, as NaN."""
     try:
@@ -189,19 +202,6 @@ def _take_fields(record: Record, others: set[str | None]) -> dict[str, JsonValue
 def _to_text(value: object) -> str:
     """Return a value as text that can be stored."""
     return SURROGATE.sub("\N{REPLACEMENT CHARACTER}", str(value))
-
-
-def check_ids(documents: Iterable[SourceDocument]) -> Iterator[SourceDocument]:
-    """Yield documents; raise an error that names both if two have the same id."""
-    places = dict[str, str]()
-    for document in documents:
-        if (earlier := places.get(document.id)) is not None:
-            raise InputError(
-                f"{document.place} has the id {show(document.id)}, as {earlier} has; give each row"
-                " an id of its own"
-            )
-        places[document.id] = document.place
-        yield document
 
 
 def compare_sources(

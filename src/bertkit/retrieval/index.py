@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, cast, overload
@@ -21,7 +22,6 @@ from bertkit.reports.notebook import ResultList
 from bertkit.retrieval.documents import (
     SourceDocument,
     SourceFile,
-    check_ids,
     compare_sources,
     name_corpus,
     open_sources,
@@ -42,7 +42,7 @@ from bertkit.tokenization.tokenizer import check_texts
 if TYPE_CHECKING:
     from bertkit.inference.embeddings.embedder import Embedder
 
-BATCH_DOCUMENTS = 500  # stored at a time, or those of 262,144 characters
+BATCH_DOCUMENTS = 500  # stored at a time, or those of 262,144 characters of files
 
 
 class Index(AbstractContextManager["Index"]):
@@ -90,15 +90,16 @@ class Index(AbstractContextManager["Index"]):
     ) -> Changes:
         """Add documents, or replace those that have the same ids.
 
-        Equal texts are embedded once. What was stored stays if the work is interrupted, and the
-        same call goes on.
+        Equal texts are embedded once. Up to 500 rows from Python are stored whole or not at all;
+        of more, what was stored stays if the work is interrupted, and the same call goes on. An
+        empty text deletes the document that had its id.
 
         Args:
             rows: files, folders or globs by name, or a list of `Path`; or texts, mappings or a data
                 frame.
-            id: the column of ids, by default `id`. A plain text file has its name; without a
-                column, a row of a file has file and number, one from Python digits of its text's
-                SHA-256 (in memory, its number).
+            id: the column of ids, by default `id`; an empty text for none. A plain text file has
+                its name. A row without an id has file and number, or from Python digits of its
+                text's SHA-256; in memory its number, if no row has an id.
             text: the column of texts, by default the only one, or `text`. Others are fields.
 
         Raises:
@@ -111,12 +112,14 @@ class Index(AbstractContextManager["Index"]):
         given = {name: value for name, value in columns.items() if value is not None}
         reading = self.settings.model_copy(update=given)
         if names is not None:
-            sources, writer = open_sources(names, reading), self._open_writer()
-            return self._store(writer, writer.read(sources), _add_sizes(sources), are_files=True)
-        writer = self._open_writer()
-        first = None if self.path else self._ask("SELECT ifnull(max(number), 0) FROM documents")
+            sources = open_sources(names, reading)
+            return self._store_files(self._open_writer(), sources)
+        writer, first = self._open_writer(), None
+        if self.path is None:
+            first = self._ask("SELECT ifnull(max(CAST(id AS INTEGER)) + 1, 0) FROM documents")
         documents = read_rows(rows, text=reading.text_column, id=reading.id_column, first=first)
-        return self._store(writer, documents, len(rows) if isinstance(rows, Sized) else None)
+        self._store(writer, documents, len(rows) if isinstance(rows, Sized) else None)
+        return writer.changes
 
     def update(self, corpus: str | Path | Sequence[str | Path]) -> Changes:
         """Store what has changed in files, and delete what is gone from them.
@@ -138,7 +141,7 @@ class Index(AbstractContextManager["Index"]):
             changed, gone = compare_sources(connection, sources, name)
         if changed or gone:
             writer.movable = {*gone, *(source.name for source in changed)}
-            self._store(writer, writer.read(changed), _add_sizes(changed), are_files=True)
+            self._store_files(writer, changed)
             writer.finish(changed, gone)
         return writer.changes
 
@@ -295,6 +298,12 @@ class Index(AbstractContextManager["Index"]):
             number: int = connection.execute(select).fetchone()[0]
         return number
 
+    def _store_files(self, writer: IndexWriter, sources: Sequence[SourceFile]) -> Changes:
+        sizes = [source.size_bytes for source in sources]
+        documents = chain.from_iterable(source.documents() for source in sources)
+        self._store(writer, documents, sum(sizes) if all(sizes) else None, are_files=True)
+        return writer.changes
+
     def _store(
         self,
         writer: IndexWriter,
@@ -302,10 +311,13 @@ class Index(AbstractContextManager["Index"]):
         total: int | None,
         *,
         are_files: bool = False,
-    ) -> Changes:
-        """Store documents in batches, and say what is odd in them."""
+    ) -> None:
+        """Store documents in batches, each of which is read whole before, and say what is odd."""
         batches = cut_windows(
-            check_ids(documents), lambda one: len(one.text), most_texts=BATCH_DOCUMENTS
+            documents,
+            lambda one: len(one.text) if are_files else 0,
+            most_texts=BATCH_DOCUMENTS,
+            ends_early=False,
         )
         kept = f"stopped; what was stored stays in {writer.file.path}, and the same command goes on"
         with (
@@ -314,14 +326,13 @@ class Index(AbstractContextManager["Index"]):
         ):
             for batch in batches:
                 writer.store(batch)
-                progress.advance(sum(one.num_bytes if are_files else 1 for one in batch))
+                progress.advance(sum(one.size for one in batch))
         if writer.changes.blank:
             announce(f"{pluralize(writer.changes.blank, 'empty text')} left out")
         if writer.changes.embedded:
             counts = self.model.counts
             for line in describe_unknown(counts.unknown_tokens, counts.text_tokens):
                 announce(name_problem("the texts", line))
-        return writer.changes
 
     def _read(self, condition: str, values: Sequence[str | float]) -> Iterator[StoredDocument]:
         """Yield documents with their passages, some hundreds of one state at a time."""
@@ -339,9 +350,3 @@ class Index(AbstractContextManager["Index"]):
                     passages = [Passage(*one) for one in connection.execute(of_document, (last,))]
                     found.append(StoredDocument(name, read_fields(fields, name), passages))
             yield from found
-
-
-def _add_sizes(sources: Sequence[SourceFile]) -> int | None:
-    """Return the bytes of files; None if those of one aren't known, as of a compressed one."""
-    sizes = [source.size_bytes for source in sources]
-    return sum(sizes) if all(sizes) else None

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from sqlite3 import Connection
@@ -20,7 +20,6 @@ from bertkit.retrieval.hits import Changes, hash_text
 from bertkit.retrieval.index_file import IndexFile
 from bertkit.retrieval.index_model import IndexModel
 from bertkit.retrieval.passages import Passage, cut_passages
-from bertkit.retrieval.settings import PassageSettings
 from bertkit.retrieval.stored_vectors import StoredVectors
 from bertkit.retrieval.vector_file import Identity
 from bertkit.retrieval.words import add_words, choose_tokenizer, create_words, delete_words
@@ -47,7 +46,7 @@ class IndexWriter:
         find_vectors: returns the vectors of the index.
         corpus: what the files belong to; None if they are added to any.
         movable: files whose documents may become those of another; None for all.
-        owners: the names of files by the ids of their documents, of those read so far.
+        places: of the documents read so far, by their ids.
     """
 
     file: IndexFile
@@ -56,38 +55,39 @@ class IndexWriter:
     corpus: str | None = None
     movable: Collection[str] | None = None
     changes: Changes = field(default_factory=Changes)
-    owners: dict[str, str] = field(default_factory=dict)
-
-    def read(self, sources: Iterable[SourceFile]) -> Iterator[SourceDocument]:
-        """Yield the documents of files."""
-        for source in sources:
-            for document in source.documents():
-                self.owners[document.id] = source.name
-                yield document
+    places: dict[str, str] = field(default_factory=dict)
 
     def store(self, documents: Sequence[SourceDocument]) -> None:
-        """Store those of some documents that are new or changed, as one transaction."""
-        batch = {one.id: one for one in documents if one.text.replace("\0", "").strip()}
-        for blank in {one.id for one in documents} - batch.keys():
-            self.owners.pop(blank, None)
-        self.changes.blank += len(documents) - len(batch)
+        """Store those of some documents that are new or changed, as one transaction.
+
+        One without a text is deleted.
+        """
+        for one in documents:
+            self._check_id(one, self.places.get(one.id))
+            self.places[one.id] = one.place
         with self.file.reading() as connection:
-            known, state = _find_known(connection, batch), self.file.state()
-        changed = [one for one in batch.values() if self._is_changed(one, known.get(one.id))]
-        self.changes.unchanged += len(batch) - len(changed)
-        if not changed:
-            return
-        passages = self._cut(changed)
-        vectors = self._find_vectors(passages)
-        with self.file.writing() as connection:
-            if self.file.state() != state:  # another process was faster
-                known = _find_known(connection, batch)
-            replaced = [known[one.id].number for one in changed if one.id in known]
-            self.delete(connection, replaced)
-            self._write_model(connection, changed)
-            self._write(connection, changed, passages, vectors)
-        self.changes.replaced += len(replaced)
-        self.changes.added += len(changed) - len(replaced)
+            known, state = _find_known(connection, documents), self.file.state()
+        changed = [one for one in documents if self._is_changed(one, known.get(one.id))]
+        written = [one for one in changed if not one.is_blank]
+        if changed:
+            passages = self._cut(written)
+            vectors = self._find_vectors(passages)
+            with self.file.writing() as connection:
+                if self.file.state() != state:  # another process was faster
+                    known = _find_known(connection, documents)
+                self.delete(
+                    connection, [known[one.id].number for one in changed if one.id in known]
+                )
+                if written:
+                    self._write_model(connection, written)
+                    self._write(connection, written, passages, vectors)
+        num_blank, counts = sum(one.is_blank for one in documents), self.changes
+        num_replaced = sum(one.id in known for one in written)
+        counts.blank += num_blank
+        counts.unchanged += len(documents) - num_blank - len(written)
+        counts.replaced += num_replaced
+        counts.added += len(written) - num_replaced
+        counts.deleted += sum(one.id in known for one in changed if one.is_blank)
 
     def finish(self, sources: Sequence[SourceFile], gone: Sequence[str]) -> None:
         """Delete at last what files no longer have, and the documents of files that are gone."""
@@ -102,7 +102,7 @@ class IndexWriter:
                 number
                 for name in (*gone, *(source.name for source in sources))
                 for number, own_id in connection.execute(select, (name,)).fetchall()
-                if self.owners.get(own_id) != name
+                if own_id not in self.places
             ]
             self.delete(connection, numbers)
             connection.executemany("DELETE FROM sources WHERE name = ?", ((one,) for one in gone))
@@ -125,28 +125,35 @@ class IndexWriter:
 
     def _is_changed(self, document: SourceDocument, known: _Known | None) -> bool:
         """Whether a document differs from the stored one; it may not be that of another file."""
-        owner = self.owners.get(document.id)
-        if known is None or known.owner == owner:
-            return known is None or known.sha256 != _hash_document(document)
+        if known is None:
+            return not document.is_blank
+        if known.owner == document.source:
+            return document.is_blank or known.sha256 != _hash_document(document)
         if known.owner and self.movable is not None and known.owner not in self.movable:
-            raise InputError(
-                f"{document.place} has the id {show(document.id)}, as a document of"
-                f" {show(known.owner)} has; give each document an id of its own"
-            )
+            self._check_id(document, f"a document of {show(known.owner)}")
         return True
 
+    def _check_id(self, document: SourceDocument, earlier: str | None) -> None:
+        if earlier is not None:
+            raise InputError(
+                f"{document.place} has the id {show(document.id)}, as {earlier} has; give each row"
+                " an id of its own, or number them all with --id-column ''"
+            )
+
     def _cut(self, documents: Sequence[SourceDocument]) -> Passages:
+        if not documents:
+            return {}
         model = self.find_model()
-        settings = PassageSettings(
-            passage_tokens=model.passage_tokens, passage_overlap=model.passage_overlap
-        )
+        size, overlap = model.passage_tokens, model.passage_overlap
         return {
-            one.id: cut_passages(one.text, model.measure, settings, stays_whole=one.is_row)
+            one.id: cut_passages(one.text, model.measure, size, overlap, stays_whole=one.is_row)
             for one in documents
         }
 
     def _find_vectors(self, passages: Passages) -> ByText:
         """Return the vector of the text of each passage: a stored one, or else computed."""
+        if not passages:
+            return {}
         texts = {one.text.strip(): hash_text(one.text) for one in chain(*passages.values())}
         model, select = self.find_model(), "SELECT row FROM passages WHERE sha256 = ?"
         with self.file.reading() as connection:
@@ -170,12 +177,11 @@ class IndexWriter:
         """Add documents with their passages, words and vectors."""
         texts, fields = list[tuple[int, str]](), dict[int, dict[str, JsonValue]]()
         for one in documents:
-            owner = self.owners.get(one.id)
             number = connection.execute(
                 "INSERT INTO documents (id, source, sha256, fields) VALUES (?, ?, ?, ?)",
                 (
                     one.id,
-                    owner and self._add_source(connection, owner, ""),
+                    one.source and self._add_source(connection, one.source, ""),
                     _hash_document(one),
                     json.dumps(one.fields),
                 ),
@@ -225,13 +231,13 @@ class IndexWriter:
         return number
 
 
-def _find_known(connection: Connection, ids: Iterable[str]) -> dict[str, _Known]:
-    """Return those documents of some ids that are stored."""
+def _find_known(connection: Connection, documents: Sequence[SourceDocument]) -> dict[str, _Known]:
+    """Return those of some documents that are stored, by their ids."""
     select = (
         "SELECT documents.number, sha256, name FROM documents"
         " LEFT JOIN sources ON source = sources.number WHERE id = ?"
     )
-    found = ((one, connection.execute(select, (one,)).fetchone()) for one in ids)
+    found = ((one.id, connection.execute(select, (one.id,)).fetchone()) for one in documents)
     return {name: _Known(*values) for name, values in found if values is not None}
 
 

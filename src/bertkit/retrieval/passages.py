@@ -14,7 +14,6 @@ from itertools import accumulate, pairwise
 
 from bertkit.data.documents import LINE_END
 from bertkit.data.sentences import segment_sentences
-from bertkit.retrieval.settings import PassageSettings
 
 LINE, BLANKS = re.compile(r"\S[^\r\n]*"), re.compile(r"\s*")
 HEADING, UNDERLINE = re.compile(r"#{1,6}[ \t]+\S"), re.compile(r"(={2,}|-{2,})\s*")
@@ -35,19 +34,19 @@ class Passage:
 
 
 def cut_passages(
-    text: str, measure: Measure, settings: PassageSettings, *, stays_whole: bool = False
+    text: str, measure: Measure, max_tokens: int, overlap: float, *, stays_whole: bool = False
 ) -> list[Passage]:
     """Cut a text into passages that leave nothing out; a blank text has none.
 
     Args:
         measure: returns the number of tokens of a text, without special ones.
-        settings: size and overlap of passages.
+        max_tokens: size of a passage.
+        overlap: the share of a passage that the next one repeats, at most.
         stays_whole: whether a text that fits is one passage, as that of a row of a table is.
     """
     if not text.replace("\0", "").strip():
         return []
-    assert settings.passage_tokens is not None, "the size depends on the model"
-    cutter = _Cutter(text, measure, settings.passage_tokens, settings.passage_overlap)
+    cutter = _Cutter(text, measure, max_tokens, overlap)
     blocks = [_strip(text, 0, len(text))] if stays_whole else _find_blocks(text)
     starts = [0, *(found.end() for found in LINE_END.finditer(text))]
     passages = list[Passage]()

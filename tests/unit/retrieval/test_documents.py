@@ -17,7 +17,6 @@ from bertkit.base.errors import InputError, SettingsError
 from bertkit.data.tables.decoder import NotTextError
 from bertkit.data.tables.settings import CorpusSettings
 from bertkit.retrieval.documents import (
-    check_ids,
     compare_sources,
     name_corpus,
     open_sources,
@@ -149,14 +148,19 @@ def test_a_value_that_is_nested_too_deeply_is_a_broken_row(tmp_path, capsys):
     assert capsys.readouterr().err.count("1 has a value that is nested too deeply") == 2
 
 
-def test_an_id_is_needed_once(tmp_path):
+def test_a_row_without_an_id_gets_one(tmp_path, capsys):
     path = tmp_path / "a.csv"
-    path.write_text("key,body\n1,a\n2,b\n1,c\n")
-    with pytest.raises(InputError, match=r"a\.csv, line 4 has the id 1, as .*line 2 has; give"):
-        list(check_ids(read([path])))
     path.write_text("key,body\n1,a\n ,b\n")
-    with pytest.raises(InputError, match="line 3 has no id in key; give it one"):
-        read([path])
+    assert [one.id for one in read([path])] == ["1", f"{tmp_path.name}/a.csv:2"]
+    assert "1 row without key" in capsys.readouterr().err
+    assert [one.id for one in read([path], READING.model_copy(update={"id_column": ""}))] == [
+        f"{tmp_path.name}/a.csv:{number}" for number in (1, 2)
+    ]
+    rows = [{"id": 0, "text": "a"}, {"text": "b"}, {"id": None, "text": "b"}]
+    expected = ["0", digits("b"), f"{digits('b')}-2"]
+    assert [one.id for one in read_rows(rows, first=0)] == expected
+    assert [one.id for one in read_rows(rows, id="id")] == expected
+    assert [one.id for one in read_rows(rows, id="", first=4)] == ["4", "5", "6"]
     path.write_text("text\na\n")
     with pytest.raises(InputError, match="has no column key"):
         read([path])

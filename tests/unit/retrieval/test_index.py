@@ -273,6 +273,50 @@ def test_a_cell_called_id_is_the_id_and_what_is_not_there_leaves_no_file(tmp_pat
     assert repr(Index("a.bertkit")) == "Index('a.bertkit')"
 
 
+def test_a_batch_is_read_whole_before_it_is_stored(index, tmp_path):
+    rows = [{"text": "a" * 300_000}, {"text": "b"}, {"text": 5}, {"id": 1, "text": "c"}]
+    rows.append(dict(rows[-1]))
+    with pytest.raises(
+        InputError, match=r"row 5 has the id 1, as .*row 4 has; give each row an id"
+    ):
+        index.add(rows)
+    (tmp_path / "a.txt").write_text("a")
+    (tmp_path / "b.txt").write_bytes(b"\x00\x01\x02" * 300)
+    with pytest.raises(InputError, match="isn't text"):
+        index.add([tmp_path / "a.txt", tmp_path / "b.txt"])
+    assert list_ids(index) == []
+
+
+def test_files_whose_ids_begin_anew_can_be_numbered(words, tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.jsonl").write_text(f'{{"id": 1, "text": "pear {name}"}}\n')
+    index = Index(model=words.as_model())
+    with pytest.raises(InputError, match=r"number them all with --id-column ''"):
+        index.add([tmp_path / "a.jsonl", tmp_path / "b.jsonl"])
+    index.add([tmp_path / "a.jsonl", tmp_path / "b.jsonl"], id="")
+    assert [hit.fields for hit in index.search("pear")] == [{"id": 1}, {"id": 1}]
+
+
+def test_an_empty_text_deletes_what_had_its_id(index, tmp_path):
+    index.add([{"id": "a", "text": "hello"}, {"id": "b", "text": "there"}])
+    changes = index.add([{"id": "a", "text": " "}, {"id": "c", "text": ""}])
+    assert (changes.deleted, changes.blank, changes.added, changes.unchanged) == (1, 2, 0, 0)
+    assert list_ids(index) == ["b"]
+    path = tmp_path / "a.md"
+    for text, num in (("hello", 2), ("\n", 1)):
+        path.write_text(text)
+        index.add([path])
+        assert len(index) == num
+    check_consistent(index)
+
+
+def test_numbers_in_memory_are_given_once(words):
+    index = Index(model=words.as_model())
+    index.add(["", "a"])
+    assert index.add(["b", "c"]).added == 2
+    assert list_ids(index) == ["1", "2", "3"]
+
+
 def test_info(index):
     assert (
         index.add([{"text": "a b", "lang": "de"}, {"text": "c", "lang": ["de", "en"]}]).added == 2

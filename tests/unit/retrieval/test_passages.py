@@ -3,14 +3,12 @@
 import pytest
 
 from bertkit.retrieval.passages import cut_passages
-from bertkit.retrieval.settings import PassageSettings
 
 SENTENCE = "Four words are here. "
 
 
 def cut(text, size=10, overlap=0.0, **options):
-    chosen = PassageSettings(passage_tokens=size, passage_overlap=overlap)
-    found = cut_passages(text, lambda part: len(part.split()), chosen, **options)
+    found = cut_passages(text, lambda part: len(part.split()), size, overlap, **options)
     return [(one.line, one.text.strip()) for one in found]
 
 
@@ -59,15 +57,13 @@ def test_long_sentences_are_cut_at_line_ends_else_blanks_else_anywhere():
         (3, "a b c\nd e f"),
     ]
     assert "".join(f"{text} " for _, text in cut("word " * 20, size=8)) == "word " * 20
-    found = cut_passages("x" * 50, len, PassageSettings(passage_tokens=30, passage_overlap=0))
+    found = cut_passages("x" * 50, len, 30, 0)
     assert [one.text for one in found] == ["x" * 25, "x" * 25]
 
 
 def test_where_parts_have_fewer_tokens_than_their_whole_passages_still_fit():
-    chosen = PassageSettings(passage_tokens=10, passage_overlap=0.5)
-    found = cut_passages(
-        "One. Two. Three. Four. Five.", lambda part: 3 * part.count(" ") + 2, chosen
-    )
+    text = "One. Two. Three. Four. Five."
+    found = cut_passages(text, lambda part: 3 * part.count(" ") + 2, 10, 0.5)
     assert [one.text.strip() for one in found] == [
         "One. Two. Three.",
         "Two. Three. Four.",

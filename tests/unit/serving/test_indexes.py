@@ -75,6 +75,17 @@ def test_passages_are_found_as_by_the_index_itself(client, notes):
     assert [hit["id"] for hit in one] == [hit.id for hit in expected[0]]
 
 
+def test_a_refused_write_changes_nothing_and_an_empty_text_deletes(written):
+    client, _ = written
+    refused = add(client, {"id": "m1", "text": "x" * 300_000}, {"id": "m1", "text": "again"})
+    assert refused.status == 400
+    assert find_ids(client) == ["1"]
+    answer = add(client, {"id": "1", "text": ""}, {"text": "a badger digs"})
+    assert (answer.json["deleted"], answer.json["added"]) == (1, 1)
+    (made,) = find_ids(client)
+    assert len(made) == 16
+
+
 def test_a_search_has_filters_and_a_way(client):
     assert find_ids(client, where={"page": 1}) == find_ids(client, where="page = 1") == ["n/1"]
     (hit,) = client.post(SEARCH, {"query": "DOG!", "by": "words"}).json["results"]

@@ -102,8 +102,7 @@ async def get_document(call: RequestContext, _: None) -> StoredDocument:
 async def add_documents(call: RequestContext, body: RowsBody) -> Changes:
     """Add documents to an index, or replace those that have the same ids."""
     rows = [one.model_dump(exclude_unset=True) for one in body.rows]
-    id_column = "id" if any("id" in row for row in rows) else None
-    return await write(call, lambda index: index.add(rows, id=id_column, text="text"))
+    return await write(call, lambda index: index.add(rows, text="text"))
 
 
 async def delete_documents(call: RequestContext, body: DeleteBody) -> dict[str, int]:

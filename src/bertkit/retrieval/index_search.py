@@ -48,7 +48,8 @@ class IndexSearch:
         with self.file.reading() as connection:
             condition = compile_where(connection, options.where)
             if vectors is not None:
-                self.vectors.refresh(connection, self.file.state())
+                with self.file.mapped():
+                    self.vectors.refresh(connection, self.file.state())
             while True:
                 found = self._find(connection, queries, vectors, condition, depth)
                 if not options.by_document or all(

@@ -263,3 +263,14 @@ def test_on_another_machine_the_rollback_journal_is_used(path, monkeypatch):
             names = {each.name for each in path.parent.iterdir()}
             assert names == {"mounts", path.name, f"{path.name}-journal"}
         assert list_sources(file) == ["first", "second"]
+
+
+def test_a_file_that_was_removed_or_replaced_takes_no_writes(tmp_path):
+    path = tmp_path / "notes.bertkit"
+    with opened(path, creates=True) as file:
+        path.unlink()
+        with pytest.raises(StorageError, match="was removed or replaced meanwhile"), file.writing():
+            pass
+        IndexFile.open(path, creates=True).close()
+        with pytest.raises(StorageError, match="was removed or replaced meanwhile"), file.reading():
+            pass

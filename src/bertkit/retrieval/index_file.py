@@ -15,10 +15,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import RLock
-from typing import Self
+from typing import Annotated, Self
 
 from filelock import FileLock
-from pydantic import JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from bertkit.base.errors import (
     BertkitError,
@@ -32,7 +32,10 @@ from bertkit.base.errors import (
 from bertkit.base.files import make_folder
 from bertkit.base.json_files import parse_json
 from bertkit.base.output import LOCK_FILE
+from bertkit.base.settings import describe_validation
+from bertkit.inference.embeddings.settings import Similarity
 from bertkit.reports.text import show
+from bertkit.retrieval.vector_file import Identity
 
 APPLICATION_ID = 0x62657274  # "bert"
 VERSION = 1
@@ -72,6 +75,19 @@ OTHER_TABLES = (
 )
 MAKING = "make it with `bertkit index add`"
 REMEDY = "make it anew from its texts, or restore a copy"
+
+
+class Facts(BaseModel):
+    """What an index says of itself."""
+
+    model_config = ConfigDict(strict=True)
+
+    embedding: Identity | None = None
+    dimension: Annotated[int, Field(gt=0, lt=1 << 16)] | None = None
+    similarity: Similarity | None = None
+    settings: dict[str, JsonValue] | None = None
+    tokenizer: str | None = None
+    changed: str | None = None
 
 
 class IndexFile:
@@ -244,16 +260,24 @@ class IndexFile:
         with self.reading() as connection:
             if not self._ask("schema_version"):  # the process that made it was killed
                 raise MissingFileError(f"{self._name} is empty; {MAKING}")
-            version = self._ask("user_version")
-            if (self._ask("application_id"), version) != (APPLICATION_ID, VERSION):
+            if self._ask("application_id") != APPLICATION_ID:
+                raise DamagedFileError(f"{self._name} isn't an index; name another file")
+            if (version := self._ask("user_version")) != VERSION:
                 raise DamagedFileError(
-                    f"{self._name} isn't an index of version {VERSION}, which this bertkit reads"
-                    f" (its version is {version}); name another file, or {REMEDY}"
+                    f"{self._name} is an index of version {version}, and this bertkit reads version"
+                    f" {VERSION}; {REMEDY}"
                 )
             found = connection.execute("SELECT sql FROM sqlite_schema WHERE sql NOT NULL")
             ours = {sql for (sql,) in found if not sql.startswith(OTHER_TABLES)}
             if ours != set(STATEMENTS):
                 raise DamagedFileError(f"{self._name} has other tables than an index; {REMEDY}")
+            names = connection.execute("SELECT name FROM facts").fetchall()
+        facts = {name: self.read_fact(name) for (name,) in names}
+        try:
+            Facts.model_validate(facts)
+        except ValidationError as error:
+            problem = describe_validation(error, Facts)
+            raise DamagedFileError(f"{self._name} is damaged: {problem}; {REMEDY}") from None
 
     @contextmanager
     def _errors(self, participle: str) -> Iterator[None]:

@@ -185,8 +185,8 @@ def change(path, statement):
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
-        ("PRAGMA application_id = 7", "isn't an index of version 1, which this bertkit reads"),
-        ("PRAGMA user_version = 2", r"isn't an index of version 1, .* \(its version is 2\)"),
+        ("PRAGMA application_id = 7", "isn.t an index; name another file"),
+        ("PRAGMA user_version = 2", "is an index of version 2, and this bertkit reads version 1"),
         ("DROP TABLE fields", "has other tables than an index"),
         (
             "CREATE TRIGGER words_ AFTER INSERT ON facts BEGIN DELETE FROM facts; END",
@@ -274,3 +274,15 @@ def test_a_file_that_was_removed_or_replaced_takes_no_writes(tmp_path):
         IndexFile.open(path, creates=True).close()
         with pytest.raises(StorageError, match="was removed or replaced meanwhile"), file.reading():
             pass
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("dimension", '"64"'), ("dimension", "-1"), ("similarity", '"near"'), ("settings", '"x"')],
+)
+def test_facts_that_no_index_has_are_refused(tmp_path, name, value):
+    path = tmp_path / "notes.bertkit"
+    with opened(path, creates=True) as file, file.writing() as connection:
+        connection.execute("INSERT INTO facts VALUES (?, ?)", (name, value))
+    with pytest.raises(DamagedFileError, match=f"is damaged: .*{name}"):
+        IndexFile.open(path)

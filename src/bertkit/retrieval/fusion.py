@@ -13,7 +13,7 @@ RANK_CONSTANT = 10  # added to each rank, so that the first ranks don't decide a
 def fuse(
     rankings: Sequence[Sequence[int]], constant: int = RANK_CONSTANT
 ) -> list[tuple[int, float]]:
-    """Join rankings of rows, best first; ties are ordered by row.
+    """Join rankings of rows, best first; of equal rows, that of the first ranking comes first.
 
     The score of a row is the sum of 1 / (constant + rank) over the rankings that have it, scaled so
     that a row that is first in all of them has 1.
@@ -22,4 +22,4 @@ def fuse(
     for ranking in rankings:
         for place, row in enumerate(ranking, start=1):
             scores[row] += (constant + 1) / (constant + place) / len(rankings)
-    return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+    return sorted(scores.items(), key=lambda item: -item[1])

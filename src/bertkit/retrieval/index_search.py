@@ -20,6 +20,7 @@ from bertkit.retrieval.words import LEAST_SCORE, find_words
 
 Where = str | Mapping[str, object]
 DEPTH = 100  # rows of each list, or as many as hits are asked for
+FEW_ROWS = 10  # found by words that stand in half of the texts still count, if no more are found
 SELECT = (
     "SELECT id, fields, passages.text, start, line, documents.id IS sources.name, passages.sha256"
     " FROM passages JOIN documents ON document = documents.number"
@@ -79,7 +80,8 @@ class IndexSearch:
                 words = dict(find_words(connection, query, depth, condition))
             ranked = [*words.items(), *near.items()]
             if options.by == "both":
-                ranked = fuse([[row for row in words if words[row] >= LEAST_SCORE], [*near]])
+                least = LEAST_SCORE if len(words) > FEW_ROWS else 0
+                ranked = fuse([[row for row in words if words[row] >= least], [*near]])
             ranked = ranked if options.by_document else ranked[: self.num_hits]
             scores = ((row, score, words.get(row), near.get(row)) for row, score in ranked)
             found.append([_read_hit(connection, *each) for each in scores])

@@ -7,10 +7,13 @@ from bertkit.base.errors import SettingsError, storage_errors
 from bertkit.base.files import remove_folder
 from bertkit.base.progress import announce
 
-# All that an earlier version wrote into such a folder, also while it embedded.
+# All that an earlier version wrote into such a folder, and what tells it, finished or not.
 OWN_FILES = re.compile(
-    r"\.lock|(index|vectors|texts|text_ends|rows|ids|id_ends)(\.\w+)+|cells(/\w+\.npy(\.partial)?)?"
+    r"\.lock|cells|(index\.json|vectors\.npy(\.unfinished)?(\.json)?|(texts|ids)\.bin"
+    r"|(text_ends|id_ends|rows|cells/(centers|ranges|sizes|rows|codes))\.npy)(\.partial)?"
 )
+FINISHED = {"vectors.npy", "texts.bin", "text_ends.npy"}
+UNFINISHED = {"vectors.npy.unfinished.json", "texts.bin.partial"}
 
 
 def remove_older_index(place: Path) -> None:
@@ -24,7 +27,7 @@ def remove_older_index(place: Path) -> None:
         return
     with storage_errors(place, "read"):
         names = {path.name for path in place.iterdir()}
-        is_index = ".lock" in names or {"index.json", "vectors.npy"} <= names
+        is_index = names >= FINISHED or names >= UNFINISHED
         if is_index:  # before a whole home folder is walked
             names = {path.relative_to(place).as_posix() for path in place.rglob("*")}
     if not is_index or not all(map(OWN_FILES.fullmatch, names)):

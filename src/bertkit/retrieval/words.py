@@ -5,8 +5,8 @@ starts there: two characters in Chinese and Japanese, three in Thai, Lao, Khmer 
 
 Scoring a row takes most of the time, so the candidates are the best rows for the rarest words, as
 many as stand in `MAX_SCORED` rows together. These candidates are then scored for more of the words,
-from the rarest on, as many as stand in `MAX_READ` rows together. English function words count only
-in a query of nothing else.
+from the rarest on, as many as stand in `MAX_READ` rows together; where there are too few, these
+words find candidates, too. English function words count only in a query of nothing else.
 """
 
 import json
@@ -86,6 +86,10 @@ def find_words(
     passing = "SELECT row FROM passages JOIN documents ON documents.number = document WHERE "
     condition = None if where is None else Condition(passing + where.sql, where.values)
     found = _score(connection, " OR ".join(rare), condition, max(num, NUM_CANDIDATES))
+    if len(found) < num and common:  # few rows have a rare word, or few of these pass
+        num_more = len(common) if where else 1
+        rare, common = rare + common[:num_more], common[num_more:]
+        found = _score(connection, " OR ".join(rare), condition, max(num, NUM_CANDIDATES))
     if common:
         match = f"({' OR '.join(rare)}) AND ({' OR '.join(common)})"
         rows = json.dumps([row for row, _ in found])
@@ -118,7 +122,8 @@ def _prepare(text: str) -> str:
 
 
 def _normalize(text: str) -> str:
-    return unicodedata.normalize("NFKC", SURROGATE.sub(" ", text))
+    """Normalize a text; SQLite doesn't know the capitals of newer scripts."""
+    return unicodedata.normalize("NFKC", SURROGATE.sub(" ", text)).lower()
 
 
 def _cut_grams(run: str) -> tuple[list[str], int]:

@@ -17,8 +17,9 @@ def test_the_sum_of_reciprocal_ranks_decides():
     assert_close([score for _, score in fused], [2 * (1 / 4 + 1 / 2) / 2, 2 * (2 / 3) / 2, 1 / 2])
 
 
-def test_ties_are_ordered_by_row():
-    assert [row for row, _ in fuse([[5, 2], [2, 5], []])] == [2, 5]
+def test_ties_are_ordered_by_the_first_ranking():
+    assert [row for row, _ in fuse([[5, 2], [2, 5], []])] == [5, 2]
+    assert [row for row, _ in fuse([[9], [3]])] == [9, 3]
 
 
 def test_no_ranking_finds_nothing():

@@ -5,7 +5,8 @@ import pytest
 from bertkit.base.errors import SettingsError
 from bertkit.retrieval.older_index import remove_older_index
 
-FINISHED = ("index.json", "vectors.npy", "vectors.npy.json", "texts.bin", "rows.npy", ".lock")
+ARRAYS = ("vectors.npy", "text_ends.npy", "rows.npy", "cells/centers.npy")
+FINISHED = ("index.json", "vectors.npy.json", "texts.bin", ".lock", *ARRAYS)
 STARTED = (".lock", "vectors.npy.unfinished", "vectors.npy.unfinished.json", "texts.bin.partial")
 
 
@@ -15,7 +16,7 @@ def fill(place, names):
         (place / name).write_text("x")
 
 
-@pytest.mark.parametrize("names", [(*FINISHED, "cells/centers.npy"), STARTED])
+@pytest.mark.parametrize("names", [FINISHED, STARTED])
 def test_the_folder_of_an_earlier_version_is_removed_and_said(tmp_path, capsys, names):
     place = tmp_path / "notes.bertkit"
     fill(place, names)
@@ -30,7 +31,8 @@ def test_the_folder_of_an_earlier_version_is_removed_and_said(tmp_path, capsys, 
         (*FINISHED, "photo.jpg"),
         (*FINISHED, "cells/photo.jpg"),
         (*FINISHED, "texts/mine.txt"),
-        ("index.json",),
+        (".lock", "index.html", "texts.csv", "ids.txt"),
+        ("index.json", "vectors.npy"),
         (),
     ],
 )

@@ -136,7 +136,8 @@ def low_limits(monkeypatch):
 def test_common_words_only_score_the_rows_of_rare_ones_or_are_left_out(low_limits):
     texts = [f"all {'half' * (row % 2)} {'tenth' * (row % 10 == 3)}" for row in range(100)]
     connection = index(*texts, "rare half long long", "rare long long long", "odd all")
-    assert rows(connection, "rare half odd all", 200) == [103, 101, 102]
+    assert rows(connection, "rare half odd all", 3) == [103, 101, 102]
+    assert rows(connection, "rare half odd all", 200)[:4] == [103, 101, 102, 2]
     assert sorted(rows(connection, "half none", 200)) == [*range(2, 101, 2), 101]
     assert words._choose(connection, ["all", "half", "rare", "tenth", "none"]) == (
         ["rare"],
@@ -172,3 +173,19 @@ def test_only_rows_of_documents_that_pass_are_found():
     )
     assert rows(connection, "tire", where=Condition("documents.number = ?", (20,))) == [2, 3]
     assert rows(connection, "tire", num=1, where=Condition("documents.number = ?", (20,))) == [2]
+
+
+def test_common_words_find_rows_where_no_row_with_a_rare_one_passes(low_limits):
+    connection = index(*["beta"] * 30, *["gamma"] * 35, "alpha beta")
+    connection.executescript(
+        "CREATE TABLE documents (number INTEGER PRIMARY KEY);"
+        "CREATE TABLE passages (row INTEGER PRIMARY KEY, document INTEGER);"
+        "INSERT INTO documents VALUES (10); INSERT INTO passages VALUES (1, 10), (30, 10)"
+    )
+    assert rows(connection, "alpha beta", where=Condition("1", ())) == [1, 30]
+    assert len(rows(connection, "alpha beta")) == 10
+
+
+@pytest.mark.parametrize("word", ["ᏣᎳᎩ", "𐓏𐓘", "𞤀𞤁", "ꞬꞮ", "İŞ"])
+def test_capitals_are_found_in_any_script(word):
+    assert rows(index("other", word), word) == rows(index("other", word), word.lower()) == [2]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from numbers import Real
+from numbers import Integral, Real
 from sqlite3 import Connection
 
 from pydantic import JsonValue
@@ -19,15 +19,22 @@ from bertkit.base.errors import SettingsError
 from bertkit.reports.text import show
 from bertkit.tokenization.words import SURROGATE
 
-MAX_CHARS, MAX_DEPTH = 5_000, 12  # of a filter: SQLite's parser has limits of its own
+MAX_CHARS, MAX_DEPTH, MAX_FIELDS = 5_000, 12, 500  # SQLite's parser has limits of its own
 NAMES_COLUMNS = 400
+MAX_EXACT = 2**53  # greater integers are equal if their digits are
+UNSTORABLE = re.compile(rf"{SURROGATE.pattern}|\0")
 NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 TOKEN = re.compile(
-    rf"\s*(?:(?P<text>'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\")|(?P<number>{NUMBER.pattern})(?![\w.])"
+    rf"\s*(?:(?P<text>'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\")|(?P<number>{NUMBER.pattern})(?![\w.:/-])"
     r"|(?P<sign>[<>!]=|[=<>(),])|(?P<word>[^\W\d][\w.-]*)|(?P<end>\Z)|(?P<other>\S+))"
 )
 KEYWORDS = ("and", "or", "not", "in", "like")
-SIGNS = ("=", "!=", "<", "<=", ">", ">=", "in", "like")
+INEQUALITIES = ("<", "<=", ">", ">=")
+SIGNS = ("=", "!=", *INEQUALITIES, "in", "like")
+# The id is a field like others, unless a field is called so.
+FIELDS_WITH_ID = """(SELECT document, name, text, number FROM fields UNION ALL
+    SELECT number, 'id', id, CASE WHEN id GLOB '*[^0-9]*' THEN NULL ELSE CAST(id AS REAL) END
+    FROM documents WHERE NOT EXISTS (SELECT 1 FROM fields WHERE name = 'id'))"""
 EXAMPLE = "write, for example, year >= 2020 and lang in ('de', 'fr')"
 
 Value = str | float
@@ -48,7 +55,7 @@ class Filter(Condition):
     names: tuple[str, ...]
 
 
-def read_filter(where: str | Mapping[str, object]) -> Filter:
+def read_filter(where: object) -> Filter:
     """Read a filter.
 
     Args:
@@ -60,7 +67,12 @@ def read_filter(where: str | Mapping[str, object]) -> Filter:
     """
     if isinstance(where, str):
         return _Reader(where).read()
-    names = [SURROGATE.sub("\ufffd", str(name)) for name in where]
+    if not isinstance(where, Mapping) or len(where) > MAX_FIELDS:
+        raise SettingsError(
+            f"expected an expression, or a dict of at most {MAX_FIELDS} fields, as a filter, got"
+            f" {show(repr(where))}"
+        )
+    names = [_clean(str(name)) for name in where]
     parts = [
         _compare(name, "=", [_read_value(name, one) for one in _list(value)])
         for name, value in zip(names, where.values(), strict=True)
@@ -75,7 +87,7 @@ def compile_filter(connection: Connection, given: Filter) -> Condition:
     Raises:
         SettingsError: no document has a field of this name.
     """
-    for name in given.names:
+    for name in (one for one in given.names if one != "id"):
         if not connection.execute("SELECT 1 FROM fields WHERE name = ?", (name,)).fetchone():
             known = connection.execute("SELECT DISTINCT name FROM fields ORDER BY name")
             names = show(", ".join(one for (one,) in known), NAMES_COLUMNS) or "none"
@@ -91,7 +103,7 @@ def add_fields(connection: Connection, documents: Mapping[int, Mapping[str, Json
     connection.executemany(
         "INSERT INTO fields (document, name, text, number) VALUES (?, ?, ?, ?)",
         (
-            (document, name, text, _read_number(text))
+            (document, _clean(name), _clean(text), _read_number(text))
             for document, fields in documents.items()
             for name, value in fields.items()
             for one in _list(value)
@@ -107,6 +119,11 @@ def delete_fields(connection: Connection, documents: Sequence[int]) -> None:
     connection.executemany("DELETE FROM fields WHERE document = ?", numbers)
 
 
+def _clean(text: str) -> str:
+    """Replace what SQLite's JSON doesn't hold whole."""
+    return UNSTORABLE.sub("\ufffd", text)
+
+
 def _read_number(text: str) -> float | None:
     number = float(text) if NUMBER.fullmatch(text.strip()) else None
     return number if number is not None and isfinite(number) else None
@@ -118,9 +135,11 @@ def _list(value: object) -> Iterable[object]:
 
 def _read_value(name: str, value: object) -> Value:
     if isinstance(value, str):
-        return SURROGATE.sub("\ufffd", value)
+        return _clean(value)
     if isinstance(value, bool):
         return json.dumps(value)
+    if isinstance(value, Integral) and abs(int(value)) > MAX_EXACT:
+        return str(int(value))
     if isinstance(value, Real) and isfinite(value):
         return float(value)
     raise SettingsError(
@@ -131,7 +150,8 @@ def _read_value(name: str, value: object) -> Value:
 
 def _compare(name: str, sign: str, values: Sequence[Value]) -> Condition:
     """Compare a field with one value, or ("=") with several; any of a document's values counts."""
-    select = "SELECT document FROM fields WHERE name = ? AND"
+    table = "fields" if name != "id" else FIELDS_WITH_ID
+    select = f"SELECT document FROM {table} WHERE name = ? AND"  # noqa: S608
     texts = [value for value in values if isinstance(value, str)]
     numbers = [value for value in values if not isinstance(value, str)]
     parts: list[str] = []
@@ -153,7 +173,7 @@ class _Reader:
                 f"expected at most {MAX_CHARS:,} characters of a filter, got {len(text):,}; in"
                 " Python, a dict takes long lists of values"
             )
-        self.tokens = TOKEN.finditer(SURROGATE.sub("\ufffd", text))
+        self.tokens = TOKEN.finditer(_clean(text))
         self.token = next(self.tokens)
         self.sql: list[str] = []
         self.values: list[Value] = []
@@ -200,9 +220,11 @@ class _Reader:
         if sign == "like":
             raise self._refuse("a text in quotes")
         if kind == "number" and isfinite(float(self._word)):
-            return float(self._next())
+            number, word = float(self._word), self._next()
+            is_exact = sign in INEQUALITIES or abs(number) < MAX_EXACT or not word.isdigit()
+            return number if is_exact else word
         if self._word not in {"true", "false"}:
-            raise self._refuse("a number, or a text in quotes")
+            raise self._refuse("a number, or a text or date in quotes")
         return self._next().lower()
 
     @property

@@ -20,16 +20,17 @@ DOCUMENTS = {
     2: {"lang": "en", "year": 2021.5, "tags": [], "note": "50% 'off'"},
     3: {"lang": "de", "year": "2022", "note": None, "deep": {"a": [1]}},
     4: {"lang": "fr", "year": "about 1990", "id": "007"},
-    5: {},
+    5: {"stamp": 2**60 + 1, "word\0": "c\0d"},
 }
 
 
 @pytest.fixture
 def connection():
     connection = sqlite3.connect(":memory:")
-    connection.execute("CREATE TABLE documents (number INTEGER PRIMARY KEY)")
+    connection.execute("CREATE TABLE documents (number INTEGER PRIMARY KEY, id TEXT)")
     connection.execute("CREATE TABLE fields (document INTEGER, name TEXT, text TEXT, number REAL)")
-    connection.executemany("INSERT INTO documents VALUES (?)", ((number,) for number in DOCUMENTS))
+    ids = ((number, f"a{number}" if number < 4 else str(number)) for number in DOCUMENTS)
+    connection.executemany("INSERT INTO documents VALUES (?, ?)", ids)
     add_fields(connection, DOCUMENTS)
     return connection
 
@@ -71,6 +72,11 @@ def passing(connection, where):
         ({"is open": True}, [1]),
         ({"lang": []}, []),
         ({}, [1, 2, 3, 4, 5]),
+        (f"stamp = {2**60 + 1} and stamp in ({2**60 + 1}) and stamp > 1", [5]),
+        (f"stamp = {2**60}", []),
+        ({"stamp": [2**60 + 1, 10**400]}, [5]),
+        ({"stamp": 2**60}, []),
+        ({"word\0": ["c\0d", "c"]}, [5]),
     ],
     ids=str,
 )
@@ -83,11 +89,23 @@ def test_a_filter_passes_the_documents_that_it_says(connection, where, expected)
     [
         ("", "expected the name of a field in column 1 of the filter, got its end"),
         ("lang", "expected one of = != < <= > >= in like in column 5 of the filter, got its end"),
-        ("lang = de", "expected a number, or a text in quotes in column 8 of the filter, got de"),
-        ("lang == 'de'", "expected a number, or a text in quotes in column 7 of the filter, got ="),
+        (
+            "lang = de",
+            "expected a number, or a text or date in quotes in column 8 of the filter, got de",
+        ),
+        (
+            "lang == 'de'",
+            "expected a number, or a text or date in quotes in column 7 of the filter, got =",
+        ),
         ("lang = 'de", "column 8 of the filter, got 'de"),
         ("year = 1e999", "column 8 of the filter, got 1e999"),
         ("year = 12ab", "column 8 of the filter, got 12ab"),
+        (
+            "day > 2024-01-01",
+            "or a text or date in quotes in column 7 of the filter, got 2024-01-01",
+        ),
+        (["x"], "expected an expression, or a dict of at most 500 fields, as a filter, got ['x']"),
+        ({str(number): 1 for number in range(501)}, "dict of at most 500 fields"),
         ("lang like 5", "expected a text in quotes in column 11"),
         ("lang in 'de'", "expected ( in column 9"),
         ("lang in ('de'", "expected one of , ) in column 14"),
@@ -124,6 +142,13 @@ def test_an_unknown_field_is_named_beside_the_known_ones(connection):
     delete_fields(connection, [1, 2, 3, 4, 5])
     with pytest.raises(SettingsError, match="its fields: none"):
         passing(connection, {"lang": "de"})
+
+
+def test_the_id_is_a_field_unless_a_field_is_called_so(connection):
+    assert passing(connection, "id = '007'") == [4]
+    delete_fields(connection, [4])
+    assert passing(connection, "id like 'a%' and not id = 'a2'") == [1, 3]
+    assert passing(connection, "id >= 4 or id in ('a1')") == [1, 4, 5]
 
 
 def test_nothing_that_a_user_gives_is_in_the_sql():

@@ -10,6 +10,7 @@ used from several, the rollback journal is used.
 import json
 import os
 import sqlite3
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -103,16 +104,8 @@ class IndexFile:
         self._name = "the index in memory" if path is None else str(path)
         self._lock = RLock()
         self._is_remote = path is not None and _is_remote(path)
-        with self._errors("read"):
-            self._connection = _connect(path, is_read_only=is_read_only)
-            self._connection.execute("PRAGMA trusted_schema = OFF")
-            self._connection.execute(f"PRAGMA journal_size_limit = {MAX_LOG_BYTES}")
-            self._connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
-            self._connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
-            if not self._is_remote:
-                # A power cut may undo the last batches, which the same command stores again.
-                self._connection.execute("PRAGMA synchronous = NORMAL")
-            self._identity = self._find_identity()
+        self._num_opened = 0
+        self._connect()
 
     @classmethod
     def open(cls, path: Path | None, *, creates: bool = False) -> Self:
@@ -160,6 +153,8 @@ class IndexFile:
                 self._check_identity()
                 with self._transaction("BEGIN"):
                     yield self._connection
+                if self._is_immutable and self._find_identity() != self._identity:
+                    raise StorageError(f"{self._name} was changed meanwhile; try again")
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -207,27 +202,51 @@ class IndexFile:
     def state(self) -> int:
         """Return a number that grows with each change, by whichever process."""
         with self.reading() as connection:  # changes of others, and of this connection
-            return self._ask("data_version") + connection.total_changes
+            return (self._num_opened << 32) + self._ask("data_version") + connection.total_changes
 
     def close(self) -> None:
         """Close the connection; the last one merges the log, so that one file remains."""
         with self._lock:
-            with suppress(sqlite3.Error):  # others have it open, or it is damaged or closed
-                self._connection.execute("PRAGMA busy_timeout = 0")
-                self._connection.execute("PRAGMA journal_mode = DELETE")
-            self._connection.close()
+            self._finalizer()
 
-    def _find_identity(self) -> tuple[int, int] | None:
+    def _connect(self) -> None:
+        """Open a connection, which is closed with this object or with the process, too."""
+        with self._errors("read"):
+            self._connection, self._is_immutable = _connect(self.path, self.is_read_only)
+            self._finalizer = weakref.finalize(self, _close, self._connection, os.getpid())
+            self._num_opened += 1
+            self._connection.execute("PRAGMA trusted_schema = OFF")
+            self._connection.execute(f"PRAGMA journal_size_limit = {MAX_LOG_BYTES}")
+            self._connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
+            self._connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+            if not self._is_remote:
+                # A power cut may undo the last batches, which the same command stores again.
+                self._connection.execute("PRAGMA synchronous = NORMAL")
+            self._identity = self._find_identity()
+
+    def _find_identity(self) -> tuple[int, ...]:
+        """Return what tells a file from another; of an immutable one, its state and its log's."""
         if self.path is None or not self.path.exists():
-            return None
-        found = self.path.stat()
-        return found.st_dev, found.st_ino
+            return ()
+        found, log = self.path.stat(), _name_log(self.path)
+        identity = found.st_dev, found.st_ino
+        if not self._is_immutable:
+            return identity
+        return *identity, found.st_size, found.st_mtime_ns, log.exists() and log.stat().st_size
 
     def _check_identity(self) -> None:
-        """Refuse to go on with a file that has another one, or none, in its place."""
+        """Refuse to go on with a file that has another one, or none, in its place.
+
+        SQLite doesn't notice changes of a file that it takes for immutable: it is opened again.
+        """
         with storage_errors(self._name, "read"):
-            if self._find_identity() != self._identity:
-                raise StorageError(f"{self._name} was removed or replaced meanwhile; open it again")
+            if (found := self._find_identity()) == self._identity:
+                return
+        if self._is_immutable and found:
+            self._finalizer()
+            self._connect()
+        else:
+            raise StorageError(f"{self._name} was removed or replaced meanwhile; open it again")
 
     def _ask(self, pragma: str) -> int:
         value: int = self._connection.execute(f"PRAGMA {pragma}").fetchone()[0]
@@ -295,19 +314,34 @@ class IndexFile:
             raise known from error
 
 
-def _connect(path: Path | None, *, is_read_only: bool) -> sqlite3.Connection:
+def _connect(path: Path | None, is_read_only: bool) -> tuple[sqlite3.Connection, bool]:
+    """Return a connection, and whether it takes the file for immutable."""
     if path is None:
-        return _open(":memory:")
+        return _open(":memory:"), False
     uri = path.absolute().as_uri()
     if not is_read_only:
-        return _open(f"{uri}?mode=rwc")
+        return _open(f"{uri}?mode=rwc"), False
     try:
-        return _open(f"{uri}?mode=ro")
+        return _open(f"{uri}?mode=ro"), False
     except sqlite3.OperationalError:  # a log can't be made beside it
-        log = path.with_name(f"{path.name}-wal")
+        log = _name_log(path)
         if log.exists() and log.stat().st_size:  # of a process that was killed
             raise
-        return _open(f"{uri}?immutable=1")
+        return _open(f"{uri}?immutable=1"), True
+
+
+def _name_log(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")
+
+
+def _close(connection: sqlite3.Connection, process: int) -> None:
+    """Close a connection; the last one merges the log, so that one file remains."""
+    if process != os.getpid():  # after a fork, the file and its locks are the parent's
+        return
+    with suppress(sqlite3.Error):  # others have it open, or it is damaged or closed
+        connection.execute("PRAGMA busy_timeout = 0")
+        connection.execute("PRAGMA journal_mode = DELETE")
+    connection.close()
 
 
 def _open(uri: str) -> sqlite3.Connection:

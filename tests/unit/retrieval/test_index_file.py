@@ -252,6 +252,21 @@ def test_an_index_in_a_read_only_folder_can_be_read(path, read_only_folder, has_
         IndexFile.open(folder / "new", creates=True)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs to write where the reader can't")
+def test_a_reader_of_a_read_only_folder_sees_changes(path, read_only_folder):
+    folder, forbid = read_only_folder
+    change(path, "PRAGMA journal_mode = WAL")  # which such a reader can't use
+    copied = path.rename(folder / path.name)
+    forbid()
+    with opened(copied) as file:
+        before = file.state()
+        os.setresuid(0, 0, 0)
+        change(copied, "INSERT INTO sources VALUES (NULL, 'second', '', '')")
+        os.setresuid(NOBODY, NOBODY, 0)
+        assert list_sources(file) == ["first", "second"]
+        assert file.state() != before
+
+
 def test_on_another_machine_the_rollback_journal_is_used(path, monkeypatch):
     change(path, "PRAGMA journal_mode = WAL")
     mounts = path.with_name("mounts")

@@ -57,11 +57,11 @@ def test_texts_are_found_and_only_what_changed_is_read_again(model, corpus, caps
     out, err = search(capsys, model, corpus, "a hat", "the cat", "--top-k", 2)
     lines = out.splitlines()
     assert lines[0] == "a hat"
-    scores, _, rest = lines[1].partition(f"  {corpus.parent.name}/passages.jsonl:2 ")
-    assert re.fullmatch(r"    1\.000  words +[\d.]+  vector  1\.00", scores)
+    scores, _, rest = lines[2].partition(f"  {corpus.parent.name}/passages.jsonl:2 ")
+    assert re.fullmatch(r"    1\.000 +[\d.]+ +1\.00", scores)
     assert rest == "a hat"
-    assert lines[3] == "the cat"
-    assert len(lines) == 6
+    assert lines[4] == "the cat"
+    assert len(lines) == 8
     assert f"{corpus}.bertkit: 5 documents added" in err
     again, err = search(capsys, model, corpus, "a hat", "the cat", "--top-k", 2)
     assert again == out
@@ -80,15 +80,15 @@ def test_texts_of_a_folder_are_found_with_their_file(model, tmp_path, capsys):
     docs.mkdir()
     (docs / "a.txt").write_text("the cat\n\na hat\n")
     out, _ = search(capsys, model, docs, "a hat", "--top-k", 1)
-    assert out.splitlines()[1].endswith("  docs/a.txt:3 a hat")
+    assert out.splitlines()[2].endswith("  docs/a.txt:3 a hat")
     faq = tmp_path / "faq.jsonl"
     faq.write_text('{"no": 7, "text": "a hat"}\n{"no": 8, "text": "the cat"}\n')
     words = ["--id-column", "no", "the cat", "--top-k", 1]
     shown = search(capsys, model, faq, *words)[0].splitlines()
-    assert shown[1].endswith("  8            the cat")
+    assert shown[2].endswith("  8            the cat")
     assert json.loads(search(capsys, model, faq, *words, "--json")[0])["hits"][0]["id"] == "8"
     out, _ = search(capsys, model, docs, "--corpus", faq, "a hat", "--top-k", 2)
-    assert [line.split()[5] for line in out.splitlines()[1:]] == [
+    assert [line.split()[3] for line in out.splitlines()[2:]] == [
         "docs/a.txt:3",
         f"{tmp_path.name}/faq.jsonl:1",
     ]
@@ -180,10 +180,10 @@ def test_an_index_follows_its_folder(model, tmp_path, capsys):
 def test_an_index_folder_of_an_earlier_version_is_made_anew(model, corpus, capsys):
     place = corpus.with_name("passages.jsonl.bertkit")
     place.mkdir()
-    for name in ("index.json", "vectors.npy", "texts.bin", ".lock"):
+    for name in ("index.json", "vectors.npy", "texts.bin", "text_ends.npy", ".lock"):
         (place / name).write_text("old")
     out, err = search(capsys, model, corpus, "a hat", "--top-k", 1)
-    assert out.splitlines()[1].endswith("a hat")
+    assert out.splitlines()[2].endswith("a hat")
     assert "is an index of an older form" in err
     assert place.is_file()
 

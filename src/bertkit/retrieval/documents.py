@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from pydantic import JsonValue
 
 from bertkit.base.addresses import is_remote, to_url
 from bertkit.base.errors import InputError, SettingsError, pluralize
+from bertkit.base.json_files import parse_json
 from bertkit.base.progress import announce
 from bertkit.data.compression import COMPRESSIONS
 from bertkit.data.input_files import INDEX_SUFFIX, find_files, look_at
@@ -31,7 +33,10 @@ from bertkit.reports.text import make_legible, show
 from bertkit.tokenization.words import SURROGATE
 
 ENCODER = json.JSONEncoder(default=str, ensure_ascii=False, skipkeys=True)
-DECODER = json.JSONDecoder(parse_constant=lambda _: None)
+DECODER = json.JSONDecoder(
+    parse_constant=lambda _: None,
+    parse_int=lambda digits: int(digits) if len(digits) < 20 else digits,  # what 64 bits hold
+)
 PLAIN = ("text", "csv", "tsv", "jsonl", "json")  # formats that aren't compressed by themselves
 ID_COLUMN = "id"  # where none is named
 ID_DIGITS = 16  # of the SHA-256 of a text, as its id
@@ -45,13 +50,13 @@ class SourceDocument:
     text: str  # may be blank
     fields: dict[str, JsonValue]
     place: str  # file and row, for messages
-    source: str | None = None  # name of its file
+    source: "SourceFile | None" = None
     size: int = 1  # about its share of all, for progress: bytes of a file, 1 of a row from Python
 
     @property
     def is_row(self) -> bool:
         """Whether it is a row, else a whole file of plain text."""
-        return self.id != self.source
+        return self.source is None or self.source.table.format != "text"
 
     @property
     def is_blank(self) -> bool:
@@ -64,7 +69,8 @@ class SourceFile:
     """A file of documents, which aren't read yet."""
 
     name: str  # folder and path below; the same from every working directory
-    stamp: str  # how the file is read, its size and time of change
+    path: str  # as `find_path` returns it
+    stamp: str  # path, how the file is read, its size and time of change
     size_bytes: int  # 0 of a compressed one, whose documents count more bytes
     table: TextTable
     reading: CorpusSettings
@@ -75,35 +81,34 @@ class SourceFile:
         try:
             if self.table.format == "text":
                 for row in self.table.documents():
-                    yield SourceDocument(
-                        self.name, row.text, {}, self.name, self.name, self.size_bytes
-                    )
+                    yield SourceDocument(self.name, row.text, {}, self.name, self, self.size_bytes)
                 if self.table.num_undecodable:
                     announce(f"{self.name}: invalid UTF-8 was replaced by U+FFFD")
                 return
             chosen = self.reading.model_dump(include={"encoding", "delimiter"})
             settings = RecordSettings.model_validate({**chosen, "format": self.table.format})
             table = open_records(str(self.table.path), settings, kept={})
-            yield from _read_records(
-                table, self.reading, lambda row, _: f"{self.name}:{row}", self.name
-            )
+            yield from _read_records(table, self.reading, lambda row, _: f"{self.name}:{row}", self)
         except NotTextError as error:
             if self.is_named:
                 raise
             announce(make_legible(f"left out: {error}"))
 
 
-def open_sources(inputs: Sequence[str | Path], reading: CorpusSettings) -> list[SourceFile]:
+def open_sources(
+    inputs: Sequence[str | Path], reading: CorpusSettings, index: Path | None = None
+) -> list[SourceFile]:
     """Find the files of texts that files, folders and globs name; others are left out and said."""
     names, sources = [str(one) for one in inputs], []
     chosen = reading.model_dump(include=set(CorpusSettings.model_fields), exclude_defaults=True)
     for name, table in find_text_files(names, reading).tables.items():
         assert table.path is not None, "standard input isn't a file"
-        stamp = json.dumps({**chosen, "format": table.format, **look_at(table.path).stamp})
+        path = find_path(str(table.path), index)
+        stamp = json.dumps([path, {**chosen, "format": table.format, **look_at(table.path).stamp}])
         is_named = str(table.path) in {*names, *(str(Path(one)) for one in names)}
         is_plain = table.format in PLAIN and table.path.suffix.lower() not in COMPRESSIONS
         size_bytes = (table.size_bytes or 0) if is_plain else 0
-        sources.append(SourceFile(name, stamp, size_bytes, table, reading, is_named))
+        sources.append(SourceFile(name, path, stamp, size_bytes, table, reading, is_named))
     return sources
 
 
@@ -146,7 +151,7 @@ def _read_records(
     table: RecordTable,
     reading: CorpusSettings,
     name_row: Callable[[int, str], str],
-    source: str | None = None,
+    source: SourceFile | None = None,
 ) -> Iterator[SourceDocument]:
     """Yield a document for each record; `name_row` makes ids of number and text."""
     id_column = _choose_id_column(table, reading.id_column)
@@ -205,17 +210,43 @@ def _to_text(value: object) -> str:
 
 
 def compare_sources(
-    connection: sqlite3.Connection, sources: Sequence[SourceFile], corpus: str
+    connection: sqlite3.Connection,
+    sources: Sequence[SourceFile],
+    corpus: str = "",
+    index: Path | None = None,
 ) -> tuple[list[SourceFile], list[str]]:
     """Return the files of a corpus that aren't stored as they are, and names of its that are gone.
 
-    Only those that were stored with this corpus can be gone.
+    Only those that were stored with this corpus, or with another that is in its folders, can be
+    gone.
+
+    Raises:
+        InputError: the index has another file by the name of one.
     """
-    found = connection.execute("SELECT name, stamp, corpus FROM sources ORDER BY name")
-    stored = {name: (stamp, owner) for name, stamp, owner in found}
-    changed = [one for one in sources if stored.get(one.name, ("",))[0] != one.stamp]
-    names = {one.name for one in sources}
-    gone = [name for name, (_, owner) in stored.items() if owner == corpus and name not in names]
+    found = connection.execute("SELECT name, stamp, corpus FROM sources ORDER BY name").fetchall()
+    paths = {
+        name: cast("str", cast("list[JsonValue]", parse_json(str(stamp), "the index"))[0])
+        for name, stamp, _ in found
+    }
+    folder = _find_folder(index)
+    for one in sources:
+        old, new = (
+            os.path.realpath(folder / each) for each in (paths.get(one.name, one.path), one.path)
+        )
+        if old != new and Path(old).exists():
+            raise InputError(
+                f"{one.path} would replace {paths[one.name]}, which the index has as"
+                f" {show(one.name)}; rename a folder, or give all files together"
+            )
+    stored = {name: rest for name, *rest in found}
+    changed = [one for one in sources if stored.get(one.name) != [one.stamp, corpus]]
+    kept, folders = {one.name for one in sources}, json.loads(corpus or "[]")
+    inside = tuple(f"{each}/" for each in folders)
+    gone = [
+        name
+        for name, _, owner in found
+        if name not in kept and (owner == corpus or (owner and paths[name].startswith(inside)))
+    ]
     return changed, gone
 
 
@@ -235,9 +266,15 @@ def place_index(inputs: Sequence[str | Path]) -> Path:
 
 def name_corpus(inputs: Sequence[str | Path], index: Path | None) -> str:
     """Return the name of a corpus in an index: its path from there, whose folder may move."""
-    folder = Path("/") if index is None else index.absolute().parent
-    names = {
-        to_url(name) if is_remote(name) else os.path.relpath(Path(name).absolute(), folder)
-        for name in inputs
-    }
-    return json.dumps(sorted(names))
+    return json.dumps(sorted({find_path(name, index) for name in inputs}))
+
+
+def find_path(name: str | Path, index: Path | None) -> str:
+    """Return the path of a file from the folder of an index, with which it may move; or its URL."""
+    if is_remote(name):
+        return to_url(name)
+    return os.path.relpath(Path(name).absolute(), _find_folder(index))
+
+
+def _find_folder(index: Path | None) -> Path:
+    return Path("/") if index is None else index.absolute().parent

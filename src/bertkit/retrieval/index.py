@@ -1,6 +1,5 @@
 """An index of documents in one file, found by words, by vectors and by fields, kept current."""
 
-import json
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
@@ -32,7 +31,7 @@ from bertkit.retrieval.hits import Changes, Hit, IndexInfo, StoredDocument, read
 from bertkit.retrieval.index_file import IndexFile
 from bertkit.retrieval.index_model import IndexModel, load_model
 from bertkit.retrieval.index_search import IndexSearch, Where, compile_where
-from bertkit.retrieval.index_writer import LISTED, IndexWriter
+from bertkit.retrieval.index_writer import IndexWriter
 from bertkit.retrieval.passages import Passage
 from bertkit.retrieval.settings import IndexSettings, QuerySettings
 from bertkit.retrieval.stored_vectors import StoredVectors
@@ -112,8 +111,10 @@ class Index(AbstractContextManager["Index"]):
         given = {name: value for name, value in columns.items() if value is not None}
         reading = self.settings.model_copy(update=given)
         if names is not None:
-            sources = open_sources(names, reading)
-            return self._store_files(self._open_writer(), sources)
+            sources, writer = open_sources(names, reading, self.path), self._open_writer()
+            with writer.file.reading() as connection:
+                compare_sources(connection, sources, index=self.path)  # refuses others of one name
+            return self._store_files(writer, sources)
         writer, first = self._open_writer(), None
         if self.path is None:
             first = self._ask("SELECT ifnull(max(CAST(id AS INTEGER)) + 1, 0) FROM documents")
@@ -135,10 +136,13 @@ class Index(AbstractContextManager["Index"]):
             BertkitError: as in `add`.
         """
         inputs = [corpus] if isinstance(corpus, str | Path) else list(corpus)
-        sources, name = open_sources(inputs, self.settings), name_corpus(inputs, self.path)
+        sources, name = (
+            open_sources(inputs, self.settings, self.path),
+            name_corpus(inputs, self.path),
+        )
         writer = self._open_writer(corpus=name)
         with writer.file.reading() as connection:
-            changed, gone = compare_sources(connection, sources, name)
+            changed, gone = compare_sources(connection, sources, name, self.path)
         if changed or gone:
             writer.movable = {*gone, *(source.name for source in changed)}
             self._store_files(writer, changed)
@@ -153,15 +157,24 @@ class Index(AbstractContextManager["Index"]):
         """
         if (ids is None) == (where is None):
             raise SettingsError("delete takes ids, or a filter (where): exactly one of them")
-        listed = json.dumps([ids] if isinstance(ids, str) else list(map(str, ids or ())))
-        writer = self._open_writer(creates=False)
+        if not where and ids is None:
+            raise SettingsError("the filter is empty, and every document would be deleted")
+        listed, writer = [ids] if isinstance(ids, str) else ids, self._open_writer(creates=False)
         with writer.file.writing() as connection:
-            condition = compile_where(connection, where) or Condition(f"id {LISTED}", (listed,))
-            found = connection.execute(
-                f"SELECT number FROM documents WHERE {condition.sql}", condition.values
+            condition = compile_where(connection, where)
+            conditions = (
+                [condition]
+                if condition
+                else [Condition("id = ?", (str(one),)) for one in listed or ()]
             )
-            numbers = [number for (number,) in found]
-            writer.delete(connection, numbers)
+            numbers = {
+                number
+                for each in conditions
+                for (number,) in connection.execute(
+                    f"SELECT number FROM documents WHERE {each.sql}", each.values
+                )
+            }
+            writer.delete(connection, sorted(numbers))
         return len(numbers)
 
     def get(self, id: str) -> StoredDocument | None:  # noqa: A002
@@ -227,6 +240,7 @@ class Index(AbstractContextManager["Index"]):
         if options.by == "words":
             vectors = None
         elif vectors is None:
+            self.model.check(cast("Identity", file.read_fact("embedding")), file.path)
             vectors = self.model.embed_queries(queries)
         return IndexSearch(file, self._vectors, options).find(queries, vectors)
 

@@ -85,14 +85,15 @@ class IndexModel:
 
         counts = TextCounts()
         room = max(1, encoder.max_length - NUM_SPECIAL - measure(encoder.prompt))
+        size, overlap = min(settings.passage_tokens or room, room), settings.passage_overlap
         return cls(
-            identity=passages.identity,
+            identity=passages.identity | {"passages": f"{size} tokens, overlap {overlap:g}"},
             similarity=settings.similarity or base.similarity,
             embed_passages=lambda texts: passages(texts, counts=counts),
             embed_queries=queries,
             measure=measure,
-            passage_tokens=min(settings.passage_tokens or room, room),
-            passage_overlap=settings.passage_overlap,
+            passage_tokens=size,
+            passage_overlap=overlap,
             stored=_describe(base, settings),
             embedders=(passages, queries),
             counts=counts,

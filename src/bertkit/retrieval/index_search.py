@@ -93,7 +93,7 @@ class IndexSearch:
         if options.rerank is not None and hits:
             from bertkit.retrieval.reranking import load_reranker, rerank
 
-            hits = rerank(load_reranker(options.rerank), query, hits[: options.candidates])
+            hits = rerank(load_reranker(options.rerank), query, hits[: self.num_hits])
         if options.by_document:
             best = dict[str, Hit]()
             for hit in hits:

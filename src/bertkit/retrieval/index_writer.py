@@ -97,7 +97,7 @@ class IndexWriter:
         )
         with self.file.writing() as connection:
             for source in sources:
-                self._add_source(connection, source.name, source.stamp)
+                self._add_source(connection, source, source.stamp)
             numbers = [
                 number
                 for name in (*gone, *(source.name for source in sources))
@@ -127,7 +127,7 @@ class IndexWriter:
         """Whether a document differs from the stored one; it may not be that of another file."""
         if known is None:
             return not document.is_blank
-        if known.owner == document.source:
+        if known.owner == (document.source and document.source.name):
             return document.is_blank or known.sha256 != _hash_document(document)
         if known.owner and self.movable is not None and known.owner not in self.movable:
             self._check_id(document, f"a document of {show(known.owner)}")
@@ -181,7 +181,8 @@ class IndexWriter:
                 "INSERT INTO documents (id, source, sha256, fields) VALUES (?, ?, ?, ?)",
                 (
                     one.id,
-                    one.source and self._add_source(connection, one.source, ""),
+                    one.source
+                    and self._add_source(connection, one.source, json.dumps([one.source.path])),
                     _hash_document(one),
                     json.dumps(one.fields),
                 ),
@@ -220,13 +221,13 @@ class IndexWriter:
         for name, value in facts.items():
             self.file.write_fact(connection, name, value)
 
-    def _add_source(self, connection: Connection, name: str, stamp: str) -> int:
-        """Store a file, and return its number; with an empty stamp, it will be read again."""
+    def _add_source(self, connection: Connection, source: SourceFile, stamp: str) -> int:
+        """Store a file, and return its number; with another stamp, it will be read again."""
         number: int = connection.execute(
             "INSERT INTO sources (name, corpus, stamp) VALUES (?1, ifnull(?2, ''), ?3)"
             " ON CONFLICT (name) DO UPDATE SET corpus = ifnull(?2, corpus), stamp = ?3"
             " RETURNING number",
-            (name, self.corpus, stamp),
+            (source.name, self.corpus, stamp),
         ).fetchone()[0]
         return number
 

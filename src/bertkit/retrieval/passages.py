@@ -17,6 +17,7 @@ from bertkit.data.sentences import segment_sentences
 
 LINE, BLANKS = re.compile(r"\S[^\r\n]*"), re.compile(r"\s*")
 HEADING, UNDERLINE = re.compile(r"#{1,6}[ \t]+\S"), re.compile(r"(={2,}|-{2,})\s*")
+FRONT_MATTER = re.compile(r"---[ \t\r]*\n(?:.*\S.*\n)+?---[ \t\r]*$", re.MULTILINE)
 BOUNDARIES = (LINE_END, re.compile(r"\s"))  # of a long sentence, the better ones first
 CHARACTERS_PER_TOKEN = 32  # longer texts are cut without being measured
 
@@ -64,7 +65,9 @@ def _find_blocks(text: str) -> list[Span]:
         len(LINE_END.findall(text, before, start)) > 1
         for (_, before), (start, _) in pairwise(lines)
     ]
-    are_headings = [HEADING.match(text, start) is not None for start, _ in lines]
+    front = FRONT_MATTER.match(text)
+    before = front.end() if front else 0
+    are_headings = [start < before or HEADING.match(text, start) is not None for start, _ in lines]
     for number, is_apart in enumerate(are_apart, start=1):
         if UNDERLINE.fullmatch(text, *lines[number]):  # of the line above, else a rule
             are_headings[number - 1 + is_apart : number + 1] = [True] * (2 - is_apart)

@@ -28,6 +28,7 @@ ROWS = [
     {"key": 7, "body": "one", "year": 2020, "tags": ["a", 1], "made": None},
     {"key": "x", "body": "two", "year": 1.5, "tags": [], "made": {"by": True}},
 ]
+NOTES = '["notes"]'
 READING = CorpusSettings(text_column="body", id_column="key")
 
 
@@ -174,18 +175,18 @@ def test_what_changed_and_what_is_gone(tmp_path):
     connection = sqlite3.connect(":memory:")
     connection.execute("CREATE TABLE sources (name TEXT, corpus TEXT, stamp TEXT)")
     sources = open_sources([folder], CorpusSettings())
-    assert compare_sources(connection, sources, "notes") == (sources, [])
-    rows = [(one.name, "notes", one.stamp) for one in sources]
-    rows += [("other/d.txt", "other", ""), ("single.txt", "", "")]
+    assert compare_sources(connection, sources, NOTES) == (sources, [])
+    rows = [(one.name, NOTES, one.stamp) for one in sources]
+    rows += [("other/d.txt", "other", '["other/d.txt"]'), ("single.txt", "", '["single.txt"]')]
     connection.executemany("INSERT INTO sources VALUES (?, ?, ?)", rows)
-    assert compare_sources(connection, sources, "notes") == ([], [])
+    assert compare_sources(connection, sources, NOTES) == ([], [])
     (folder / "a.txt").unlink()
     (folder / "b.txt").write_text("longer")
     sources = open_sources([folder], CorpusSettings())
-    changed, gone = compare_sources(connection, sources, "notes")
+    changed, gone = compare_sources(connection, sources, NOTES)
     assert ([one.name for one in changed], gone) == (["notes/b.txt"], ["notes/a.txt"])
     otherwise = open_sources([folder], CorpusSettings(encoding="latin-1"))
-    assert len(compare_sources(connection, otherwise, "notes")[0]) == 2
+    assert len(compare_sources(connection, otherwise, NOTES)[0]) == 2
 
 
 def test_the_index_stands_beside_its_corpus(tmp_path, monkeypatch):

@@ -310,6 +310,54 @@ def test_an_empty_text_deletes_what_had_its_id(index, tmp_path):
     check_consistent(index)
 
 
+def test_files_of_two_folders_of_one_name_do_not_replace_each_other(index, tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name / "notes").mkdir(parents=True)
+        (tmp_path / name / "notes" / "x.md").write_text(f"text of {name}")
+    index.update(tmp_path / "a" / "notes")
+    for change in (index.update, lambda folder: index.add(str(folder))):
+        with pytest.raises(InputError, match=r"b/notes/x\.md would replace a/notes/x\.md"):
+            change(tmp_path / "b" / "notes")
+    assert index.get("notes/x.md").text == "text of a"
+    (tmp_path / "a").rename(tmp_path / "c")
+    assert index.update(tmp_path / "c" / "notes").describe() == "1 document unchanged"
+
+
+def test_what_is_gone_is_found_however_the_corpus_was_named(index, tmp_path):
+    corpus, other = tmp_path / "notes", tmp_path / "z.md"
+    corpus.mkdir()
+    for name in ("x", "y", "z"):
+        (corpus / f"{name}.md").write_text(f"text of {name}")
+    other.write_text("z")
+    index.update([corpus, other])
+    (corpus / "y.md").unlink()
+    assert index.update(corpus).deleted == 1
+    index.update(str(corpus / "*.md"))
+    (corpus / "x.md").unlink()
+    assert index.update(str(corpus / "*.md")).deleted == 1
+    assert sorted(list_ids(index)) == ["notes/z.md", f"{tmp_path.name}/z.md"]
+
+
+def test_ids_with_nul_empty_filters_and_long_numbers(index):
+    index.add([{"id": "a", "text": "x", "n": 10**30}, {"id": "a\0b", "text": "y", "n": 2**53}])
+    assert index.get("a").fields == {"n": str(10**30)}
+    assert index.delete(["a\0b"]) == 1
+    for where in ({}, ""):
+        with pytest.raises(SettingsError, match="filter is empty"):
+            index.delete(where=where)
+    assert list_ids(index) == ["a"]
+
+
+def test_a_model_of_before_is_checked_at_a_search(index, tmp_path):
+    other = Index(index.path, model=WordModel().as_model("other"))
+    assert other.model.identity["model"] == "other"
+    with pytest.raises(MissingFileError):
+        len(Index(tmp_path / "y.bertkit"))
+    index.add(TEXTS)
+    with pytest.raises(SettingsError, match="has vectors of words, not of other"):
+        other.search("wheel")
+
+
 def test_numbers_in_memory_are_given_once(words):
     index = Index(model=words.as_model())
     index.add(["", "a"])

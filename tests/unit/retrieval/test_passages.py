@@ -24,6 +24,10 @@ def cut(text, size=10, overlap=0.0, **options):
         ("Bread\n=====\n\nflour\n\na\n---\nb", [(1, "Bread\n=====\n\nflour"), (6, "a\n---\nb")]),
         ("one\nBread\n--\nflour\nwater", [(1, "one"), (2, "Bread\n--\nflour"), (5, "water")]),
         ("one\n\n---\n\ntwo", [(1, "one"), (3, "---\n\ntwo")]),
+        (
+            "---\na: b\nc: d\n---\n\n# A\none\n\ntwo",
+            [(1, "---\na: b\nc: d\n---\n\n# A\none"), (9, "two")],
+        ),
         ("\n\n one\n\n# last", [(3, "one"), (5, "# last")]),
         (" \0\n", []),
     ],

@@ -29,7 +29,7 @@ def test_hits_are_in_the_order_of_the_models_values(model, tmp_path):
     assert [hit.text for hit in hits if hit.text in values] == sorted(
         values, key=values.get, reverse=True
     )
-    assert len(index.search("the cat", rerank=str(folder), candidates=2)) == 2
+    assert len(index.search("the cat", rerank=str(folder), top_k=2, candidates=1)) == 2
 
 
 def test_equal_values_keep_their_order_and_labels_count_by_logits(model, tmp_path):

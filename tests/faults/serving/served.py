@@ -7,12 +7,13 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from threading import Event
+from types import MappingProxyType
 from typing import Any
 
 from tests.faults.children import PROCESSES, one_at_a_time
@@ -61,13 +62,20 @@ def run_held_worker(*arguments: Any) -> None:
 
 
 def run_command(
-    words: Sequence[str], writing: Any, ignored: Sequence[int], gate: Path | None, *, is_stuck: bool
+    words: Sequence[str],
+    writing: Any,
+    ignored: Sequence[int],
+    gate: Path | None,
+    *,
+    is_stuck: bool,
+    variables: Mapping[str, str],
 ) -> None:
     """Run the command in this process, which was forked for that, and end as it ends."""
     from bertkit.cli.main import main
     from bertkit.serving import workers
     from bertkit.serving.service import ServedModel
 
+    os.environ.update(variables)
     if is_stuck:
         ServedModel.load = load_for_ever  # type: ignore[assignment]
     if gate:
@@ -152,7 +160,11 @@ class ServerProcess:
 
 @contextmanager
 def serving(
-    *words: str, ignored: Sequence[int] = (), gate: Path | None = None, is_stuck: bool = False
+    *words: str,
+    ignored: Sequence[int] = (),
+    gate: Path | None = None,
+    is_stuck: bool = False,
+    variables: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[ServerProcess]:
     """A server, which is killed at the end of the block if it is still there.
 
@@ -162,11 +174,14 @@ def serving(
         gate: a file; while it is there, encoders wait, so that requests last as long as a test
             wants, on any machine.
         is_stuck: whether its models are never loaded.
+        variables: of its environment, beside those of the process that it is forked from.
     """
     reading, writing = multiprocessing.Pipe(duplex=False)
     command = ["serve", *words, "--port", "0", "--device", "cpu"]
     process = PROCESSES.Process(
-        target=run_command, args=(command, writing, ignored, gate), kwargs={"is_stuck": is_stuck}
+        target=run_command,
+        args=(command, writing, ignored, gate),
+        kwargs={"is_stuck": is_stuck, "variables": dict(variables)},
     )
     with one_at_a_time:
         process.start()

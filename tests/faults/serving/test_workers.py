@@ -136,8 +136,8 @@ def test_workers_started_from_a_shell_hear_signals_and_requests_through_their_pa
             process.kill()
 
 
-def test_workers_clients_and_other_programs_write_one_index(tmp_path, monkeypatch):
-    monkeypatch.setenv("BERTKIT_ADMIN_KEY", "key")
+def test_workers_clients_and_other_programs_write_one_index(tmp_path):
+    key = {"BERTKIT_ADMIN_KEY": "key"}
     path = tmp_path / "notes.bertkit"
     index = Index(path)
     index.add(["A cat sat."])
@@ -146,7 +146,8 @@ def test_workers_clients_and_other_programs_write_one_index(tmp_path, monkeypatc
         rows = ([{"id": f"{client}-{n}", "text": f"Cat {n} of {client}."}] for n in range(5))
         return [server.ask(DOCUMENTS, {"rows": one}, authorization="Bearer key")[0] for one in rows]
 
-    with serving(str(path), "--workers", "2") as server, ThreadPoolExecutor(2) as pool:
+    command = str(path), "--workers", "2"
+    with serving(*command, variables=key) as server, ThreadPoolExecutor(2) as pool:
         server.read_until(BOTH)
         writing = [pool.submit(write, client) for client in range(2)]
         for n in range(5):

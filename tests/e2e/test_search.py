@@ -145,8 +145,9 @@ def test_documents_of_an_index_are_replaced_deleted_and_described(faq, tmp_path,
     info = run_command(capsys, "index", "info", faq)[0]
     assert re.search(r"^documents +4\b", info, re.MULTILINE)
     assert "year (4)" in info
-    out, _ = run_command(capsys, "index", "delete", faq, "--id", "7", "--id", "none")
+    out, err = run_command(capsys, "index", "delete", faq, "--id", "7", "--id", "none")
     assert out == "1 document deleted, 3 left\n"
+    assert "no document has the id none" in err
     out, _ = run_command(capsys, "index", "delete", faq, "--where", "year >= 2022", "--json")
     assert json.loads(out) == {"deleted": 2, "documents": 1}
     assert list_ids(capsys, faq, "a hat") == ["9"]

@@ -7,8 +7,10 @@ from cyclopts import Parameter
 
 from bertkit.base.errors import InputError, MissingFileError, pluralize
 from bertkit.base.output import check_standard_output
+from bertkit.base.progress import announce
 from bertkit.cli.output import print_result
 from bertkit.cli.texts import NamedModel, Words, choose_model
+from bertkit.reports.text import show
 from bertkit.retrieval.hits import Changes, IndexInfo
 from bertkit.retrieval.older_index import remove_older_index
 from bertkit.retrieval.settings import IndexSettings, QuerySettings
@@ -101,8 +103,11 @@ def index_delete(
         json: Print the counts as one JSON object.
     """
     with open_index(index) as opened:
+        unknown = [show(one) for one in ids or () if opened.get(one) is None]
         facts = {"deleted": opened.delete(ids, where=where), "documents": len(opened)}
     line = f"{pluralize(facts['deleted'], 'document')} deleted, {facts['documents']:,} left"
+    if unknown:
+        announce(f"no document has the id {', '.join(unknown)}")
     print_result(line, str, json=json, facts=facts)
 
 

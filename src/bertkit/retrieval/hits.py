@@ -133,6 +133,8 @@ class IndexInfo:
             values["tokenizer"] = "English, stemmed" if "porter" in self.tokenizer else "as written"
             values["precision"] = f"computed in {self.precision}"
         lines = {
-            name.partition("_")[0]: show(str(value)) for name, value in values.items() if value
+            name.partition("_")[0]: show(str(value), 10_000)
+            for name, value in values.items()
+            if value
         }
         return "\n".join(f"{name:<10} {value}" for name, value in lines.items())

@@ -88,17 +88,17 @@ class IndexSearch:
         return found
 
     def _finish(self, query: str, hits: list[Hit]) -> list[Hit]:
-        """Rerank hits, keep the best of each document, and cut the list."""
+        """Keep the best hit of each document, rerank, and cut the list."""
         options = self.options
-        if options.rerank is not None and hits:
-            from bertkit.retrieval.reranking import load_reranker, rerank
-
-            hits = rerank(load_reranker(options.rerank), query, hits[: self.num_hits])
         if options.by_document:
             best = dict[str, Hit]()
             for hit in hits:
                 best.setdefault(hit.id, hit)
             hits = [*best.values()]
+        if options.rerank is not None and hits:
+            from bertkit.retrieval.reranking import load_reranker, rerank
+
+            hits = rerank(load_reranker(options.rerank), query, hits[: self.num_hits])
         return ResultList(hits[: options.top_k])
 
 

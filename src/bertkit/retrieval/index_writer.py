@@ -22,7 +22,13 @@ from bertkit.retrieval.index_model import IndexModel
 from bertkit.retrieval.passages import Passage, cut_passages
 from bertkit.retrieval.stored_vectors import StoredVectors
 from bertkit.retrieval.vector_file import Identity
-from bertkit.retrieval.words import add_words, choose_tokenizer, create_words, delete_words
+from bertkit.retrieval.words import (
+    add_words,
+    choose_tokenizer,
+    create_words,
+    delete_words,
+    update_tokenizer,
+)
 
 LISTED = "IN (SELECT value FROM json_each(?))"
 
@@ -81,6 +87,9 @@ class IndexWriter:
                 if written:
                     self._write_model(connection, written)
                     self._write(connection, written, passages, vectors)
+                    tokenizer = cast("str", self.file.read_fact("tokenizer"))
+                    if (chosen := update_tokenizer(connection, tokenizer)) != tokenizer:
+                        self.file.write_fact(connection, "tokenizer", chosen)
         num_blank, counts = sum(one.is_blank for one in documents), self.changes
         num_replaced = sum(one.id in known for one in written)
         counts.blank += num_blank

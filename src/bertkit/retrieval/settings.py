@@ -60,7 +60,9 @@ class QuerySettings(Settings):
         description="Model of pairs of texts that orders the best candidates anew: a folder, a run,"
         " or the id of a model of the Hub.",
     )
-    candidates: Count = Field(default=50, description="Number of results that --rerank orders.")
+    candidates: Count = Field(
+        default=50, description="Number of results that --rerank orders, or as many as --top-k."
+    )
     by_document: Annotated[bool, Parameter(negative="")] = Field(
         default=False, description="Return each document once, with its best passage."
     )

@@ -37,6 +37,7 @@ FUNCTION_WORDS = ENGLISH.union(
     )
 )
 SAMPLE_CHARS = 1000  # of a text, which tell whether it is English
+FEW = 200  # passages, which may not tell yet
 RUN = re.compile(rf"[{UNSPACED}]+")
 CHARACTER = re.compile(rf"[{UNSPACED}](?:(?!\w)[{UNSPACED}])*")  # with its marks
 FIRST_OF_CHINESE = "\u3000"
@@ -54,6 +55,17 @@ def create_words(connection: Connection, tokenizer: str) -> None:
     connection.execute(
         f"CREATE VIRTUAL TABLE words USING fts5(text, content='', tokenize=\"{tokenizer}\")"
     )
+
+
+def update_tokenizer(connection: Connection, tokenizer: str) -> str:
+    """Choose the tokenizer again while there are few passages; index them anew for another one."""
+    rows = connection.execute("SELECT row, text FROM passages LIMIT ?", (FEW + 1,)).fetchall()
+    chosen = tokenizer if len(rows) > FEW else choose_tokenizer([text for _, text in rows])
+    if chosen != tokenizer:
+        connection.execute("DROP TABLE words")
+        create_words(connection, chosen)
+        add_words(connection, rows)
+    return chosen
 
 
 def add_words(connection: Connection, rows: Iterable[tuple[int, str]]) -> None:

@@ -141,6 +141,25 @@ def test_a_filter_comes_before_the_best_are_taken(index):
         index.search("wheel", where="numbr = 1")
 
 
+def test_words_in_half_of_a_few_texts_count_beside_vectors(index):
+    index.add(["red KX-11", "red KX-12", "blue KX-11", "blue KX-12"])
+    assert {hit.text for hit in index.search("KX-12", top_k=2)} == {"red KX-12", "blue KX-12"}
+
+
+def test_words_are_stemmed_once_enough_texts_say_that_they_are_english(index):
+    index.add(["mended tires"])
+    assert not index.search("mend", by="words")
+    index.add(["this is for the cat and the dog", "that is a boat with the oars"])
+    assert [hit.text for hit in index.search("mend", by="words")] == ["mended tires"]
+    assert index.info().tokenizer.startswith("porter")
+    check_consistent(index)
+
+
+def test_the_description_names_all_fields(index):
+    index.add([{"text": "a boat", **{f"field number {one}": one for one in range(50)}}])
+    assert "field number 49 (1)" in index.info().describe()
+
+
 def test_by_document_gives_each_its_best_passage(index, tmp_path):
     folder = tmp_path / "docs"
     folder.mkdir()

@@ -29,7 +29,13 @@ def test_hits_are_in_the_order_of_the_models_values(model, tmp_path):
     assert [hit.text for hit in hits if hit.text in values] == sorted(
         values, key=values.get, reverse=True
     )
-    assert len(index.search("the cat", rerank=str(folder), top_k=2, candidates=1)) == 2
+    assert len(index.search("the cat", rerank=str(folder), candidates=2, top_k=3)) == 3
+    (tmp_path / "long.txt").write_text("\n\n".join(["the cat"] * 4))
+    index.add([tmp_path / "long.txt"])
+    found = index.search(
+        "the cat", rerank=str(folder), candidates=2, top_k=5, by="vectors", by_document=True
+    )
+    assert len({hit.id for hit in found}) == 5
 
 
 def test_equal_values_keep_their_order_and_labels_count_by_logits(model, tmp_path):

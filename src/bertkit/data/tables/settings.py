@@ -15,6 +15,7 @@ IdColumn = Annotated[
     Field(
         description="Column, or field of JSON, of the ids of rows, which results then show; by"
         " default rows are known by their numbers, and those of several files by file and number."
+        " Those of an index are known by the column id if there is one; give '' to number them."
     ),
 ]
 FORMAT = (

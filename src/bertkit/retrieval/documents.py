@@ -76,6 +76,11 @@ class SourceFile:
     reading: CorpusSettings
     is_named: bool  # whether a user named this file, else its folder or a pattern
 
+    @property
+    def unfinished(self) -> str:
+        """The stamp of a file of which documents may be missing."""
+        return json.dumps([self.path])
+
     def documents(self) -> Iterator[SourceDocument]:
         """Yield all documents; a file that isn't text has none, and is an error if it was named."""
         try:

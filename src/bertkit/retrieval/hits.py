@@ -54,7 +54,9 @@ def hash_text(text: str) -> bytes:
 
 def read_fields(content: str, name: str) -> dict[str, JsonValue]:
     """Return the fields of a document that has this id, from JSON."""
-    return cast("dict[str, JsonValue]", parse_json(content, f"the fields of {show(str(name))}"))
+    return cast(
+        "dict[str, JsonValue]", parse_json(str(content), f"the fields of {show(str(name))}")
+    )
 
 
 @dataclass(frozen=True)

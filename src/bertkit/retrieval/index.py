@@ -143,6 +143,7 @@ class Index(AbstractContextManager["Index"]):
         writer = self._open_writer(corpus=name)
         with writer.file.reading() as connection:
             changed, gone = compare_sources(connection, sources, name, self.path)
+            writer.seen = dict(connection.execute("SELECT name, stamp FROM sources"))
         if changed or gone:
             writer.movable = {*gone, *(source.name for source in changed)}
             self._store_files(writer, changed)

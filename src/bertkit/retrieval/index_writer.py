@@ -52,6 +52,7 @@ class IndexWriter:
         find_vectors: returns the vectors of the index.
         corpus: what the files belong to; None if they are added to any.
         movable: files whose documents may become those of another; None for all.
+        seen: the stamps of files before.
         places: of the documents read so far, by their ids.
     """
 
@@ -61,6 +62,7 @@ class IndexWriter:
     corpus: str | None = None
     movable: Collection[str] | None = None
     changes: Changes = field(default_factory=Changes)
+    seen: dict[str, str] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)
 
     def store(self, documents: Sequence[SourceDocument]) -> None:
@@ -99,17 +101,23 @@ class IndexWriter:
         counts.deleted += sum(one.id in known for one in changed if one.is_blank)
 
     def finish(self, sources: Sequence[SourceFile], gone: Sequence[str]) -> None:
-        """Delete at last what files no longer have, and the documents of files that are gone."""
+        """Delete at last what files no longer have, and the documents of files that are gone.
+
+        Files that another process stored meanwhile are left to the next update.
+        """
         select = (
             "SELECT documents.number, id FROM documents"
             " JOIN sources ON source = sources.number WHERE name = ?"
         )
         with self.file.writing() as connection:
-            for source in sources:
+            now, seen = dict(connection.execute("SELECT name, stamp FROM sources")), self.seen
+            own = [s for s in sources if now.get(s.name) in (seen.get(s.name), s.unfinished)]
+            gone = [name for name in gone if now.get(name) == seen[name]]
+            for source in own:
                 self._add_source(connection, source, source.stamp)
             numbers = [
                 number
-                for name in (*gone, *(source.name for source in sources))
+                for name in (*gone, *(source.name for source in own))
                 for number, own_id in connection.execute(select, (name,)).fetchall()
                 if own_id not in self.places
             ]
@@ -190,8 +198,7 @@ class IndexWriter:
                 "INSERT INTO documents (id, source, sha256, fields) VALUES (?, ?, ?, ?)",
                 (
                     one.id,
-                    one.source
-                    and self._add_source(connection, one.source, json.dumps([one.source.path])),
+                    one.source and self._add_source(connection, one.source, one.source.unfinished),
                     _hash_document(one),
                     json.dumps(one.fields),
                 ),

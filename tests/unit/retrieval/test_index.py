@@ -357,6 +357,29 @@ def test_what_is_gone_is_found_however_the_corpus_was_named(index, tmp_path):
     assert sorted(list_ids(index)) == ["notes/z.md", f"{tmp_path.name}/z.md"]
 
 
+def test_what_another_process_stored_meanwhile_is_not_deleted(index, words, tmp_path):
+    corpus, other = tmp_path / "notes", Index(index.path, model=words.as_model())
+    corpus.mkdir()
+    table, gone = corpus / "rows.jsonl", corpus / "x.md"
+    table.write_text('{"text": "a"}\n')
+    gone.write_text("text of x")
+    index.update(corpus)
+    gone.unlink()
+    table.write_text('{"text": "b"}\n')
+
+    def embed_after_the_other(texts):
+        index.model = words.as_model()
+        gone.write_text("another text of x")
+        table.write_text('{"text": "b"}\n{"text": "c"}\n')
+        other.update(corpus)
+        return words.embed(texts)
+
+    index.model = replace(index.model, embed_passages=embed_after_the_other)
+    index.update(corpus)
+    other.update(corpus)
+    assert sorted(one.text.strip() for one in index.documents()) == ["another text of x", "b", "c"]
+
+
 def test_ids_with_nul_empty_filters_and_long_numbers(index):
     index.add([{"id": "a", "text": "x", "n": 10**30}, {"id": "a\0b", "text": "y", "n": 2**53}])
     assert index.get("a").fields == {"n": str(10**30)}

@@ -127,6 +127,7 @@ _OF_TASKS = "bertkit.predict(model, rows), or call what bertkit.finetune or Pred
 _INSTEAD = {
     **dict.fromkeys(("answer", "choose", "classify", "regress", "tag"), _OF_TASKS),
     "attention": "bertkit.view(text)",
+    "index": "bertkit.Index(path)",
     "features": "bertkit.FeatureExtractor.load(model)(texts)",
     "nearest": "bertkit.WordVectors.load(model).nearest(word)",
     **{name: f"the command `bertkit {name}`" for name in ("convert", "devices", "serve")},

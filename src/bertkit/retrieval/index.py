@@ -300,6 +300,8 @@ class Index(AbstractContextManager["Index"]):
 
     def _open(self, *, creates: bool = False) -> IndexFile:
         with self._lock:
+            if self._file is not None and not self._file.is_current:
+                self.close()  # it was removed or replaced
             if self._file is None:
                 self._file = IndexFile.open(self.path, creates=creates)
             return self._file

@@ -102,6 +102,7 @@ class IndexFile:
     def __init__(self, path: Path | None, *, is_read_only: bool = False) -> None:
         self.path, self.is_read_only = path, is_read_only
         self._name = "the index in memory" if path is None else str(path)
+        self._place = None if path is None else path.absolute()  # whatever the process's folder is
         self._lock = RLock()
         self._is_remote = path is not None and _is_remote(path)
         self._num_opened = 0
@@ -142,6 +143,11 @@ class IndexFile:
             file.close()
             raise
         return file
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the file is still in its place."""
+        return self._is_immutable or self._find_identity() == self._identity
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -212,23 +218,20 @@ class IndexFile:
     def _connect(self) -> None:
         """Open a connection, which is closed with this object or with the process, too."""
         with self._errors("read"):
-            self._connection, self._is_immutable = _connect(self.path, self.is_read_only)
+            self._connection, self._is_immutable = _connect(self._place, self.is_read_only)
             self._finalizer = weakref.finalize(self, _close, self._connection, os.getpid())
             self._num_opened += 1
             self._connection.execute("PRAGMA trusted_schema = OFF")
             self._connection.execute(f"PRAGMA journal_size_limit = {MAX_LOG_BYTES}")
             self._connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
             self._connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
-            if not self._is_remote:
-                # A power cut may undo the last batches, which the same command stores again.
-                self._connection.execute("PRAGMA synchronous = NORMAL")
             self._identity = self._find_identity()
 
     def _find_identity(self) -> tuple[int, ...]:
         """Return what tells a file from another; of an immutable one, its state and its log's."""
-        if self.path is None or not self.path.exists():
+        if self._place is None or not self._place.exists():
             return ()
-        found, log = self.path.stat(), _name_log(self.path)
+        found, log = self._place.stat(), _name_log(self._place)
         identity = found.st_dev, found.st_ino
         if not self._is_immutable:
             return identity
@@ -264,7 +267,7 @@ class IndexFile:
 
     def _create(self) -> None:
         with self._errors("made"):
-            if self._ask("schema_version"):
+            if self._ask("schema_version") or self._ask("application_id"):
                 return
             self._connection.execute("PRAGMA auto_vacuum = FULL")
             with self._transaction("BEGIN IMMEDIATE"):

@@ -329,6 +329,15 @@ def test_an_empty_text_deletes_what_had_its_id(index, tmp_path):
     check_consistent(index)
 
 
+def test_an_index_that_was_removed_is_made_anew(index):
+    index.add(["one"])
+    index.path.unlink()
+    with pytest.raises(MissingFileError, match="doesn't exist"):
+        index.search("one")
+    assert index.add(["two"]).added == 1
+    assert [hit.text for hit in index.search("one")] == ["two"]
+
+
 def test_files_of_two_folders_of_one_name_do_not_replace_each_other(index, tmp_path):
     for name in ("a", "b"):
         (tmp_path / name / "notes").mkdir(parents=True)

@@ -301,3 +301,11 @@ def test_facts_that_no_index_has_are_refused(tmp_path, name, value):
         connection.execute("INSERT INTO facts VALUES (?, ?)", (name, value))
     with pytest.raises(DamagedFileError, match=f"is damaged: .*{name}"):
         IndexFile.open(path)
+
+
+def test_an_index_by_a_relative_path_stays_open_in_another_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with opened(Path("notes.bertkit"), creates=True) as file:
+        monkeypatch.chdir("/")
+        add_source(file, "first")
+        assert list_sources(file) == ["first"]

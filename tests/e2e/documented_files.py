@@ -125,6 +125,11 @@ def write_texts(path: Path) -> None:
     path.write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
 
 
+def write_notes(folder: Path) -> None:
+    folder.mkdir()
+    write_texts(folder / "tires.md")
+
+
 def write_passages(path: Path) -> None:
     path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS), encoding="utf-8")
 
@@ -163,6 +168,7 @@ MAKERS: Mapping[str, Callable[[Path], object]] = {
     "minilm-onnx": save_onnx,
     "tagger": save_tagger,
     "old-model": save_small,
+    "notes/": write_notes,
     "passages.jsonl": write_passages,
     "reader": save_answerer,
     "report.txt": write_texts,

@@ -75,8 +75,12 @@ GIVEN = {
     "docs/guide/review.md": Given(("reviews.csv", "decisions.csv")),
     "docs/guide/score.md": Given(("run",)),
     "docs/guide/search.md": Given(
-        ("all-MiniLM-L6-v2", "passages.jsonl", "vectors.npy"),
-        {"queries": np.ones((2, 384), np.float32)},
+        ("notes/", "vectors.npy"),
+        {
+            "queries": np.ones((2, 384), np.float32),
+            "frame": [{"number": 17 + one, "body": TEXTS[one], "lang": "de"} for one in range(2)],
+        },
+        is_quick=True,
     ),
     "docs/guide/serve.md": Given(
         ("all-MiniLM-L6-v2", "sentiment"), served=("all-MiniLM-L6-v2", "sentiment")

@@ -15,6 +15,7 @@ from tests.closeness import assert_close
 from bertkit.base.errors import BertkitError, InputError, MissingFileError, SettingsError
 from bertkit.retrieval.index import Index
 from bertkit.retrieval.index_model import IndexModel
+from bertkit.retrieval.index_writer import IndexWriter
 from bertkit.retrieval.settings import IndexSettings, QuerySettings
 
 DIMENSION = 64
@@ -366,7 +367,7 @@ def test_what_is_gone_is_found_however_the_corpus_was_named(index, tmp_path):
     assert sorted(list_ids(index)) == ["notes/z.md", f"{tmp_path.name}/z.md"]
 
 
-def test_what_another_process_stored_meanwhile_is_not_deleted(index, words, tmp_path):
+def test_what_another_process_stored_meanwhile_is_not_lost(index, words, tmp_path, monkeypatch):
     corpus, other = tmp_path / "notes", Index(index.path, model=words.as_model())
     corpus.mkdir()
     table, gone = corpus / "rows.jsonl", corpus / "x.md"
@@ -383,8 +384,17 @@ def test_what_another_process_stored_meanwhile_is_not_deleted(index, words, tmp_
         other.update(corpus)
         return words.embed(texts)
 
+    finish, calls = IndexWriter.finish, []
+
+    def finish_the_other_last(*arguments):
+        calls.append(arguments)
+        if len(calls) > 1:
+            finish(*arguments)
+
     index.model = replace(index.model, embed_passages=embed_after_the_other)
+    monkeypatch.setattr(IndexWriter, "finish", finish_the_other_last)
     index.update(corpus)
+    finish(*calls[0])
     other.update(corpus)
     assert sorted(one.text.strip() for one in index.documents()) == ["another text of x", "b", "c"]
 

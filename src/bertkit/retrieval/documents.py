@@ -6,6 +6,7 @@ A row whose text isn't one is left out and said, as broken rows of a `RecordTabl
 import hashlib
 import json
 import os
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -39,6 +40,7 @@ DECODER = json.JSONDecoder(
 )
 PLAIN = ("text", "csv", "tsv", "jsonl", "json")  # formats that aren't compressed by themselves
 ID_COLUMN = "id"  # where none is named
+WILDCARD = re.compile(r"[*?[]")
 ID_DIGITS = 16  # of the SHA-256 of a text, as its id
 
 
@@ -222,8 +224,7 @@ def compare_sources(
 ) -> tuple[list[SourceFile], list[str]]:
     """Return the files of a corpus that aren't stored as they are, and names of its that are gone.
 
-    Only those that were stored with this corpus, or with another that is in its folders, can be
-    gone.
+    Those of another corpus are gone if they were in the folders of this one, and no file is there.
 
     Raises:
         InputError: the index has another file by the name of one.
@@ -234,25 +235,25 @@ def compare_sources(
         for name, stamp, _ in found
     }
     folder = _find_folder(index)
+    given = {os.path.realpath(folder / one.path) for one in sources}
     for one in sources:
-        old, new = (
-            os.path.realpath(folder / each) for each in (paths.get(one.name, one.path), one.path)
-        )
-        if old != new and Path(old).exists():
+        old = folder / paths.get(one.name, one.path)
+        if old.exists() and os.path.realpath(old) not in given:
             raise InputError(
                 f"{one.path} would replace {paths[one.name]}, which the index has as"
                 f" {show(one.name)}; rename a folder, or give all files together"
             )
     stored = {name: rest for name, *rest in found}
     changed = [one for one in sources if stored.get(one.name) != [one.stamp, corpus]]
-    kept, folders = {one.name for one in sources}, json.loads(corpus or "[]")
-    inside = tuple(f"{each}/" for each in folders)
-    gone = [
-        name
-        for name, _, owner in found
-        if name not in kept and (owner == corpus or (owner and paths[name].startswith(inside)))
-    ]
-    return changed, gone
+    names = json.loads(corpus or "[]")
+    inside = tuple(WILDCARD.split("" if each == "." else f"{each}/")[0] for each in names)
+
+    def is_gone(path: str, owner: str) -> bool:
+        is_inside = owner != "" and path.startswith(inside) and not is_remote(path)
+        return owner == corpus or (is_inside and not (folder / path).exists())
+
+    kept = {one.name for one in sources}
+    return changed, [n for n, _, owner in found if n not in kept and is_gone(paths[n], owner)]
 
 
 def place_index(inputs: Sequence[str | Path]) -> Path:

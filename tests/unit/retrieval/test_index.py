@@ -1,5 +1,6 @@
 """An index that is kept current: add, replace, update, delete, search."""
 
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -350,6 +351,9 @@ def test_files_of_two_folders_of_one_name_do_not_replace_each_other(index, tmp_p
     assert index.get("notes/x.md").text == "text of a"
     (tmp_path / "a").rename(tmp_path / "c")
     assert index.update(tmp_path / "c" / "notes").describe() == "1 document unchanged"
+    both = [tmp_path / "b" / "notes", tmp_path / "c" / "notes"]  # given together
+    assert index.update(both).added == 1
+    assert index.update(both[::-1]).replaced == 2
 
 
 def test_what_is_gone_is_found_however_the_corpus_was_named(index, tmp_path):
@@ -364,6 +368,13 @@ def test_what_is_gone_is_found_however_the_corpus_was_named(index, tmp_path):
     index.update(str(corpus / "*.md"))
     (corpus / "x.md").unlink()
     assert index.update(str(corpus / "*.md")).deleted == 1
+    (corpus / "deep").mkdir()
+    (corpus / "deep" / "w.md").write_text("w")
+    index.update(corpus)
+    assert index.update(corpus / "deep").deleted == 0  # has it by another name
+    index.delete(["deep/w.md"])
+    shutil.rmtree(corpus / "deep")
+    assert index.update(str(corpus / "*")).deleted == 1
     assert sorted(list_ids(index)) == ["notes/z.md", f"{tmp_path.name}/z.md"]
 
 

@@ -110,6 +110,12 @@ def test_foreign_texts_are_cut_and_steer_no_terminal_and_json_has_them_whole(mod
     assert scores == sorted(scores, reverse=True)
 
 
+def test_columns_of_scores_are_apart_however_small_they_are(model, tmp_path, capsys):
+    (tmp_path / "two.txt").write_text("a hat\na hat\n")
+    out, _ = search(capsys, model, tmp_path / "two.txt", "hat", "--top-k", 1)
+    assert out.splitlines()[2].split()[1] == "0.00"
+
+
 def test_queries_come_from_a_file_or_standard_input(model, corpus, tmp_path, capsys, monkeypatch):
     path = tmp_path / "queries.txt"
     path.write_text("a hat\n\nthe cat\n")

@@ -142,7 +142,7 @@ def search(
 
 
 def _show_part(score: float | None) -> str:
-    return f"{'-' if score is None else format_number(score, 2):>7}"
+    return f" {'-' if score is None else f'{score:.2f}':>6}"
 
 
 def nearest(

@@ -139,7 +139,8 @@ def build_app() -> App:
         else:
             app.command(target, name=name, **find_place(name, order, ENCODERS))
     for name, family in families.items():
-        place = find_place(name, list(COMMANDS).index("index add"), ENCODERS)
+        order = [*(one.partition(" ")[0] for one in COMMANDS), name].index(name)
+        place = find_place(name, order, ENCODERS)
         family.group, family.sort_key = (place["group"],), place["sort_key"]
         app.command(family)
     app.register_install_completion_command(COMPLETION, group=OPTIONS)

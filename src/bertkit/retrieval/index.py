@@ -148,6 +148,7 @@ class Index(AbstractContextManager["Index"]):
             writer.movable = {*gone, *(source.name for source in changed)}
             self._store_files(writer, changed)
             writer.finish(changed, gone)
+            writer.file.sync()
         return writer.changes
 
     def delete(self, ids: Sequence[str] | None = None, *, where: Where | None = None) -> int:
@@ -176,6 +177,7 @@ class Index(AbstractContextManager["Index"]):
                 )
             }
             writer.delete(connection, sorted(numbers))
+        writer.file.sync()
         return len(numbers)
 
     def get(self, id: str) -> StoredDocument | None:  # noqa: A002
@@ -344,6 +346,7 @@ class Index(AbstractContextManager["Index"]):
             for batch in batches:
                 writer.store(batch)
                 progress.advance(sum(one.size for one in batch))
+        writer.file.sync()
         if writer.changes.blank:
             announce(f"{pluralize(writer.changes.blank, 'empty text')} left out")
         if writer.changes.embedded:

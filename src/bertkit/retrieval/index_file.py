@@ -174,8 +174,9 @@ class IndexFile:
             if self.is_read_only:
                 raise StorageError(f"{self._name} can't be written: it or its folder is read-only")
             self._check_identity()
-            mode = "DELETE" if self._is_remote else "WAL"
+            mode, safety = ("DELETE", "FULL") if self._is_remote else ("WAL", "NORMAL")
             self._connection.execute(f"PRAGMA journal_mode = {mode}")
+            self._connection.execute(f"PRAGMA synchronous = {safety}")  # see `sync`
             with self._transaction("BEGIN IMMEDIATE"):
                 yield self._connection
 
@@ -209,6 +210,15 @@ class IndexFile:
         """Return a number that grows with each change, by whichever process."""
         with self.reading() as connection:  # changes of others, and of this connection
             return (self._num_opened << 32) + self._ask("data_version") + connection.total_changes
+
+    def sync(self) -> None:
+        """Bring what was written to the disk, so that no power cut undoes it.
+
+        Until then it may undo the last transactions, none in part. To wait for the disk in each of
+        them took longer than all else when 100,000 rows were added.
+        """
+        with self._lock, self._errors("written"):
+            self._connection.execute("PRAGMA wal_checkpoint").fetchall()
 
     def close(self) -> None:
         """Close the connection; the last one merges the log, so that one file remains."""

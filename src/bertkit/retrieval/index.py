@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
+from sqlite3 import Connection
 from threading import RLock
 from typing import TYPE_CHECKING, Any, cast, overload
 
@@ -157,38 +158,36 @@ class Index(AbstractContextManager["Index"]):
         Raises:
             SettingsError: neither or both are given, or the filter is wrong.
         """
-        if (ids is None) == (where is None):
-            raise SettingsError("delete takes ids, or a filter (where): exactly one of them")
-        if not where and ids is None:
-            raise SettingsError("the filter is empty, and every document would be deleted")
-        listed, writer = [ids] if isinstance(ids, str) else ids, self._open_writer(creates=False)
+        if (ids is None) == (not where):
+            raise SettingsError("delete takes ids, or a filter (where) that isn't empty, not both")
+        writer = self._open_writer(creates=False)
         with writer.file.writing() as connection:
-            condition = compile_where(connection, where)
-            conditions = (
-                [condition]
-                if condition
-                else [Condition("id = ?", (str(one),)) for one in listed or ()]
-            )
-            numbers = {
-                number
-                for each in conditions
-                for (number,) in connection.execute(
-                    f"SELECT number FROM documents WHERE {each.sql}", each.values
-                )
-            }
+            named = [ids] if isinstance(ids, str) else ids
+            listed = _list_ids(connection, where) if named is None else map(str, named)
+            select = "SELECT number FROM documents WHERE id = ?"
+            found = [connection.execute(select, (one,)).fetchone() for one in listed]
+            numbers = {one[0] for one in found if one is not None}
             writer.delete(connection, sorted(numbers))
         writer.file.sync()
         return len(numbers)
 
     def get(self, id: str) -> StoredDocument | None:  # noqa: A002
         """Return a document by its id; None if there is none."""
-        return next(self._read("id = ?", (id,)), None)
+        of_document = "SELECT start, line, text FROM passages WHERE document = ? ORDER BY row"
+        with self._open().reading() as connection:
+            select = "SELECT number, fields FROM documents WHERE id = ?"
+            found = connection.execute(select, (id,)).fetchone()
+            if found is None:
+                return None
+            passages = [Passage(*one) for one in connection.execute(of_document, found[:1])]
+        return StoredDocument(id, read_fields(found[1], id), passages)
 
     def documents(self, where: Where | None = None) -> Iterator[StoredDocument]:
         """Yield all documents, or those that pass a filter, in the order in which they came."""
         with self._open().reading() as connection:
-            condition = compile_where(connection, where) or Condition("1", ())
-        return self._read(condition.sql, condition.values)
+            ids = _list_ids(connection, where)
+        parts = cut_windows(ids, most_texts=BATCH_DOCUMENTS)
+        return chain.from_iterable(map(self._read, parts))
 
     @overload
     def search(self, queries: str, top_k: int = 5, **options: Any) -> list[Hit]: ...
@@ -354,19 +353,13 @@ class Index(AbstractContextManager["Index"]):
             for line in describe_unknown(counts.unknown_tokens, counts.text_tokens):
                 announce(name_problem("the texts", line))
 
-    def _read(self, condition: str, values: Sequence[str | float]) -> Iterator[StoredDocument]:
-        """Yield documents with their passages, some hundreds of one state at a time."""
-        select = (
-            f"SELECT number, id, fields FROM documents WHERE number > ? AND ({condition})"
-            f" ORDER BY number LIMIT {BATCH_DOCUMENTS}"
-        )
-        of_document = "SELECT start, line, text FROM passages WHERE document = ? ORDER BY row"
-        last, found = 0, [StoredDocument("", {}, [])]
-        while found:
-            with self._open().reading() as connection:
-                found = []
-                for row in connection.execute(select, (last, *values)).fetchall():
-                    last, name, fields = row
-                    passages = [Passage(*one) for one in connection.execute(of_document, (last,))]
-                    found.append(StoredDocument(name, read_fields(fields, name), passages))
-            yield from found
+    def _read(self, ids: Sequence[str]) -> list[StoredDocument]:
+        with self._open().reading():  # of one state
+            return [one for one in map(self.get, ids) if one is not None]
+
+
+def _list_ids(connection: Connection, where: Where | None) -> list[str]:
+    """Return the ids of the documents that pass a filter, in the order in which they came."""
+    condition = compile_where(connection, where) or Condition("1", ())
+    select = f"SELECT id FROM documents WHERE {condition.sql} ORDER BY number"
+    return [one for (one,) in connection.execute(select, condition.values)]

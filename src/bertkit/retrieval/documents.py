@@ -235,9 +235,10 @@ def compare_sources(
         for name, stamp, _ in found
     }
     folder = _find_folder(index)
-    given = {os.path.realpath(folder / one.path) for one in sources}
-    for one in sources:
-        old = folder / paths.get(one.name, one.path)
+    moved = [one for one in sources if paths.get(one.name, one.path) != one.path]
+    given = {os.path.realpath(folder / one.path) for one in sources if moved}
+    for one in moved:
+        old = folder / paths[one.name]
         if old.exists() and os.path.realpath(old) not in given:
             raise InputError(
                 f"{one.path} would replace {paths[one.name]}, which the index has as"

@@ -241,9 +241,10 @@ class Index(AbstractContextManager["Index"]):
             load_reranker(options.rerank)
         if options.by == "words":
             vectors = None
-        elif vectors is None:
-            self.model.check(cast("Identity", file.read_fact("embedding")), file.path)
-            vectors = self.model.embed_queries(queries)
+        else:
+            if vectors is None or "model" in vars(self):  # the file may be another by now
+                self.model.check(cast("Identity", file.read_fact("embedding")), file.path)
+            vectors = self.model.embed_queries(queries) if vectors is None else vectors
         return IndexSearch(file, self._vectors, options).find(queries, vectors)
 
     @cached_property

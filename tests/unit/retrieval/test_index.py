@@ -428,6 +428,8 @@ def test_a_model_of_before_is_checked_at_a_search(index, tmp_path):
     index.add(TEXTS)
     with pytest.raises(SettingsError, match="has vectors of words, not of other"):
         other.search("wheel")
+    with pytest.raises(SettingsError, match="has vectors of words, not of other"):
+        other.find(["wheel"], WordModel().embed(["wheel"]), QuerySettings())
 
 
 def test_numbers_in_memory_are_given_once(words):

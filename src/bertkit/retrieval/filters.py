@@ -46,16 +46,10 @@ class Condition:
 
     sql: str
     values: tuple[Value, ...]
+    names: tuple[str, ...] = ()  # of the fields of a filter
 
 
-@dataclass(frozen=True)
-class Filter(Condition):
-    """A filter that was read, with the names of its fields."""
-
-    names: tuple[str, ...]
-
-
-def read_filter(where: object) -> Filter:
+def read_filter(where: object) -> Condition:
     """Read a filter.
 
     Args:
@@ -78,10 +72,10 @@ def read_filter(where: object) -> Filter:
         for name, value in zip(names, where.values(), strict=True)
     ]
     sql = " AND ".join(part.sql for part in parts) or "1"
-    return Filter(sql, tuple(value for part in parts for value in part.values), tuple(names))
+    return Condition(sql, tuple(value for part in parts for value in part.values), tuple(names))
 
 
-def compile_filter(connection: Connection, given: Filter) -> Condition:
+def compile_filter(connection: Connection, given: Condition) -> Condition:
     """Give the condition of a filter on an index's documents.
 
     Raises:
@@ -179,7 +173,7 @@ class _Reader:
         self.values: list[Value] = []
         self.names: list[str] = []
 
-    def read(self) -> Filter:
+    def read(self) -> Condition:
         depth = 0
         while not self.sql or self._copy("and", "or"):
             self._copy("not")
@@ -193,7 +187,7 @@ class _Reader:
                 depth -= 1
         if self.token.lastgroup != "end" or depth:
             raise self._refuse(f"'and', 'or' or {')' if depth else 'the end'}")
-        return Filter(" ".join(self.sql), tuple(self.values), tuple(dict.fromkeys(self.names)))
+        return Condition(" ".join(self.sql), tuple(self.values), tuple(dict.fromkeys(self.names)))
 
     def _read_comparison(self) -> None:
         if self.token.lastgroup not in {"text", "word"} or self._word in KEYWORDS:

@@ -70,15 +70,14 @@ def update_tokenizer(connection: Connection, tokenizer: str) -> str:
 
 def add_words(connection: Connection, rows: Iterable[tuple[int, str]]) -> None:
     """Index the texts of rows."""
-    prepared = ((row, _prepare(text)) for row, text in rows)
-    connection.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", prepared)
+    insert = "INSERT INTO words (rowid, text) VALUES (?, ?)"
+    connection.executemany(insert, ((row, _prepare(text)) for row, text in rows))
 
 
 def delete_words(connection: Connection, rows: Iterable[tuple[int, str]]) -> None:
     """Delete rows, given with the texts that they were added with."""
-    prepared = ((row, _prepare(text)) for row, text in rows)
     delete = "INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)"
-    connection.executemany(delete, prepared)
+    connection.executemany(delete, ((row, _prepare(text)) for row, text in rows))
 
 
 def find_words(

@@ -10,7 +10,7 @@ RUN pip install --no-cache-dir --constraint constraints.txt \
 COPY pyproject.toml README.md LICENSE ./
 COPY src src
 COPY models models
-RUN pip install --no-cache-dir --constraint constraints.txt '.[onnx,search,serve]' ./models/minilm
+RUN pip install --no-cache-dir --constraint constraints.txt '.[onnx,serve]' ./models/minilm
 
 FROM python:3.13-slim
 COPY --from=build /opt/bertkit /opt/bertkit

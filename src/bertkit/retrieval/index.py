@@ -75,7 +75,8 @@ class Index(AbstractContextManager["Index"]):
         settings: IndexSettings | None = None,
         **more: Any,
     ) -> None:
-        self.path = None if path is None else Path(path)
+        # It stays where it is if the process goes to another folder.
+        self.path = None if path is None else Path(path).absolute()
         self.settings = settings or take_settings(IndexSettings, more, "Index")
         self._given = model
         self._file: IndexFile | None = None

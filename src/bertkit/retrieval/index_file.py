@@ -7,6 +7,7 @@ The log needs memory that processes share. On the file system of another machine
 used from several, the rollback journal is used.
 """
 
+import ctypes
 import json
 import os
 import sqlite3
@@ -229,13 +230,16 @@ class IndexFile:
         """Open a connection, which is closed with this object or with the process, too."""
         with self._errors("read"):
             self._connection, self._is_immutable = _connect(self._place, self.is_read_only)
-            self._finalizer = weakref.finalize(self, _close, self._connection, os.getpid())
             self._num_opened += 1
             self._connection.execute("PRAGMA trusted_schema = OFF")
             self._connection.execute(f"PRAGMA journal_size_limit = {MAX_LOG_BYTES}")
             self._connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
             self._connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
             self._identity = self._find_identity()
+        place, identity = self._place, self._identity[:2]
+        self._finalizer = weakref.finalize(
+            self, _close, self._connection, os.getpid(), place, identity
+        )
 
     def _find_identity(self) -> tuple[int, ...]:
         """Return what tells a file from another; of an immutable one, its state and its log's."""
@@ -347,9 +351,17 @@ def _name_log(path: Path) -> Path:
     return path.with_name(f"{path.name}-wal")
 
 
-def _close(connection: sqlite3.Connection, process: int) -> None:
+def _close(
+    connection: sqlite3.Connection, process: int, place: Path | None, identity: tuple[int, ...]
+) -> None:
     """Close a connection; the last one merges the log, so that one file remains."""
     if process != os.getpid():  # after a fork, the file and its locks are the parent's
+        return
+    found = place.stat() if place is not None and place.exists() else None
+    if found is not None and (found.st_dev, found.st_ino) != identity:
+        # Another file is in its place. SQLite would remove that one's log, by its name, when this
+        # connection is closed or deleted, so it is kept to the end of the process, and beyond.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
         return
     with suppress(sqlite3.Error):  # others have it open, or it is damaged or closed
         connection.execute("PRAGMA busy_timeout = 0")

@@ -291,7 +291,7 @@ def test_a_cell_called_id_is_the_id_and_what_is_not_there_leaves_no_file(tmp_pat
     index.add([{"id": 0, "text": "hello"}, {"id": None, "text": "there"}])
     assert index.get("0").fields == {}
     assert len(index) == 2
-    assert repr(Index("a.bertkit")) == "Index('a.bertkit')"
+    assert repr(index) == f"Index({str(index.path)!r})"
 
 
 def test_a_batch_is_read_whole_before_it_is_stored(index, tmp_path):
@@ -338,6 +338,18 @@ def test_an_index_that_was_removed_is_made_anew(index):
         index.search("one")
     assert index.add(["two"]).added == 1
     assert [hit.text for hit in index.search("one")] == ["two"]
+
+
+def test_who_had_a_removed_index_open_leaves_its_successor_alone(tmp_path, words):
+    old, new, other = (Index(tmp_path / "x.bertkit", model=words.as_model()) for _ in range(3))
+    old.add(["one"])
+    old.path.unlink()
+    for name in ("x.bertkit-wal", "x.bertkit-shm"):
+        (tmp_path / name).unlink(missing_ok=True)
+    new.add(["two"])
+    old.close()
+    new.add(["three"])
+    assert len(other) == 2
 
 
 def test_files_of_two_folders_of_one_name_do_not_replace_each_other(index, tmp_path):

@@ -23,7 +23,7 @@ from bertkit.base.json_files import parse_json
 from bertkit.base.progress import announce
 from bertkit.data.compression import COMPRESSIONS
 from bertkit.data.input_files import INDEX_SUFFIX, find_files, look_at
-from bertkit.data.tables.decoder import ID_FIELD, NotTextError, RowDecoder, look_up
+from bertkit.data.tables.decoder import ID_FIELD, RowDecoder, look_up
 from bertkit.data.tables.record import BrokenRowError, Record, to_plain
 from bertkit.data.tables.records import RecordTable, open_records
 from bertkit.data.tables.rows import Table, name_value
@@ -84,7 +84,8 @@ class SourceFile:
         return json.dumps([self.path])
 
     def documents(self) -> Iterator[SourceDocument]:
-        """Yield all documents; a file that isn't text has none, and is an error if it was named."""
+        """Yield all documents; a file without texts has none, and is an error if it was named."""
+        is_read = False
         try:
             if self.table.format == "text":
                 for row in self.table.documents():
@@ -95,9 +96,13 @@ class SourceFile:
             chosen = self.reading.model_dump(include={"encoding", "delimiter"})
             settings = RecordSettings.model_validate({**chosen, "format": self.table.format})
             table = open_records(str(self.table.path), settings, kept={})
-            yield from _read_records(table, self.reading, lambda row, _: f"{self.name}:{row}", self)
-        except NotTextError as error:
-            if self.is_named:
+            for document in _read_records(
+                table, self.reading, lambda row, _: f"{self.name}:{row}", self
+            ):
+                is_read = True
+                yield document
+        except InputError as error:  # no text, or no column of texts
+            if self.is_named or is_read:
                 raise
             announce(make_legible(f"left out: {error}"))
 

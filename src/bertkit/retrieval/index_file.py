@@ -48,7 +48,7 @@ LOG_PAGES = 8000  # before they are merged, which takes the longer the more ofte
 CACHE_KIB = 1 << 16
 MAPPED_BYTES = (1 << 31) - (1 << 16)  # the most that SQLite maps
 MOUNTS = Path("/proc/self/mounts")  # of Linux
-REMOTE_SYSTEMS = ("nfs", "cifs", "smb", "9p", "afs", "ceph", "lustre", "gpfs", "beegfs", "fuse")
+NETWORK_SYSTEMS = ("nfs", "cifs", "smb", "9p", "afs", "ceph", "lustre", "gpfs", "beegfs", "fuse")
 # The short columns of `vectors` come first, since they are read without the long ones.
 SCHEMA = """\
 CREATE TABLE facts(name TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -105,7 +105,7 @@ class IndexFile:
         self._name = "the index in memory" if path is None else str(path)
         self._place = None if path is None else path.absolute()  # whatever the process's folder is
         self._lock = RLock()
-        self._is_remote = path is not None and _is_remote(path)
+        self._is_on_network = path is not None and _is_on_network(path)
         self._num_opened = 0
         self._connect()
 
@@ -175,7 +175,7 @@ class IndexFile:
             if self.is_read_only:
                 raise StorageError(f"{self._name} can't be written: it or its folder is read-only")
             self._check_identity()
-            mode, safety = ("DELETE", "FULL") if self._is_remote else ("WAL", "NORMAL")
+            mode, safety = ("DELETE", "FULL") if self._is_on_network else ("WAL", "NORMAL")
             self._connection.execute(f"PRAGMA journal_mode = {mode}")
             self._connection.execute(f"PRAGMA synchronous = {safety}")  # see `sync`
             with self._transaction("BEGIN IMMEDIATE"):
@@ -187,7 +187,7 @@ class IndexFile:
 
         It is short, since a file that is cut off while it is mapped ends the process.
         """
-        if self._is_remote:
+        if self._is_on_network:
             yield
             return
         self._connection.execute(f"PRAGMA mmap_size = {MAPPED_BYTES}")
@@ -381,7 +381,7 @@ def _open(uri: str) -> sqlite3.Connection:
     return connection
 
 
-def _is_remote(path: Path) -> bool:
+def _is_on_network(path: Path) -> bool:
     """Whether a file is on another machine, as far as the system says."""
     real, kinds = path.resolve(), {Path("/"): ""}
     with suppress(OSError):
@@ -389,7 +389,7 @@ def _is_remote(path: Path) -> bool:
             _, folder, kind, *_ = line.split(" ")
             kinds[Path(folder)] = kind
     nearest = next(kinds[folder] for folder in real.parents if folder in kinds)
-    return nearest.startswith(REMOTE_SYSTEMS)
+    return nearest.startswith(NETWORK_SYSTEMS)
 
 
 def _explain(failure: str, error: sqlite3.Error) -> BertkitError:

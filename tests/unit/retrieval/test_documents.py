@@ -73,6 +73,8 @@ def test_files_of_plain_text_are_documents_by_name_beside_rows(tmp_path, capsys,
     (folder / "a.md").write_text("One.\n\nTwo.\n")
     (folder / "deep" / "b.csv").write_text("text,n\nthree,1\n,2\n")
     (folder / "picture.jpg").write_bytes(b"\xff\xd8")
+    (folder / "settings.json").write_text('{"a": 1}')
+    (folder / "sums.csv").write_text("n,m\n1,2\n")
     (folder / "noise.txt").write_bytes(bytes(range(256)) * 9)
     found = read([folder], CorpusSettings())
     assert [(one.id, one.text) for one in found] == [
@@ -83,8 +85,8 @@ def test_files_of_plain_text_are_documents_by_name_beside_rows(tmp_path, capsys,
     assert [one.is_row for one in found] == [False, True, True]
     assert found[1].place.endswith("b.csv, line 2")
     said = capsys.readouterr().err
-    assert said.count("left out: ") == 2
-    assert all(name in said for name in ("picture.jpg", "notes/noise.txt"))
+    assert said.count("left out: ") == 4
+    assert all(name in said for name in ("picture.jpg", "noise.txt", "settings.json", "sums.csv"))
     with pytest.raises(NotTextError, match="isn't text"):
         read([folder / "noise.txt"])
     monkeypatch.chdir(folder)

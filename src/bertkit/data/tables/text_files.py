@@ -12,7 +12,13 @@ from itertools import chain
 from pathlib import Path
 
 from bertkit.base.addresses import is_remote, to_url
-from bertkit.base.errors import BertkitError, InputError, MissingFileError, storage_errors
+from bertkit.base.errors import (
+    BertkitError,
+    InputError,
+    MissingFileError,
+    pluralize,
+    storage_errors,
+)
 from bertkit.base.progress import announce
 from bertkit.base.remote import find_info
 from bertkit.data.input_files import STANDARD_INPUT, FileId, distinguish, find_files, look_at
@@ -121,13 +127,17 @@ def find_text_files(names: list[str], settings: TableSettings | None = None) -> 
         except (NotTextError, MissingFileError) as error:  # missing: a link to nothing
             if str(path) in names:
                 raise
-            files.leave_out(name, error)
+            files.left_out[name] = str(error)
             continue
         file_id = look_at(path).file_id
         if file_id not in seen:  # else it is there under another name
             seen.add(file_id)
             table.name = distinguish(name, taken)
             files.tables[table.name] = table
+    for problem in list(files.left_out.values())[:MAX_SHOWN]:
+        announce(f"left out: {problem}")
+    if (num_more := len(files.left_out) - MAX_SHOWN) > 0:
+        announce(f"left out: {pluralize(num_more, 'more file')} without texts")
     if not files.tables:
         raise InputError(f"{files.name} has no file of texts: {'; '.join(files.left_out.values())}")
     return files

@@ -9,7 +9,7 @@ from sqlite3 import Connection
 from threading import RLock
 from typing import TYPE_CHECKING, Any, cast, overload
 
-from bertkit.base.errors import InputError, SettingsError, pluralize
+from bertkit.base.errors import DamagedFileError, InputError, SettingsError, pluralize
 from bertkit.base.progress import announce, show_progress
 from bertkit.base.signals import stop_at_once
 from bertkit.checkpoints.bundled import describe_name
@@ -29,7 +29,7 @@ from bertkit.retrieval.documents import (
 )
 from bertkit.retrieval.filters import Condition
 from bertkit.retrieval.hits import Changes, Hit, IndexInfo, StoredDocument, read_fields
-from bertkit.retrieval.index_file import IndexFile
+from bertkit.retrieval.index_file import REMEDY, IndexFile
 from bertkit.retrieval.index_model import IndexModel, load_model
 from bertkit.retrieval.index_search import IndexSearch, Where, compile_where
 from bertkit.retrieval.index_writer import IndexWriter
@@ -364,4 +364,7 @@ def _list_ids(connection: Connection, where: Where | None) -> list[str]:
     """Return the ids of the documents that pass a filter, in the order in which they came."""
     condition = compile_where(connection, where) or Condition("1", ())
     select = f"SELECT id FROM documents WHERE {condition.sql} ORDER BY number"
-    return [one for (one,) in connection.execute(select, condition.values)]
+    ids = [one for (one,) in connection.execute(select, condition.values)]
+    if not all(isinstance(one, str) for one in ids):
+        raise DamagedFileError(f"the index is damaged: a document has no id; {REMEDY}")
+    return ids

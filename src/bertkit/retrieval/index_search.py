@@ -21,10 +21,15 @@ from bertkit.retrieval.words import LEAST_SCORE, find_words
 Where = str | Mapping[str, object]
 DEPTH = 100  # rows of each list, or as many as hits are asked for
 FEW_ROWS = 10  # found by words that stand in half of the texts still count, if no more are found
+# The indexes must agree, since SQLite doesn't notice a flipped bit in a number or an id.
 SELECT = (
     "SELECT id, fields, passages.text, start, line, documents.id IS sources.name, passages.sha256"
     " FROM passages JOIN documents ON document = documents.number"
     " LEFT JOIN sources ON source = sources.number WHERE row = ?"
+    " AND EXISTS (SELECT 1 FROM passages AS one INDEXED BY passages_document"
+    " WHERE one.document = documents.number AND one.row = passages.row)"
+    " AND EXISTS (SELECT 1 FROM documents AS one INDEXED BY sqlite_autoindex_documents_1"
+    " WHERE one.id = documents.id AND one.number = documents.number)"
 )
 
 

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bertkit.retrieval.passages import cut_passages
-from bertkit.retrieval.settings import PassageSettings
 
 PIECES = [
     "a",
@@ -33,9 +32,8 @@ def measure(text):
 @given(TEXTS, st.integers(1, 12), st.sampled_from([0.0, 0.125, 0.5]), st.booleans())
 @settings(max_examples=100, deadline=None)
 def test_passages_cover_a_text(text, size, overlap, stays_whole):
-    chosen = PassageSettings(passage_tokens=size, passage_overlap=overlap)
-    found = cut_passages(text, measure, chosen, stays_whole=stays_whole)
-    assert found == cut_passages(text, measure, chosen, stays_whole=stays_whole)
+    found = cut_passages(text, measure, size, overlap, stays_whole=stays_whole)
+    assert found == cut_passages(text, measure, size, overlap, stays_whole=stays_whole)
     assert bool(found) == bool(text.replace("\0", "").strip())
     joined = ""
     for number, passage in enumerate(found):

@@ -59,6 +59,7 @@ def test_every_option_has_a_help_text():
     assert [name for name, texts in list_texts().items() if "" in texts] == []
 
 
+@needs_all_wings
 def test_settings_without_a_flag_are_known_by_name():
     waiting, found = [Settings], set()
     while waiting:

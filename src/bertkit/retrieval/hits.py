@@ -25,7 +25,7 @@ class Hit(Tabular):
         line: of the document where the passage begins, from 1.
         fields: of the document.
         words: BM25 of the query's words; None if the passage wasn't found by words.
-        vector: similarity to the query; None if the passage wasn't found by vectors.
+        vector: similarity to the query; None if vectors weren't compared.
         reranked: value of the reranking model; None without one.
         is_file: whether the document is a whole file of plain text.
     """

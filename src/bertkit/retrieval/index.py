@@ -138,10 +138,8 @@ class Index(AbstractContextManager["Index"]):
             BertkitError: as in `add`.
         """
         inputs = [corpus] if isinstance(corpus, str | Path) else list(corpus)
-        sources, name = (
-            open_sources(inputs, self.settings, self.path),
-            name_corpus(inputs, self.path),
-        )
+        name = name_corpus(inputs, self.path)
+        sources = open_sources(inputs, self.settings, self.path)
         writer = self._open_writer(corpus=name)
         with writer.file.reading() as connection:
             changed, gone = compare_sources(connection, sources, name, self.path)

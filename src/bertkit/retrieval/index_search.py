@@ -79,7 +79,7 @@ class IndexSearch:
             among = None if condition is None else _list_rows(connection, condition)
             lists = self.vectors.search(vectors, depth, among)
             nearest = [dict(zip(*map(np.ndarray.tolist, one), strict=True)) for one in lists]
-        for query, near in zip(queries, nearest, strict=True):
+        for number, (query, near) in enumerate(zip(queries, nearest, strict=True)):
             words = dict[int, float]()
             if options.by != "vectors":
                 words = dict(find_words(connection, query, depth, condition))
@@ -88,6 +88,9 @@ class IndexSearch:
                 least = LEAST_SCORE if len(words) > FEW_ROWS else 0
                 ranked = fuse([[row for row in words if words[row] >= least], [*near]])
             ranked = ranked if options.by_document else ranked[: self.num_hits]
+            far = [row for row, _ in ranked if row not in near]
+            if vectors is not None and far:  # found by words only
+                near |= dict(zip(far, self.vectors.score(vectors[number], far), strict=True))
             scores = ((row, score, words.get(row), near.get(row)) for row, score in ranked)
             found.append([_read_hit(connection, *each) for each in scores])
         return found

@@ -193,12 +193,17 @@ class IndexWriter:
     ) -> None:
         """Add documents with their passages, words and vectors."""
         texts, fields = list[tuple[int, str]](), dict[int, dict[str, JsonValue]]()
+        files = {one.source.name: one.source for one in documents if one.source}
+        sources = {
+            name: self._add_source(connection, file, file.unfinished)
+            for name, file in files.items()
+        }
         for one in documents:
             number = connection.execute(
                 "INSERT INTO documents (id, source, sha256, fields) VALUES (?, ?, ?, ?)",
                 (
                     one.id,
-                    one.source and self._add_source(connection, one.source, one.source.unfinished),
+                    one.source and sources[one.source.name],
                     _hash_document(one),
                     json.dumps(one.fields),
                 ),

@@ -14,6 +14,7 @@ import pytest
 from tests.closeness import assert_close
 
 from bertkit.base.errors import BertkitError, InputError, MissingFileError, SettingsError
+from bertkit.retrieval import index_search
 from bertkit.retrieval.index import Index
 from bertkit.retrieval.index_model import IndexModel
 from bertkit.retrieval.index_writer import IndexWriter
@@ -130,6 +131,17 @@ def test_hits_by_words_by_vectors_and_by_both(index):
     assert_close(best.words, by_words.score)
     first, second = index.search(["wheel", "eggs"], top_k=1)
     assert [first[0].text, second[0].text] == TEXTS[:2]
+
+
+def test_what_only_words_found_has_its_similarity_too(index, monkeypatch):
+    monkeypatch.setattr(index_search, "DEPTH", 1)
+    index.add(TEXTS)
+    embed = index.model.embed_queries
+    index.model = replace(index.model, embed_queries=lambda texts: embed(["eggs" for _ in texts]))
+    [hit] = index.search("wheel", top_k=1)
+    assert hit.text == TEXTS[0]
+    [other] = [one for one in index.search("eggs", 3, by="vectors") if one.text == TEXTS[0]]
+    assert_close(hit.vector, other.vector)
 
 
 def test_a_filter_comes_before_the_best_are_taken(index):

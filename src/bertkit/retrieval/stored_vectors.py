@@ -20,7 +20,7 @@ from bertkit.inference.embeddings.similarity import compare
 from bertkit.retrieval.vector_file import Vectors
 
 if TYPE_CHECKING:
-    from bertkit.retrieval.exact_search import ExactSearch
+    from bertkit.inference.embeddings.exact_search import ExactSearch
 
 Rows = NDArray[np.int64]
 BLOCK_BYTES = 1 << 20
@@ -89,7 +89,7 @@ class StoredVectors:
 
         Nothing is read if that is the state of the last refresh.
         """
-        from bertkit.retrieval.exact_search import ExactSearch
+        from bertkit.inference.embeddings.exact_search import ExactSearch
 
         old = self._loaded
         if old.state == state:

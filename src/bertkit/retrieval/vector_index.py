@@ -4,9 +4,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bertkit.base.errors import InputError, SettingsError
+from bertkit.inference.embeddings.exact_search import ExactSearch
 from bertkit.inference.embeddings.settings import SIMILARITIES, Similarity
 from bertkit.inference.embeddings.similarity import find_norms
-from bertkit.retrieval.exact_search import ExactSearch
 
 
 class VectorIndex:

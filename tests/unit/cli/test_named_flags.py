@@ -21,7 +21,7 @@ OF_OTHERS = {"head"}  # `ray start --head`
 SERVED = ("serving", "inference", "checkpoints", "models", "tokenization", "nn")
 SERVED_FILES = (
     *(f"retrieval/{name}.py" for name in ("index", "index_model", "index_search")),
-    *(f"retrieval/{name}.py" for name in ("vector_index", "exact_search")),
+    "retrieval/vector_index.py",
     "data/tables/text_files.py",
 )
 

@@ -9,9 +9,10 @@ import pytest
 from tests.closeness import assert_close
 
 from bertkit.base.errors import DamagedFileError, InputError
+from bertkit.inference.embeddings import exact_search
 from bertkit.inference.embeddings.settings import SIMILARITIES
 from bertkit.inference.embeddings.similarity import compare
-from bertkit.retrieval import exact_search, stored_vectors
+from bertkit.retrieval import stored_vectors
 from bertkit.retrieval.index_file import IndexFile
 from bertkit.retrieval.stored_vectors import StoredVectors
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from bertkit.base.errors import InputError, SettingsError
+from bertkit.inference.embeddings import exact_search
 from bertkit.inference.embeddings.settings import SIMILARITIES
 from bertkit.inference.embeddings.similarity import compare
-from bertkit.retrieval import exact_search
 from bertkit.retrieval.vector_index import VectorIndex
 
 

@@ -1,0 +1,1 @@
+"""Task embed: vectors of texts, of which those that belong together are close."""

@@ -10,7 +10,7 @@ import pytest
 
 GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guide" / "integrations.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```", GUIDE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-LANGCHAIN, HAYSTACK, QDRANT, LANCEDB = BLOCKS
+LANGCHAIN, HAYSTACK, QDRANT, LANCEDB, BERTOPIC, KEYBERT, MTEB = BLOCKS
 
 
 def list_printed(block):
@@ -28,9 +28,18 @@ def test_code_for_an_index_runs(package, block, tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(("package", "block"), [("qdrant_client", QDRANT), ("lancedb", LANCEDB)])
-def test_code_for_a_database_runs(package, block, tmp_path):
-    """In a process of its own: LanceDB warns where a process that has loaded it is forked."""
+@pytest.mark.parametrize(
+    ("package", "block"),
+    [
+        ("qdrant_client", QDRANT),
+        ("lancedb", LANCEDB),
+        ("bertopic", BERTOPIC),
+        ("keybert", KEYBERT),
+        ("mteb", MTEB),
+    ],
+)
+def test_code_for_another_library_runs(package, block, tmp_path):
+    """In a process of its own: some warn when they are imported, or where they are forked."""
     if find_spec(package) is None:
         pytest.skip(f"{package} isn't installed")
     run = [sys.executable, "-c", block]

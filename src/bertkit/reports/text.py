@@ -55,7 +55,7 @@ TEXT_COLUMNS = 400  # the longest text that a cell shows
 # Last words of the names of metrics that are shares of 1; others, such as losses, aren't.
 SHARES = frozenset(
     {"accuracy", "confidence", "exact", "f1", "match", "precision", "probability", "recall"}
-    | {"calibration_error", "share_of_peak"}
+    | {"calibration_error", "share_of_peak", "map", "mrr", "ndcg"}
 )
 POINTS = frozenset({"bleu", "chrf"})  # go up to 100, and are quoted with one decimal
 SMALLEST = 0.0005  # smaller numbers would be 0.000

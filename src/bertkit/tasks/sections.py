@@ -24,6 +24,8 @@ NAMES = {
     "macro_f1": "macro F1",
     "matthews": "Matthews correlation",
     "micro_f1": "micro F1",
+    "mrr@10": "MRR@10",
+    "ndcg@10": "nDCG@10",
     "pearson": "Pearson correlation",
     "rouge1": "ROUGE-1",
     "rouge2": "ROUGE-2",
@@ -79,7 +81,7 @@ def show_name(metric: str) -> str:
     """Return a metric's name as people write it; a label behind it stays as it is."""
     kind, space, label = metric.partition(" ")
     name = NAMES.get(kind, kind.replace("_", " "))
-    shown = name if name == "chrF" else f"{name[:1].upper()}{name[1:]}"
+    shown = name if name[1:2].isupper() or name == "chrF" else f"{name[:1].upper()}{name[1:]}"
     return f"{shown}{space}{label}"
 
 

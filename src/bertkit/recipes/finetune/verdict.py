@@ -1,0 +1,205 @@
+"""The verdict on a run: whether the model became better on held-out rows, and by how much.
+
+Training keeps the checkpoint that is best on the held-out rows, so its figure on these rows is too
+high, and higher the more checkpoints there were. So the rows are halved: the step that is best on
+one half is compared with the start on the other half, and the other way round. Each difference is
+then on rows that didn't choose the step.
+
+Source: Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), chapters 13 and 17.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict
+
+from bertkit.base.errors import pluralize
+from bertkit.checkpoints.run_folder import SavedNumber
+from bertkit.reports.text import format_metric, format_number, is_share
+from bertkit.tasks.metrics.correlation import bootstrap_interval
+from bertkit.tasks.ranking import RowValues
+from bertkit.tasks.sections import show_name
+
+FOLD_SEED = 0
+FEWEST_GROUPS = 10  # fewer say too little about others
+# Of fewer groups with a difference, all in the same direction, a sign test isn't significant.
+FEWEST_CHANGED = 6
+LARGEST_GROUP = 0.2  # share of the rows
+
+PLURALS = {"query": "queries", "pair": "pairs"}
+
+Word = Literal["BETTER", "NO CLEAR DIFFERENCE", "WORSE"]
+Numbers = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+Groups = npt.NDArray[np.int64]
+
+
+class Verdict(BaseModel):
+    """The difference that training made on held-out rows.
+
+    Attributes:
+        metric: higher is better.
+        before: the metric of the start.
+        after: of the chosen steps, each on rows that didn't choose it.
+        difference: between them, with its 95 % interval from `low` to `high`.
+        unit: what a row is: a query or a pair.
+        num_groups: rows that share a text are one group; groups were resampled.
+        chosen: the steps that were chosen on either half; 0 is the start.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    word: Word
+    metric: str
+    before: SavedNumber
+    after: SavedNumber
+    difference: SavedNumber
+    low: SavedNumber
+    high: SavedNumber
+    num_rows: int
+    unit: Literal["query", "pair"]
+    num_groups: int
+    num_changed: int  # groups with a difference
+    chosen: tuple[int, int]
+
+    def describe(self) -> str:
+        """Describe it in a line, such as `before: nDCG@10 40.1 %   after: 46.3 %   +6.2 …`."""
+        name, plural = show_name(self.metric), f"held-out {PLURALS[self.unit]}"
+        rows = pluralize(self.num_rows, f"held-out {self.unit}", plural)
+        before, after = (format_metric(self.metric, each) for each in (self.before, self.after))
+        return (
+            f"before: {name} {before}   after: {after}   {self.describe_difference()}"
+            f" on {rows}: {self.word}"
+        )
+
+    def describe_difference(self) -> str:
+        """Describe the difference with its interval, such as +6.2 (3.9 to 8.6)."""
+        shown = [self._show(each) for each in (self.difference, self.low, self.high)]
+        sign = "+" * (self.difference > 0)
+        return f"{sign}{shown[0]} ({shown[1]} to {shown[2]})"
+
+    def _show(self, number: float) -> str:
+        """Format a difference: in points of a share."""
+        return f"{100 * number:.1f}" if is_share(self.metric) else format_number(number)
+
+    @property
+    def reason(self) -> str:
+        """Why there is no clear difference, where the rows are too few for one; otherwise ""."""
+        if not math.isfinite(self.difference):
+            return f"{show_name(self.metric)} isn't defined on so few or so similar rows"
+        if self.num_groups < FEWEST_GROUPS:
+            found = pluralize(self.num_groups, "group")
+            return (
+                f"{found} of held-out rows that share no text; at least {FEWEST_GROUPS} are needed"
+            )
+        if self.num_changed < FEWEST_CHANGED and self.low * self.high > 0:
+            found = pluralize(self.num_changed, "group")
+            return f"only {found} of held-out rows changed; at least {FEWEST_CHANGED} have to"
+        return ""
+
+
+def judge(
+    metric: str, start: RowValues, steps: Sequence[tuple[int, RowValues]], groups: Groups
+) -> Verdict:
+    """Compare the best of some steps with the start, on rows that didn't choose it.
+
+    Args:
+        start: the values before training.
+        steps: those that may be chosen, with their values of the same rows. The start is among
+            them if it may be the model.
+        groups: `[rows]`, as `number_groups` returns them.
+    """
+    folds = deal_folds(groups)
+    chosen = [choose_step(steps, folds != fold) for fold in (0, 1)]
+    halves = [(folds == fold, steps[place][1]) for fold, place in enumerate(chosen)]
+    compared = _Compared(start, halves, groups)
+    num_groups = int(groups.max()) + 1
+    before, after = map(float, compared.measure(np.ones(num_groups)))
+    low, high = bootstrap_interval(compared.subtract, num_groups)
+    found = Verdict(
+        word="NO CLEAR DIFFERENCE",
+        metric=metric,
+        before=before,
+        after=after,
+        difference=after - before,
+        low=low,
+        high=high,
+        num_rows=len(groups),
+        unit="query" if start.truth is None else "pair",
+        num_groups=num_groups,
+        num_changed=compared.count_changed(),
+        chosen=(steps[chosen[0]][0], steps[chosen[1]][0]),
+    )
+    is_clear = not found.reason and found.low * found.high > 0
+    word = "BETTER" if found.low > 0 else "WORSE"
+    return found.model_copy(update={"word": word}) if is_clear else found
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """Two models on the same rows: the start, and on each half the step that the other chose."""
+
+    start: RowValues
+    halves: Sequence[tuple[Flags, RowValues]]  # the rows of a half, and the step's values
+    groups: Groups
+
+    def measure(self, weights: Numbers) -> tuple[Numbers, Numbers]:
+        """Return the metric before and after, of groups that count as often as weights say.
+
+        It is the mean of both halves by their number of rows, as each has a model of its own.
+        """
+        counted = weights[..., self.groups]
+        before, after = np.zeros(weights.shape[:-1]), np.zeros(weights.shape[:-1])
+        for is_here, values in self.halves:
+            here = counted * is_here
+            share = here.sum(axis=-1) / counted.sum(axis=-1)
+            for total, model in ((before, self.start), (after, values)):
+                total += np.where(share > 0, share * model.measure(here), 0.0)
+        return before, after
+
+    def subtract(self, weights: Numbers) -> Numbers:
+        """Return the difference between both."""
+        before, after = self.measure(weights)
+        return after - before
+
+    def count_changed(self) -> int:
+        """Count the groups that have a row with another value than before."""
+        is_changed = np.zeros(len(self.groups), dtype=np.bool_)
+        for is_here, values in self.halves:
+            is_changed |= is_here & (values.values != self.start.values)
+        return len(np.unique(self.groups[is_changed]))
+
+
+def choose_step(steps: Sequence[tuple[int, RowValues]], is_counted: npt.NDArray[np.bool_]) -> int:
+    """Return the place of the step with the highest metric on some rows; the first of equals."""
+    weights = is_counted.astype(np.float64)
+    values = [float(each.measure(weights)) for _, each in steps]
+    ranked = [value if math.isfinite(value) else -math.inf for value in values]
+    return ranked.index(max(ranked))
+
+
+def number_groups(names: Sequence[str | None]) -> Groups:
+    """Number the groups of rows from 0; a row without a name is a group of its own.
+
+    So is each row where one group has a large share of all: resampling few groups says nothing.
+    """
+    rows = [f"row {row}" if name is None else f"group {name}" for row, name in enumerate(names)]
+    if max(Counter(rows).values()) > max(1, LARGEST_GROUP * len(rows)):
+        rows = [str(row) for row in range(len(rows))]
+    numbers: Groups = np.unique(rows, return_inverse=True)[1].astype(np.int64)
+    return numbers
+
+
+def deal_folds(groups: Groups) -> Groups:
+    """Deal groups to two folds of about as many rows; return the fold of each row, `[rows]`."""
+    sizes = np.bincount(groups)
+    folds, filled = np.zeros(len(sizes), dtype=np.int64), [0, 0]
+    for group in np.random.default_rng(FOLD_SEED).permutation(len(sizes)):
+        folds[group] = fold = filled.index(min(filled))
+        filled[fold] += int(sizes[group])
+    return folds[groups]

@@ -25,7 +25,7 @@ PRETRAIN = "pretrain --output run --steps 12 --batch-size 16 --eval-examples 32 
 # What is told before a refusal that depends on both data and model.
 DATA = [
     "train.csv: 40 examples; labels: bad 20, good 20",
-    "train.csv: f1 is that of 'good'; --positive-label names another",
+    "train.csv: f1 is that of 'good'; --labels in another order changes that",
     "dev.csv: 16 examples; labels: bad 8, good 8",
     "new weights for classifier, which encoder doesn't have",
 ]
@@ -111,7 +111,6 @@ REFUSED = {
     ],
     "train-tokenizer texts.txt --output tokenizer": [
         ("--vocab-size 9", "can't hold 5 special tokens"),
-        ("--min-frequency 0", "--min-frequency must be at least 1, got 0"),
     ],
     "translate de-en": [
         ("a --file x.txt", "give texts or --file, not both"),

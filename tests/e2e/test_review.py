@@ -65,7 +65,7 @@ def test_a_review_says_what_is_odd(tmp_path, monkeypatch, capsys, model, name):
     output = capsys.readouterr()
     assert said in output.out
     assert "\x1b" not in output.out
-    assert not any(f"; --{flag}" in output.out for flag in ("class-weights", "positive-label"))
+    assert not any(f"; --{flag}" in output.out for flag in ("class-weights", "labels"))
 
 
 @pytest.mark.parametrize(

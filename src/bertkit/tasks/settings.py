@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
 from pydantic import Field, create_model, model_validator
 
 from bertkit.base.errors import SettingsError
-from bertkit.base.settings import NO_FLAG, Settings
+from bertkit.base.settings import NO_FLAG, Count, Settings
 from bertkit.tokenization.long_texts import MAX_WINDOWS, LongTextSettings
 
 LEAST_WINDOW = 8  # tokens: [CLS], two [SEP], and at least two of each text
@@ -142,6 +142,39 @@ class TextSettings(LongTextSettings, TaskSettings):
     def most_tokens(self) -> int:
         """The most tokens that are read of a text or pair, in windows if it is long."""
         return self.max_length * (MAX_WINDOWS if self.long_texts == "windows" else 1)
+
+
+class MiningSettings(Settings):
+    """Where the negatives of a query come from: passages that don't answer it."""
+
+    negatives: Literal["file", "mine"] | None = Field(
+        default=None,
+        description="Passages that don't answer a query: file, those of the data; mine, also those"
+        " of other rows that an encoder finds most similar to the query. By default file, and mine"
+        " to rerank where the data have none.",
+    )
+    num_negatives: Annotated[Count | None, NO_FLAG] = Field(
+        default=None,
+        description="Number of negatives that are mined for each query; by default 1, and 7 to"
+        " rerank.",
+    )
+    negative_margin: Annotated[float, NO_FLAG, Field(ge=0.0, lt=1.0)] = Field(
+        default=0.05,
+        description="A passage is a negative if its cosine is at least this share lower than that"
+        " of the query's own passage; closer ones may answer it, too.",
+    )
+    negative_ranks: Annotated[tuple[Count, Count], NO_FLAG] = Field(
+        default=(1, 100),
+        description="Negatives are among these ranks of a query's most similar passages, without"
+        " its own.",
+    )
+
+    @model_validator(mode="after")
+    def _ranks_ascend(self) -> Self:
+        first, last = self.negative_ranks
+        if first > last:
+            raise ValueError(f"`negative_ranks` begin at {first} and end at {last}")
+        return self
 
 
 SettingsKind = TypeVar("SettingsKind", bound=TaskSettings)

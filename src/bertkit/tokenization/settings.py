@@ -40,9 +40,8 @@ class VocabularySettings(TokenizerSettings):
         le=MAX_ENTRIES,
         description="Size of the vocabulary, special tokens included.",
     )
-    min_frequency: int = Field(
+    min_frequency: Annotated[Count, NO_FLAG] = Field(
         default=2,
-        ge=1,
         description="How often two pieces must occur together to be merged into one entry.",
     )
     alphabet_limit: Annotated[Count, NO_FLAG] = Field(

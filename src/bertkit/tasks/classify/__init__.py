@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from bertkit.base.settings import Count
+from bertkit.base.settings import NO_FLAG, Count
 from bertkit.tasks.columns import spell_label
 from bertkit.tasks.settings import (
     OF_MANY_LABELS,
@@ -48,7 +48,7 @@ class ClassifySettings(TextSettings):
         description="balanced: weight the loss so that all labels count equally over the training"
         " data.",
     )
-    positive_label: str | None = Field(
+    positive_label: Annotated[str | None, NO_FLAG] = Field(
         default=None,
         description="The label that the metric f1 is computed for; by default the second of two."
         " It is required for f1, unless labels are listed or are such as 0 and 1, or no and yes.",

@@ -216,7 +216,7 @@ def find_labels(settings: ClassifySettings, examples: Sequence[ClassifyExample])
         )
     if settings.metric == "f1" and not has_clear_positive(settings, labels):
         raise InputError(
-            "metric f1 needs one label: set positive_label, or use macro_f1;"
+            "metric f1 needs one label: list two labels, the positive one last, or use macro_f1;"
             f" labels are {name_labels(labels)}"
         )
     return labels

@@ -104,9 +104,8 @@ class Classify(Task[ClassifyExample, Classification]):
         lines = records.list_warnings(examples)
         has_f1 = self.positive is not None and not self.settings.multi_label
         if has_f1 and not records.has_clear_positive(self.settings, self.labels):
-            lines.append(
-                f"f1 is that of '{show(self.positive or '')}'; --positive-label names another"
-            )
+            name = show(self.positive or "")
+            lines.append(f"f1 is that of '{name}'; --labels in another order changes that")
         if self.settings.class_weights == "none" and not self.settings.multi_label:
             lines += records.advise_weights(examples)
         return lines

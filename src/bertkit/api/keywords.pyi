@@ -51,6 +51,7 @@ class FinetuneKeywords(FinetuneArguments, total=False):
     learning_rate: float  # 3e-05
     layer_decay: float  # 1.0
     freeze: str  # 'none'
+    lora: int | None  # None
     dropout: float | None  # None
     classifier_dropout: float | None  # None
     features: Literal['last', 'last_four'] | None  # None

@@ -36,6 +36,7 @@ WITHOUT_FLAG = frozenset(
         "initialization",
         "label_smoothing",
         "mask_token_share",
+        "muon_learning_rate",
         "max_answer_length",
         "max_question_length",
         "min_frequency",

@@ -80,6 +80,7 @@ class Checkpoint:
     # by current Hugging Face name, always with the `bert.` prefix
     tensors: Mapping[str, LazyTensor]
     files: tuple[Path, ...]  # the config and weight files
+    base: Path | None = None  # of an adapter, the folder of the model that it adapts
 
 
 def release_pages(memory: mmap.mmap, start: int, num_bytes: int) -> None:

@@ -14,13 +14,17 @@ PYTORCH_FILE = "pytorch_model.bin"
 ONNX_FILE = "onnx/model.onnx"
 QUANTIZED_FILE = "onnx/model_quantized.onnx"  # with matrices of integers
 DATA_SUFFIX = "_data"  # suffix for either, of its weights if it would be too large
+# Of a LoRA adapter in PEFT's format, which names the model that it adapts.
+ADAPTER_CONFIG_FILE = "adapter_config.json"
+ADAPTER_SAFETENSORS_FILE = "adapter_model.safetensors"
+ADAPTER_PYTORCH_FILE = "adapter_model.bin"
 INDEX_SUFFIX = ".index.json"  # suffix for either file name, where the weights are sharded
 CONFIG_LIMIT_BYTES = 16 << 20  # a classifier's config names each label twice
 INDEX_LIMIT_BYTES = 16 << 20
 
 # Small files that describe a model, and the forms of its weights, of which the first is taken.
 DESCRIPTIONS = (
-    CONFIG_FILE,
+    *(CONFIG_FILE, ADAPTER_CONFIG_FILE),
     *("vocab.txt", "tokenizer.json", "tokenizer_config.json"),
     *("special_tokens_map.json", "added_tokens.json"),
     *(TASK_FILE, *wings.DESCRIPTIONS),

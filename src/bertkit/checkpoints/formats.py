@@ -12,6 +12,7 @@ from bertkit.base.errors import MissingFileError, storage_errors
 from bertkit.base.files import check_is_file
 from bertkit.base.members import find_member, has_member
 from bertkit.base.progress import ProgressBar, show_progress
+from bertkit.checkpoints.adapter import is_adapter, open_adapter
 from bertkit.checkpoints.bundled import PACKAGE, describe_name
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.file_names import CONFIG_FILE, DATA_SUFFIX, DESCRIPTIONS, WEIGHTS
@@ -35,6 +36,7 @@ class Format(NamedTuple):
 FORMATS = {
     "run_folder": Format(is_run, open_run),
     "sentence_transformers": Format(is_sentence_transformers, open_sentence_transformers),
+    "peft": Format(is_adapter, open_adapter),
     "huggingface": Format(lambda folder: has_member(folder, CONFIG_FILE), open_huggingface),
     "tensorflow": Format(is_tensorflow, open_tensorflow),
 }
@@ -134,9 +136,14 @@ def describe_files(path: Path, checkpoint: Checkpoint) -> tuple[FileDescription,
             sizes[file] = file.stat().st_size
     with show_progress("Hashing", sum(sizes.values()), is_bytes=True) as progress:
         return tuple(
-            FileDescription(file.relative_to(home).as_posix(), size, _hash(file, progress))
+            FileDescription(_name_file(file, home), size, _hash(file, progress))
             for file, size in sizes.items()
         )
+
+
+def _name_file(file: Path, home: Path) -> str:
+    """Return a file's name in a model's folder; one of an adapter's base model is elsewhere."""
+    return file.relative_to(home).as_posix() if file.is_relative_to(home) else f"base/{file.name}"
 
 
 def _hash(path: Path, progress: ProgressBar) -> str:

@@ -22,7 +22,12 @@ from bertkit.base.errors import BertkitError, DamagedFileError, MissingFileError
 from bertkit.base.files import remove_folder
 from bertkit.base.members import find_member, has_member
 from bertkit.base.progress import announce
-from bertkit.checkpoints.file_names import CONFIG_FILE, SAFETENSORS_FILE
+from bertkit.checkpoints.file_names import (
+    ADAPTER_CONFIG_FILE,
+    ADAPTER_SAFETENSORS_FILE,
+    CONFIG_FILE,
+    SAFETENSORS_FILE,
+)
 
 if TYPE_CHECKING:
     from bertkit.checkpoints.checkpoint import Checkpoint
@@ -34,7 +39,8 @@ METRICS_FILE = "metrics.json"  # beside a finished run
 STEP_PREFIX = "step-"
 STEP_IN_NAME = re.compile(rf"(^|.*/)(?P<folder>\w+)/{STEP_PREFIX}(?P<number>[0-9]+)/")
 OPTIMIZER_FILE = "optimizer.safetensors"
-FILES_OF_OTHERS = ("modules.json", "bert_config.json")  # files that a run never has
+# Files that a run never has.
+FILES_OF_OTHERS = ("modules.json", "bert_config.json", ADAPTER_CONFIG_FILE)
 FILES_OF_MODELS = (CONFIG_FILE, *FILES_OF_OTHERS)
 
 
@@ -189,10 +195,11 @@ def is_model_folder(name: str) -> bool:
 
 def open_run(path: Path) -> "Checkpoint":
     """Open a run's newest checkpoint, or the given checkpoint."""
-    from bertkit.checkpoints.huggingface import open_huggingface  # torch, to read weights
+    from bertkit.checkpoints.adapter import open_folder  # torch, to read weights
 
-    folder = find_checkpoint(path, reading=(CONFIG_FILE, SAFETENSORS_FILE))
-    return replace(open_huggingface(folder), format="run_folder")
+    weights = (SAFETENSORS_FILE, ADAPTER_CONFIG_FILE, ADAPTER_SAFETENSORS_FILE)
+    folder = find_checkpoint(path, reading=(CONFIG_FILE, *weights))
+    return replace(open_folder(folder), format="run_folder")
 
 
 def find_checkpoint(path: Path, *, reading: Collection[str]) -> Path:

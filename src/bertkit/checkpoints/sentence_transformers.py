@@ -17,6 +17,7 @@ from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileErr
 from bertkit.base.files import make_folder
 from bertkit.base.json_files import read_json, write_json
 from bertkit.base.members import check_name, find_member, has_member
+from bertkit.checkpoints.adapter import open_folder
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.families import check_family
 from bertkit.checkpoints.file_names import (
@@ -25,7 +26,7 @@ from bertkit.checkpoints.file_names import (
     MODULES_FILE,
     MODULES_LIMIT_BYTES,
 )
-from bertkit.checkpoints.huggingface import open_huggingface, read_config
+from bertkit.checkpoints.huggingface import read_config
 from bertkit.checkpoints.sentence_modules import (
     ForeignConfig,
     Module,
@@ -163,7 +164,7 @@ def open_sentence_transformers(folder: Path) -> Checkpoint:
     """Open the encoder; it and its tokenizer are in the model's folder or in a subfolder."""
     entries = _read_entries(folder)
     name = str(PurePosixPath(entries[0].path))
-    checkpoint = open_huggingface(folder if name == "." else find_member(folder, name))
+    checkpoint = open_folder(folder if name == "." else find_member(folder, name))
     files = (folder / MODULES_FILE, *checkpoint.files)
     return replace(checkpoint, format="sentence_transformers", files=files)
 

@@ -43,7 +43,6 @@ RARE = frozenset(
         "max-wait",
         "metric",
         "min-tokens",
-        "muon-learning-rate",
         "no-repeat-ngram",
         "normalize",
         "patience",

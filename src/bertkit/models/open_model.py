@@ -229,7 +229,9 @@ class OpenModel:
     @cached_property
     def tokenizer_folder(self) -> Path:
         """The folder of the tokenizer's files, which are verified if it is a run's."""
-        return find_checkpoint(self.folder, reading=TOKENIZER_FILES)
+        has_own = self.checkpoint.base is None or self.has_tokenizer
+        home = self.folder if has_own else self.checkpoint.base
+        return find_checkpoint(home or self.folder, reading=TOKENIZER_FILES)
 
     @cached_property
     def tokenizer(self) -> Tokenizer:

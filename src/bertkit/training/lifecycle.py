@@ -342,7 +342,7 @@ def load_checkpoint(job: AnyJob, run: Run, step: int) -> AnyJob:
     if not path.exists():
         raise ResumeError(f"{path} is missing; remove {run.folder} to start again")
     device = next(job.model.parameters()).device
-    model = type(job.model).from_pretrained(path)
+    model = job.load_model(path)
     for before, now in zip(job.model.parameters(), model.parameters(), strict=True):
         now.requires_grad_(before.requires_grad)
     loaded = copy.copy(job)

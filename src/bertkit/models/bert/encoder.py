@@ -77,18 +77,20 @@ class BertEncoder(nn.Module):
 
         A multiplication and an addition count as two; the backward pass, which frozen layers don't
         have, costs twice the forward. Norms and activations are left out; causal attention is
-        counted as if it were bidirectional.
+        counted as if it were bidirectional. A frozen matrix that passes gradients on costs once
+        the forward pass, and a low-rank update is too small to count.
         """
         hidden, inner = self.config.hidden_size, self.config.intermediate_size
         squares = sum(length * length for length in batch.lengths)
         attention = batch.num_tokens * 3 * hidden * hidden + 2 * hidden * squares
         total = 0.0
         for layer in self.layers:
-            is_trained = any(parameter.requires_grad for parameter in layer.parameters())
+            trained = {name for name, each in layer.named_parameters() if each.requires_grad}
+            passes = 1 + bool(trained) + ("feed_forward.up.weight" in trained)
             is_cut = only_summaries and layer is self.layers[-1]
             num_outputs = len(batch.lengths) if is_cut else batch.num_tokens
             products = attention + num_outputs * (hidden * hidden + 2 * hidden * inner)
-            total += (6.0 if is_trained else 2.0) * products
+            total += 2.0 * passes * products
         return total
 
 

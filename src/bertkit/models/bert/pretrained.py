@@ -10,6 +10,8 @@ from torch import Tensor, nn
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError, InputError, SettingsError
+from bertkit.checkpoints.adapter import AdapterOrigin
+from bertkit.models.bert.adapter import save_adapter
 from bertkit.models.bert.config import CROSS_ENCODER, FEATURE_HEAD, BertConfig, check_bidirectional
 from bertkit.models.bert.labels import LABEL_KEYS
 from bertkit.models.bert.weights import fill_model, save_weights, without_memory
@@ -35,6 +37,7 @@ class PretrainedBert(nn.Module):
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.config = config
+        self.adapter_origin: AdapterOrigin | None = None  # of a model that is trained with LoRA
         self.new_heads: tuple[str, ...] = ()
 
     def forward(
@@ -121,10 +124,14 @@ class PretrainedBert(nn.Module):
     def save_pretrained(self, folder: str | Path) -> dict[str, FileRecord]:
         """Write `config.json` and `model.safetensors`; return their records by file name.
 
+        Of a model that is trained with LoRA, `config.json` and the adapter in PEFT's format.
+
         Raises:
             CheckpointError: a weight isn't finite.
             StorageError: writing failed.
         """
+        if self.adapter_origin is not None:
+            return save_adapter(self, self.config.to_dict(), Path(folder), self.adapter_origin)
         return save_weights(self, self.config.to_dict(), Path(folder))
 
     @classmethod

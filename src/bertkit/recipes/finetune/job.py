@@ -1,5 +1,6 @@
 """Builds the training loop's job for a task."""
 
+import copy
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -12,11 +13,13 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.progress import announce
 from bertkit.data.order import EpochOrder
+from bertkit.models.bert.adapter import fill_adapter
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.recipes.finetune.data import FineTuningData
 from bertkit.recipes.finetune.settings import (
     DEFAULT_EPOCHS,
     ENOUGH_STEPS,
+    LORA_FACTOR,
     MOST_EPOCHS,
     SENTENCE_RATE,
     TOO_FEW_STEPS,
@@ -111,8 +114,9 @@ class FineTuningJob(Job[TaskBatch]):
         self.num_epoch_steps = self.order.steps_per_epoch
         interval = settings.eval_every or self.num_epoch_steps
         changes: dict[str, float] = {"eval_every": interval}
-        if has_solved_head and "learning_rate" not in settings.model_fields_set:
-            changes["learning_rate"] = SENTENCE_RATE
+        if "learning_rate" not in settings.model_fields_set:
+            rate = SENTENCE_RATE if has_solved_head else settings.learning_rate
+            changes["learning_rate"] = rate * (LORA_FACTOR if settings.lora is not None else 1.0)
         self.settings = settings.model_copy(update=changes)
         self.num_micro_batches = settings.accumulate
         num_layers = model.config.num_hidden_layers
@@ -128,6 +132,15 @@ class FineTuningJob(Job[TaskBatch]):
             patience=settings.patience,
             may_be_first=has_solved_head,
         )
+
+    def load_model(self, folder: Path) -> FineTunedBert:
+        """As in `Job`; with LoRA, only what is trained is in the checkpoint."""
+        if self.model.adapter_origin is None:
+            loaded: FineTunedBert = type(self.model).from_pretrained(folder)
+        else:
+            loaded = copy.deepcopy(self.model).eval()
+            fill_adapter(loaded, folder)
+        return loaded
 
     @property
     def frozen(self) -> FrozenModel:

@@ -49,6 +49,11 @@ def identify(parent: OpenModel) -> dict[str, str | bool | dict[str, str] | None]
     }
 
 
+def name_base(parent: OpenModel) -> str:
+    """Return the name by which an adapter finds its base model: the id on the Hub, or the path."""
+    return parent.name if parent.is_from_hub else str(parent.path.resolve())
+
+
 def find_pooling(opened: OpenModel) -> PoolingName:
     """Return how a model pools the tokens of a text, by its modules or its config."""
     if opened.sentences is not None:

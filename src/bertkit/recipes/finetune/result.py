@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import pluralize
 from bertkit.base.json_files import write_json
 from bertkit.checkpoints.sentence_transformers import write_sentence_model
 from bertkit.models.bert.feature_based import describe_modules
+from bertkit.nn.low_rank import merge_low_rank
 from bertkit.recipes.finetune.card import PICTURE_FILE, FineTuningFacts, SavedFineTuning, build_card
 from bertkit.recipes.finetune.comparison import SeedComparison
 from bertkit.recipes.finetune.cross_validation import CrossValidated
@@ -19,7 +21,7 @@ from bertkit.reports.report import Charts, Report, Section, Table
 from bertkit.reports.text import Cell, is_share
 from bertkit.tasks.saved import list_scorer_files, save_task
 from bertkit.tasks.sections import CHANCE, build_sections, draw_confusion, show_name, state_metric
-from bertkit.tasks.task import TaskExample
+from bertkit.tasks.task import AnyTask, TaskExample
 from bertkit.training.history import TrainingHistory
 from bertkit.training.log import read_log
 from bertkit.training.run import Run, RunState
@@ -98,6 +100,9 @@ def tabulate_data(saved: SavedFineTuning) -> list[Table]:
     return tables
 
 
+ADAPTER_FOLDER = "adapter"  # in a model that was trained with LoRA: only what was trained
+
+
 @dataclass(frozen=True)
 class FineTuneResult:
     """The result of a run."""
@@ -124,16 +129,13 @@ def write_model(
     assert record is not None
     facts = FineTuningFacts(output.resolve().name, record, saved, final, comparison)
     task = final.task.move_temperature(job.model.last_linear)
-    files = job.model.save_pretrained(output)
-    modules = describe_modules(
-        job.model.config,
-        dict(job.model.named_parameters()),
-        task.settings.max_length,
-        reads_pairs=task.reads_pairs,
-    )
-    if modules is not None:  # by which sentence-transformers computes the logits
-        files |= write_sentence_model(output, modules)
-    files |= {**job.save_tokenizer(output), **save_task(output, task)}
+    files: dict[str, FileRecord] = {}
+    if job.settings.lora is not None:
+        written = write_files(output / ADAPTER_FOLDER, job, task)
+        files = {f"{ADAPTER_FOLDER}/{name}": file for name, file in written.items()}
+        merge_low_rank(job.model)
+        job.model.adapter_origin = None
+    files |= write_files(output, job, task)
     saved = saved.model_copy(update={"files": {name: file.sha256 for name, file in files.items()}})
     matrix = draw_confusion(final.evaluation)
     if facts.has_picture and matrix is not None:
@@ -145,6 +147,20 @@ def write_model(
         write_json(output / name, content)
     saved.write(output)
     return saved
+
+
+def write_files(folder: Path, job: FineTuningJob, task: AnyTask) -> dict[str, FileRecord]:
+    """Write the files that a model is opened from; return their records by name."""
+    files = job.model.save_pretrained(folder)
+    modules = describe_modules(
+        job.model.config,
+        dict(job.model.named_parameters()),
+        task.settings.max_length,
+        reads_pairs=task.reads_pairs,
+    )
+    if modules is not None:  # by which sentence-transformers computes the logits
+        files |= write_sentence_model(folder, modules)
+    return {**files, **job.save_tokenizer(folder), **save_task(folder, task)}
 
 
 def build_record(

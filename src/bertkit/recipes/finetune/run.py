@@ -12,6 +12,7 @@ from bertkit.base.output import list_names
 from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.data.tables.records import RecordTable
 from bertkit.data.tables.rows import Table
+from bertkit.models.bert.adapter import adapt, fill_adapter
 from bertkit.models.bert.config import FEATURE_HEAD
 from bertkit.models.bert.feature_based import BertFeatureBased
 from bertkit.models.open_model import OpenModel
@@ -25,6 +26,7 @@ from bertkit.recipes.finetune.pretrained import (
     check_pairs,
     identify,
     load_pretrained,
+    name_base,
     open_pretrained,
 )
 from bertkit.recipes.finetune.result import FineTuneResult, build_record, write_model
@@ -101,11 +103,12 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
     def open(self, checkpoint: Path | None, machine: Machine) -> FineTuningJob:
         """Read data and model."""
         settings, data = self.settings, self.data
-        pretrained = open_pretrained(checkpoint or self.parent, data.task, settings)
-        if checkpoint is None:
+        start = checkpoint if settings.lora is None else None  # it adapts the parent
+        pretrained = open_pretrained(start or self.parent, data.task, settings)
+        if start is None:
             source = identify(pretrained)
         else:
-            record = Run.of(checkpoint).read_record()
+            record = Run.of(start).read_record()
             source = {} if record is None else record.source
         data.encode(pretrained.tokenizer)
         is_sentence_encoder = bool(source.get(SENTENCE_ENCODER))
@@ -115,9 +118,9 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
             machine,
             settings,
             is_sentence_encoder=is_sentence_encoder,
-            is_resumed=checkpoint is not None,
+            checkpoint=checkpoint,
         )
-        job.source = source if checkpoint is None else {}
+        job.source = source if start is None else {}
         return job
 
     def decide_steps(self, job: FineTuningJob, before: RunRecord | None, wanted: RunRecord) -> int:
@@ -188,19 +191,24 @@ def build_job(
     settings: FineTuneSettings,
     *,
     is_sentence_encoder: bool = False,
-    is_resumed: bool = False,
+    checkpoint: Path | None = None,
 ) -> FineTuningJob:
-    """Load the model; that of a resumed run must have its head."""
+    """Load the model; that of a resumed run must have its head, or its adapter."""
     examples = chain(data.train.encoded, data.dev.encoded)
     sequences = (sequence for one in examples for sequence in one.sequences)
     check_pairs(pretrained, any(sequence.segments[-1] for sequence in sequences))
     torch.manual_seed(settings.seed)
     is_own = FEATURE_HEAD in pretrained.changes
     model_kind = BertFeatureBased if is_own else data.task.model_kind
-    load = model_kind.from_pretrained if is_resumed else partial(load_pretrained, kind=model_kind)
+    is_whole = checkpoint is not None and settings.lora is None
+    load = model_kind.from_pretrained if is_whole else partial(load_pretrained, kind=model_kind)
     model = load(pretrained)
     frozen = settings.freeze if settings.features is None else "encoder"
     freeze_parameters(model, frozen, model.config.num_hidden_layers)
+    if settings.lora is not None:
+        adapt(model, settings.lora, name_base(pretrained), pretrained.revision)
+        if checkpoint is not None:
+            fill_adapter(model, checkpoint)
     return FineTuningJob(
         data,
         model.to(machine.device),

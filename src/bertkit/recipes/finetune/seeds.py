@@ -25,7 +25,7 @@ from bertkit.recipes.finetune.comparison import SeedComparison
 from bertkit.recipes.finetune.data import FineTuningData
 from bertkit.recipes.finetune.evaluation import evaluate_model
 from bertkit.recipes.finetune.pretrained import identify, open_pretrained
-from bertkit.recipes.finetune.result import FineTuneResult, write_model
+from bertkit.recipes.finetune.result import ADAPTER_FOLDER, FineTuneResult, write_model
 from bertkit.recipes.finetune.run import (
     SEEDS_FOLDER,
     FineTuning,
@@ -221,7 +221,8 @@ def drop_weights(plan: SeedRuns, comparison: SeedComparison) -> None:
     """Remove the weights of all runs but the best; their metrics and reports stay."""
     with delay_stop_signals():  # a file that is half removed would be left
         for seed in comparison.values.keys() - {comparison.best_seed}:
-            remove_folder(plan.find_output(seed) / WEIGHTS_FILE)
+            for name in (WEIGHTS_FILE, ADAPTER_FOLDER):
+                remove_folder(plan.find_output(seed) / name)
 
 
 def write_best(plan: SeedRuns, comparison: SeedComparison) -> None:
@@ -234,12 +235,15 @@ def write_best(plan: SeedRuns, comparison: SeedComparison) -> None:
         )
         remove_folder(folder)
         plan.run(seed)
-    parent = open_pretrained(folder, plan.data.task, settings)
+    has_adapter = settings.lora is not None
+    start = plan.recipe.parent if has_adapter else folder
+    parent = open_pretrained(start, plan.data.task, settings)
     run, saved = Run(folder / RUN_FOLDER), SavedFineTuning.read(folder)
     machine = Machine.choose(
         keep_precision(settings, run.read_record()), lambda: parent.config.hidden_size
     )
-    job = build_job(plan.data, parent, machine, settings)
+    adapter = folder / ADAPTER_FOLDER if has_adapter else None
+    job = build_job(plan.data, parent, machine, settings, checkpoint=adapter)
     numbers = SavedTask.load(folder / TASK_FILE).numbers
     write_model(plan.output, run, job, evaluate_model(job, numbers), saved, comparison)
 

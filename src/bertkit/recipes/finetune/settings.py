@@ -19,12 +19,14 @@ MOST_EPOCHS = 20.0
 MAX_EPOCHS = 10_000.0  # upper limit of --epochs
 
 SENTENCE_RATE = 1e-4  # for a sentence encoder: docs/results.md, "Small data"
+LORA_FACTOR = 10.0  # of the default learning rate: benchmarks/bench_lora.py
 # Settings that mean nothing where a layer is solved.
 OF_TRAINING = (
     "epochs",
     "learning_rate",
     "layer_decay",
     "freeze",
+    "lora",
     "dropout",
     "classifier_dropout",
     "patience",
@@ -52,7 +54,8 @@ class FineTuneSettings(LoopSettings, RecordSettings, OverwriteSettings):
         LoopSettings,
         "learning_rate",
         3e-5,
-        shown=f"3e-05, and {SENTENCE_RATE:g} for texts on a sentence encoder",
+        shown=f"3e-05, and {SENTENCE_RATE:g} for texts on a sentence encoder;"
+        f" {LORA_FACTOR:g} times as much with --lora",
     )
     layer_decay: Annotated[float, Field(gt=0.0, le=1.0)] = Field(
         default=1.0,
@@ -63,6 +66,12 @@ class FineTuneSettings(LoopSettings, RecordSettings, OverwriteSettings):
         default="none",
         description="Weights that aren't trained: none; embeddings; a number, the embeddings and"
         " that many lowest layers; or encoder. --features last is a quicker frozen encoder.",
+    )
+    lora: Count | None = Field(
+        default=None,
+        description="Train updates of this rank of the encoder's matrices, and the head, instead of"
+        " all weights (LoRA): less memory, small checkpoints. 8 is usual. The model has them merged"
+        " in; adapter/ has them in PEFT's format.",
     )
     dropout: Annotated[Rate | None, Parameter(show_default="that of the model's config")] = Field(
         default=None, description="Dropout rate."
@@ -88,6 +97,12 @@ class FineTuneSettings(LoopSettings, RecordSettings, OverwriteSettings):
         default=None, description="Seed that selects those examples; by default seed."
     )
     eval_every: Count | None = redefine(LoopSettings, "eval_every", shown="an epoch")
+
+    @model_validator(mode="after")
+    def _lora_freezes_the_encoder(self) -> Self:
+        if self.lora is not None and self.freeze != "none":
+            raise ValueError("`lora` freezes the encoder's own weights: leave out `freeze`")
+        return self
 
     @model_validator(mode="after")
     def _features_leave_the_encoder_alone(self) -> Self:

@@ -118,7 +118,7 @@ class PretrainSettings(ObjectiveSettings, LoopSettings, BudgetSettings):
         " heads, biases and layer norms.",
         json_schema_extra=BY_RECIPE,
     )
-    muon_learning_rate: Positive = Field(
+    muon_learning_rate: Annotated[Positive, NO_FLAG] = Field(
         default=0.02, description="Peak learning rate of the matrices that Muon updates."
     )
     long_length: Annotated[int, Field(ge=8, le=512)] | None = Field(

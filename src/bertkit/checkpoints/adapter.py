@@ -1,0 +1,313 @@
+"""PEFT folders: a LoRA adapter, whose updates are added to its base model's tensors when read.
+
+`adapter_config.json` names the base model, and `adapter_model.safetensors` has two factors of each
+update, and whole tensors in place of the base model's, such as a head. With a `config.json`, the
+folder describes the adapted model; without one, it has the base model's config.
+
+Source: https://huggingface.co/docs/peft, "PEFT checkpoint format".
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from torch import Tensor
+
+from bertkit.base.checksums import FileRecord
+from bertkit.base.errors import CheckpointError, MissingFileError
+from bertkit.base.files import make_folder
+from bertkit.base.json_files import write_json
+from bertkit.base.members import find_member, has_member
+from bertkit.base.settings import validate
+from bertkit.checkpoints.checkpoint import Checkpoint, LazyTensor
+from bertkit.checkpoints.file_names import (
+    ADAPTER_CONFIG_FILE,
+    ADAPTER_PYTORCH_FILE,
+    ADAPTER_SAFETENSORS_FILE,
+    CONFIG_FILE,
+)
+from bertkit.checkpoints.hub import is_on_disk, resolve_model
+from bertkit.checkpoints.huggingface import open_huggingface, read_config
+from bertkit.checkpoints.names import BERT, NameTable, list_heads, rename_tensors, show, their_names
+from bertkit.checkpoints.pytorch_file import open_pytorch
+from bertkit.checkpoints.safetensors_file import open_safetensors, write_safetensors
+from bertkit.checkpoints.transfer import SHOWN_PROBLEMS, is_own_head
+
+PREFIX = "base_model.model."  # of all names of tensors: PEFT wraps the model
+KINDS = ("A.weight", "B.weight")  # what follows `lora_` in the names of an update's factors
+FACTORS = dict(zip(("lora_a", "lora_b"), KINDS, strict=True))  # by our name of a parameter
+ENCODING = "FEATURE_EXTRACTION"
+# The classes of models, by PEFT's name of a task.
+TASK_TYPES = {
+    "SEQ_CLS": "BertForSequenceClassification",
+    "TOKEN_CLS": "BertForTokenClassification",
+    "QUESTION_ANS": "BertForQuestionAnswering",
+    ENCODING: "BertModel",
+}
+TARGETS = ["query", "key", "value", "intermediate.dense", "output.dense"]
+# Kinds of LoRA that compute something else, or change the base model's weights.
+OTHERS = (
+    *("use_dora", "use_qalora", "use_bdlora", "lora_bias", "fan_in_fan_out", "target_parameters"),
+    *("trainable_token_indices", "layer_replication", "alora_invocation_tokens", "arrow_config"),
+)
+PLAIN_STARTS = (True, False, None, "gaussian", "eva", "orthogonal")
+
+
+class AdapterConfig(BaseModel):
+    """The part of `adapter_config.json` that matters to the result."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    peft_type: Literal["LORA"]
+    base_model_name_or_path: str = Field(min_length=1, max_length=4096)
+    revision: str | None = None
+    task_type: str | None = None
+    r: int = Field(ge=1, le=1 << 16)
+    lora_alpha: float = Field(allow_inf_nan=False)
+    use_rslora: bool = False
+    alpha_pattern: dict[str, float] | None = None  # by the end of a layer's name
+    bias: Literal["none"] = "none"
+    init_lora_weights: bool | str | None = True
+
+    @model_validator(mode="after")
+    def _is_plain(self) -> "AdapterConfig":
+        found = [name for name in OTHERS if (self.model_extra or {}).get(name)]
+        if self.init_lora_weights not in PLAIN_STARTS:
+            found.append("init_lora_weights")
+        if odd := [name for name in self.alpha_pattern or () if not re.fullmatch(r"[\w.]+", name)]:
+            found.append(f"the pattern {odd[0]!r:.80} in alpha_pattern")
+        if found:
+            raise ValueError(f"{found[0]} isn't supported; expected a plain LoRA")
+        return self
+
+    def scale(self, layer: str, rank: int) -> float:
+        """Return the factor of a layer's update of this rank."""
+        patterns = (self.alpha_pattern or {}).items()
+        found = [alpha for end, alpha in patterns if f".{layer}".endswith(f".{end}")]
+        return (found or [self.lora_alpha])[0] / (rank**0.5 if self.use_rslora else rank)
+
+
+@dataclass(frozen=True)
+class AdapterOrigin:
+    """What a model is adapted from, and by what; an attribute of the model.
+
+    Attributes:
+        base: name of the base model for PEFT: its id on the Hub, or its folder.
+        revision: that of a model of the Hub.
+        rank: the rank of the updates.
+        alpha: their scale times their rank.
+    """
+
+    base: str
+    revision: str | None
+    rank: int
+    alpha: float
+
+
+def adapter_names(name: str) -> tuple[str, ...]:
+    """Return the foreign names, without the prefix, for one of our names."""
+    layer, _, kind = name.rpartition(".")
+    if kind not in FACTORS:
+        return their_names(name)
+    layers = (their.removesuffix("weight") for their in their_names(f"{layer}.weight"))
+    return tuple(f"{their}lora_{FACTORS[kind]}" for their in layers)
+
+
+ADAPTER = NameTable(adapter_names, BERT.find_part, {}, ())
+
+
+def is_adapter(folder: Path) -> bool:
+    """Whether a folder holds an adapter in PEFT's format."""
+    return has_member(folder, ADAPTER_CONFIG_FILE)
+
+
+def open_folder(folder: Path) -> Checkpoint:
+    """Open an adapter together with its base model, or a folder that has all weights."""
+    return open_adapter(folder) if is_adapter(folder) else open_huggingface(folder)
+
+
+def open_adapter(folder: Path) -> Checkpoint:
+    """Open an adapter together with its base model, as one model."""
+    path = folder / ADAPTER_CONFIG_FILE
+    adapter = validate(
+        AdapterConfig, read_config(folder, ADAPTER_CONFIG_FILE), str(path), CheckpointError
+    )
+    base = _open_base(folder, adapter)
+    found, file = open_adapter_tensors(folder)
+    config, own = base.config, [path, file]
+    if has_member(folder, CONFIG_FILE):
+        config, own = read_config(folder), [folder / CONFIG_FILE, *own]
+        kept = [each for each in base.files if each.name != CONFIG_FILE]
+    else:
+        config, kept = describe_adapted(base.config, adapter, found), list(base.files)
+    return Checkpoint(
+        format="peft",
+        folder=folder,
+        config=config,
+        tensors=_apply(base, adapter, found, folder),
+        files=(*own, *kept),
+        base=base.folder,
+    )
+
+
+def open_adapter_tensors(folder: Path) -> tuple[dict[str, LazyTensor], Path]:
+    """Return an adapter's tensors by current Hugging Face name, and their file."""
+    for name, open_file in (
+        (ADAPTER_SAFETENSORS_FILE, open_safetensors),
+        (ADAPTER_PYTORCH_FILE, open_pytorch),
+    ):
+        if has_member(folder, name):
+            path = find_member(folder, name)
+            tensors = {key.removeprefix(PREFIX): tensor for key, tensor in open_file(path).items()}
+            return rename_tensors(tensors), path
+    raise MissingFileError(
+        f"{folder} has no {ADAPTER_SAFETENSORS_FILE} beside {ADAPTER_CONFIG_FILE}; fetch the whole"
+        " adapter again"
+    )
+
+
+def write_adapter(
+    folder: Path,
+    config: Mapping[str, JsonValue],
+    tensors: Mapping[str, Tensor],
+    origin: AdapterOrigin,
+) -> dict[str, FileRecord]:
+    """Write the config of the adapted model, and its adapter, whose tensors have foreign names."""
+    make_folder(folder)
+    kinds = [name for name, kind in TASK_TYPES.items() if [kind] == config["architectures"]]
+    if is_own_head(config):  # PEFT knows the encoder alone
+        kinds = [ENCODING]
+    if kinds == [ENCODING]:
+        tensors = {name.removeprefix("bert."): tensor for name, tensor in tensors.items()}
+    content = {
+        "peft_type": "LORA",
+        "task_type": kinds[0] if kinds else None,
+        "base_model_name_or_path": origin.base,
+        "revision": origin.revision,
+        "r": origin.rank,
+        "lora_alpha": origin.alpha,
+        "lora_dropout": 0.0,
+        "bias": "none",
+        "target_modules": TARGETS,
+        "modules_to_save": list(list_heads(tensors)) or None,
+        "inference_mode": True,
+    }
+    path = folder / ADAPTER_SAFETENSORS_FILE
+    return {
+        CONFIG_FILE: write_json(folder / CONFIG_FILE, config),
+        ADAPTER_CONFIG_FILE: write_json(folder / ADAPTER_CONFIG_FILE, content),
+        path.name: write_safetensors(path, {PREFIX + name: each for name, each in tensors.items()}),
+    }
+
+
+_is_in_base: ContextVar[bool] = ContextVar("_is_in_base", default=False)
+
+
+@contextmanager
+def _in_base(folder: Path) -> Iterator[None]:
+    """Open a base model in the block; an adapter that has another one as its base is an error."""
+    if _is_in_base.get():
+        raise CheckpointError(
+            f"{folder} is an adapter, and the base of another one; merge it into its own base first"
+        )
+    token = _is_in_base.set(True)
+    try:
+        yield
+    finally:
+        _is_in_base.reset(token)
+
+
+def _open_base(folder: Path, adapter: AdapterConfig) -> Checkpoint:
+    """Open the base model, whose folder may be named relative to the adapter's."""
+    from bertkit.checkpoints.formats import open_checkpoint  # it opens adapters, too
+
+    with _in_base(folder):
+        name = adapter.base_model_name_or_path
+        beside = folder / name
+        path = beside if not is_on_disk(name) and is_on_disk(beside) else Path(name)
+        try:
+            return open_checkpoint(resolve_model(str(path), revision=adapter.revision))
+        except MissingFileError as error:
+            raise MissingFileError(
+                f"{folder / ADAPTER_CONFIG_FILE} names {name!r:.200} as its base model: {error};"
+                " correct base_model_name_or_path there"
+            ) from None
+
+
+def describe_adapted(
+    config: Mapping[str, JsonValue], adapter: AdapterConfig, found: Mapping[str, LazyTensor]
+) -> dict[str, JsonValue]:
+    """Return the config of a base model as its adapter's task and head change it."""
+    changed = dict(config)
+    if adapter.task_type in TASK_TYPES:
+        changed["architectures"] = [TASK_TYPES[adapter.task_type]]
+    head = found.get("classifier.weight")
+    if head is not None and len(head.shape) == 2 and adapter.task_type in ("SEQ_CLS", "TOKEN_CLS"):
+        labels = config.get("id2label")
+        if not isinstance(labels, dict) or len(labels) != head.shape[0]:
+            for key in ("label2id", "num_labels"):
+                changed.pop(key, None)
+            changed["id2label"] = {str(index): f"LABEL_{index}" for index in range(head.shape[0])}
+    return changed
+
+
+def _apply(
+    base: Checkpoint, adapter: AdapterConfig, found: Mapping[str, LazyTensor], folder: Path
+) -> dict[str, LazyTensor]:
+    """Return the base model's tensors with updates added, and with those replaced that it has."""
+    factors, problems = dict[str, dict[str, LazyTensor]](), []
+    tensors = dict(base.tensors)
+    for name, tensor in found.items():
+        layer, _, kind = name.partition(".lora_")
+        if not kind:
+            tensors[name] = tensor
+        elif kind in KINDS:
+            factors.setdefault(layer, {})[kind] = tensor
+        else:
+            problems.append(f"{show(name)} isn't part of a plain LoRA")
+    for layer, pair in factors.items():
+        weight = base.tensors.get(f"{layer}.weight")
+        if problem := _find_problem(weight, [pair.get(kind) for kind in KINDS]):
+            problems.append(f"{show(layer)} {problem}")
+        else:
+            assert weight is not None, "it fits"
+            a, b = (pair[kind] for kind in KINDS)
+            tensors[f"{layer}.weight"] = _add_update(weight, a, b, adapter.scale(layer, a.shape[0]))
+    if not factors:
+        problems.append("it updates no layer")
+    if problems:
+        base_name = show(adapter.base_model_name_or_path)
+        raise CheckpointError(
+            f"{folder} isn't an adapter for {base_name}: {'; '.join(problems[:SHOWN_PROBLEMS])};"
+            " set base_model_name_or_path to the model it was trained on"
+        )
+    return tensors
+
+
+def _find_problem(weight: LazyTensor | None, factors: Sequence[LazyTensor | None]) -> str | None:
+    """Return why factors aren't an update of a weight; None if they are."""
+    a, b = factors
+    if a is None or b is None:
+        return "has one factor of two"
+    if weight is None:
+        return "isn't a layer of that model"
+    if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[0] != b.shape[1] or not a.shape[0]:
+        return f"has factors that can't be multiplied: {[*b.shape]} and {[*a.shape]}"
+    if (b.shape[0], a.shape[1]) != weight.shape:
+        return f"has an update of {[b.shape[0], a.shape[1]]} for {[*weight.shape]}"
+    return None
+
+
+def _add_update(weight: LazyTensor, a: LazyTensor, b: LazyTensor, scale: float) -> LazyTensor:
+    """Return a weight with the update of two factors."""
+
+    def read() -> Tensor:
+        return weight.read().float() + scale * (b.read().float() @ a.read().float())
+
+    return replace(weight, dtype=torch.float32, read=read)

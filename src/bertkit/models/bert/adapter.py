@@ -1,0 +1,60 @@
+"""Weights of a model with LoRA: only what is trained is saved, in PEFT's format."""
+
+from pathlib import Path
+
+from torch import Tensor, nn
+
+from bertkit.base.checksums import FileRecord
+from bertkit.checkpoints.adapter import ADAPTER, AdapterOrigin, open_adapter_tensors, write_adapter
+from bertkit.checkpoints.transfer import check_finite, export_tensors, import_tensors
+from bertkit.models.bert.labels import ConfigValues
+from bertkit.models.bert.weights import describe_config
+from bertkit.nn.low_rank import SCALE, LowRankLinear, add_low_rank
+
+ENCODER = "encoder."
+
+
+def adapt(model: nn.Module, rank: int, base: str, revision: str | None) -> None:
+    """Freeze the encoder and give it updates of low rank; the head stays as it is.
+
+    Raises:
+        SettingsError: the rank isn't below that of the matrices.
+    """
+    for name, parameter in model.named_parameters():
+        if name.startswith(ENCODER):
+            parameter.requires_grad_(False)
+    add_low_rank(model, rank)
+    model.adapter_origin = AdapterOrigin(base, revision, rank, SCALE * rank)  # type: ignore[assignment]
+
+
+def list_adapted(model: nn.Module) -> dict[str, Tensor]:
+    """Return the factors of all updates, and the head's weights, by name."""
+    factors = {
+        f"{name}.{factor}"
+        for name, module in model.named_modules()
+        if isinstance(module, LowRankLinear)
+        for factor in ("lora_a", "lora_b")
+    }
+    return {
+        name: tensor
+        for name, tensor in model.state_dict().items()
+        if name in factors or not name.startswith(ENCODER)
+    }
+
+
+def save_adapter(
+    model: nn.Module, config: ConfigValues, folder: Path, origin: AdapterOrigin
+) -> dict[str, FileRecord]:
+    """Write the config and the adapter; return the records of the files by name."""
+    tensors = {name: tensor.detach().cpu() for name, tensor in list_adapted(model).items()}
+    check_finite(tensors)
+    dtype = next(iter(tensors.values())).dtype
+    content = describe_config(config, type(model).__name__, dtype)
+    return write_adapter(folder, content, export_tensors(tensors, ADAPTER), origin)
+
+
+def fill_adapter(model: nn.Module, folder: Path) -> None:
+    """Load an adapter into a model with LoRA; errors as in `import_tensors`."""
+    shapes = {name: tuple(tensor.shape) for name, tensor in list_adapted(model).items()}
+    foreign, path = open_adapter_tensors(folder)
+    model.load_state_dict(import_tensors(foreign, shapes, path, names=ADAPTER), strict=False)

@@ -13,11 +13,14 @@ from bertkit.base.settings import Settings
 from bertkit.data.problems import announce_unknown
 from bertkit.data.tables.records import open_records
 from bertkit.data.tables.rows import Table
+from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.predictor import AnyPredictor, Predictor
 from bertkit.inference.settings import EngineSettings
 from bertkit.jobs.predict import answer_file, answer_values, open_rows
 from bertkit.jobs.settings import PredictSettings
-from bertkit.recipes.evaluate.run import EvaluateResult
+from bertkit.recipes.evaluate import judged_set
+from bertkit.recipes.evaluate.result import EvaluateResult
+from bertkit.recipes.evaluate.retrieval import evaluate_retrieval, load_encoder
 from bertkit.recipes.evaluate.run import evaluate as run_evaluate
 from bertkit.recipes.settings import EvaluateSettings
 from bertkit.reports.notebook import ResultList
@@ -108,12 +111,20 @@ def check_tuples(predictor: AnyPredictor) -> None:
 
 
 @takes(TaskColumns, EvaluateSettings, EngineSettings)
-def evaluate(model: Model, data: Table, **settings: "Unpack[EvaluateKeywords]") -> EvaluateResult:
-    """Evaluate a fine-tuned model on labeled data.
+def evaluate(
+    model: Model | Embedder,
+    data: Table | None = None,
+    *,
+    retrieval: tuple[Table, Table, Table] | None = None,
+    **settings: "Unpack[EvaluateKeywords]",
+) -> EvaluateResult:
+    """Evaluate a fine-tuned model on labeled data, or what an encoder finds in a corpus.
 
     Args:
         model: a fine-tuned model, its folder, or the id of a model of the Hub.
         data: labeled rows, or a file by name.
+        retrieval: in place of data, passages with ids, queries with ids, and judgments (rows of
+            query-id, corpus-id and score), each as rows or a file by name; the model is an encoder.
 
     Further keyword arguments: fields of `EngineSettings` and `EvaluateSettings`, and names of
     columns that differ from those of the training data.
@@ -125,7 +136,15 @@ def evaluate(model: Model, data: Table, **settings: "Unpack[EvaluateKeywords]") 
         BertkitError: as in `bertkit.recipes.evaluate.run.evaluate`.
     """
     chosen, columns = build(EvaluateSettings, settings), build(TaskColumns, settings)
-    load = partial(Predictor.take, model, build(EngineSettings, settings))
+    loading = build(EngineSettings, settings)
+    if data is None and retrieval is not None:
+        judged_set.refuse_columns(columns)
+        judged = judged_set.JudgedSet.read([hold_rows(each) for each in retrieval], chosen)
+        shown = "the encoder" if isinstance(model, Embedder) else str(model)
+        return evaluate_retrieval(partial(load_encoder, model, loading), judged, shown)
+    if data is None or retrieval is not None or isinstance(model, Embedder):
+        raise SettingsError(judged_set.NEEDS_DATA)
+    load = partial(Predictor.take, model, loading)
     name = None if isinstance(model, Predictor) else str(model)
     kept = find_kept(model)
     table = open_records(hold_rows(data), chosen, split=chosen.split, kept=kept)

@@ -210,7 +210,7 @@ def name_again(model: str) -> list[str]:
 def open_result(
     output: Path | None,
     activity: str,
-    source: str | None,
+    source: str | Sequence[str] | None,
     check: Callable[..., None],
     *,
     overwrite: bool,
@@ -218,7 +218,7 @@ def open_result(
 ) -> AbstractContextManager[Path | None]:
     """Lock the output, if there is one; otherwise check that the result can be printed."""
     if output is not None:
-        inputs = () if source is None else (source,)
+        inputs = (source,) if isinstance(source, str) else source or ()
         check_place = partial(check, overwrite=overwrite)
         return open_output(
             output, activity, inputs=inputs, check=check_place, is_workplace=is_workplace

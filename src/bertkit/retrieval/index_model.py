@@ -1,7 +1,7 @@
 """What computes the vectors of an index: a model and its prompts, or functions of a caller."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, cast
 
@@ -21,8 +21,6 @@ from bertkit.retrieval.vector_file import Identity, Vectors, VectorsFingerprint,
 if TYPE_CHECKING:
     from bertkit.inference.embeddings.embedder import Embedder
 
-QUERY_PROMPTS = ("query",)
-PASSAGE_PROMPTS = ("document", "passage", "corpus")  # in the order of sentence-transformers
 # Settings that an index keeps; the others say how texts are read, and on what is computed.
 OF_THE_FILE = (
     IndexSettings.model_fields.keys() - CorpusSettings.model_fields.keys() - {"device", "engine"}
@@ -61,23 +59,22 @@ class IndexModel:
     @classmethod
     def load(cls, model: "str | Path | Embedder | None", settings: IndexSettings) -> Self:
         """Load a model, by default the one that comes with bertkit, or take one that is loaded."""
-        from bertkit.inference.embeddings.embedder import Embedder, find_prompt
+        from bertkit.inference.embeddings.embedder import (
+            PASSAGE_PROMPTS,
+            QUERY_PROMPTS,
+            Embedder,
+            find_prompt,
+            with_prompt,
+        )
 
         chosen = select(EmbedderSettings, settings)
         chosen = chosen.model_copy(update={"prompt": None, "prompt_name": None})
         base = Embedder.take(model, chosen)
-        prompts, usual = base.prompts, base.text_encoder.prompt
-
-        def with_prompt(prompt: str | None, names: tuple[str, ...]) -> Embedder:
-            if prompt is None:
-                prompt = next((prompts[name] for name in names if name in prompts), usual)
-            return replace(base, text_encoder=replace(base.text_encoder, prompt=prompt))
-
         asked = settings.prompt
         if settings.prompt_name is not None:
             asked = find_prompt(base.opened.sentences, select(EmbedderSettings, settings))
-        passages = with_prompt(settings.passage_prompt, PASSAGE_PROMPTS)
-        queries, encoder = with_prompt(asked, QUERY_PROMPTS), passages.text_encoder
+        passages = with_prompt(base, PASSAGE_PROMPTS, settings.passage_prompt)
+        queries, encoder = with_prompt(base, QUERY_PROMPTS, asked), passages.text_encoder
 
         def measure(text: str) -> int:
             shown = text.lower() if encoder.lowercase else text

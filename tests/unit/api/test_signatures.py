@@ -35,7 +35,7 @@ RIGHT = {
     'bertkit.finetune("translate", train=[Path("f")])': "Any",
     "bertkit.finetune(task, train=rows)": "Predictor[Any, Any, Any]",
     'bertkit.predict("m", rows, label_column="l", top_k=2)': "list[Any]",
-    'bertkit.evaluate("m", rows, split="test")': "bertkit.recipes.evaluate.run.EvaluateResult",
+    'bertkit.evaluate("m", rows, split="test")': "bertkit.recipes.evaluate.result.EvaluateResult",
     'bertkit.score(minimal_pairs="f")': "bertkit.inference.minimal_pairs.PairsResult",
     'bertkit.score(data="shards/", model="m")': "HeldOutResult",
     'bertkit.view("a", "b", layer=2)': "AttentionView",

@@ -33,6 +33,10 @@ from bertkit.models.bert.encoder import BertModel
 from bertkit.models.open_model import OpenModel
 from bertkit.nn.packing import PackedBatch
 
+# Names of prompts, in the order of sentence-transformers.
+QUERY_PROMPTS = ("query",)
+PASSAGE_PROMPTS = ("document", "passage", "corpus")
+
 
 @dataclasses.dataclass(eq=False)  # not frozen: scikit-learn sets attributes of its own
 class Embedder(TextTransformer):
@@ -253,6 +257,19 @@ def average_parts(
     means = sums / torch.segment_reduce(weights, "sum", lengths=num_parts)[:, None]
     first_parts = vectors[num_parts.cumsum(0) - num_parts]
     return torch.where(num_parts[:, None] == 1, first_parts, means)
+
+
+def with_prompt(embedder: Embedder, names: Sequence[str], prompt: str | None = None) -> Embedder:
+    """Prepend another prompt to each text: the given one, or the model's first of these names.
+
+    The usual one stays if the model has none of them. The changed embedder shares the engine.
+    """
+    encoder = embedder.text_encoder
+    if prompt is None:
+        known = embedder.prompts
+        prompt = next((known[name] for name in names if name in known), encoder.prompt)
+    changed = dataclasses.replace(encoder, prompt=prompt)
+    return dataclasses.replace(embedder, text_encoder=changed)
 
 
 def find_prompt(sentences: SentenceModel | None, settings: EmbedderSettings) -> str:

@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from bertkit.base.errors import pluralize
-from bertkit.recipes.evaluate.run import EvaluateResult, describe_calibration
+from bertkit.recipes.evaluate.result import EvaluateResult, describe_calibration
 from bertkit.reports.figures.confusion_matrix import list_rows, most_confused
 from bertkit.reports.text import format_metric, format_percent, show
 from bertkit.tasks.evaluation import Evaluation
@@ -17,8 +16,7 @@ SHOWN_METRICS, SHOWN_MISTAKES, SHOWN_CONFUSIONS = 100, 5, 10
 def render(result: EvaluateResult) -> Iterator[str]:
     """Yield lines: warnings, metrics, confusion matrix, calibration, worst mistakes."""
     evaluation = result.evaluation
-    number = pluralize(result.labeled.counts.num_examples, "example")
-    yield f"{result.model} on {result.labeled.name}: {number}"
+    yield f"{result.model} on {result.name}: {result.counted}"
     for warning in evaluation.warnings:  # before the figures that they are about
         yield f"warning: {warning}"
     shown = {name: show(name, TEXT_COLUMNS) for name in islice(evaluation.metrics, SHOWN_METRICS)}

@@ -16,7 +16,8 @@ from bertkit.base.json_files import with_nulls
 from bertkit.base.output import list_names
 from bertkit.cli.main import main
 from bertkit.inference.predictor import Answerer, Classifier
-from bertkit.recipes.evaluate.run import describe_calibration, describe_confusion, measure_chance
+from bertkit.recipes.evaluate.result import describe_calibration, describe_confusion
+from bertkit.recipes.evaluate.run import measure_chance
 from bertkit.recipes.evaluate.text import align, render, render_mistakes
 from bertkit.recipes.finetune.card import SavedFineTuning
 from bertkit.tasks.evaluation import Evaluation, Mistake
@@ -210,8 +211,8 @@ def test_of_very_many_labels_only_what_came_is_told():
     metrics = {f"f1 {label}": 0.5 for label in labels}
     evaluation = Evaluation(metrics, labels=labels, confusion={(7, 9): 3, (9, 9): 1})
     assert describe_confusion(evaluation) == {"labels": labels, "pairs": [[7, 9, 3], [9, 9, 1]]}
-    labeled = SimpleNamespace(name="t.csv", counts=SimpleNamespace(num_examples=4))
-    result = SimpleNamespace(model="m", labeled=labeled, evaluation=evaluation)
+    counted = "4 examples"
+    result = SimpleNamespace(model="m", name="t.csv", counted=counted, evaluation=evaluation)
     lines = list(render(result))
     assert len(lines) == 104
     assert "  … and 49,900 more; --json has all" in lines
@@ -229,9 +230,9 @@ def test_a_mistake_without_a_text_is_one_line():
 
 
 def test_a_label_of_two_lines_is_one():
-    labeled = SimpleNamespace(name="t.csv", counts=SimpleNamespace(num_examples=1))
+    counted = "1 example"
     evaluation = Evaluation({"f1 a\nb": 0.5, "accuracy": 1.0}, {"accuracy": (0.0, 1.0)})
-    result = SimpleNamespace(model="m", labeled=labeled, evaluation=evaluation)
+    result = SimpleNamespace(model="m", name="t.csv", counted=counted, evaluation=evaluation)
     assert list(render(result)) == [
         "m on t.csv: 1 example",
         "  f1 a b    50.0 %",

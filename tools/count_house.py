@@ -40,7 +40,7 @@ ASKED = {
     "lines of the core": 41_000,
     "lines of src": 53_000,
     "lines of tests": 50_000,
-    "commands": 36,  # one more for `index`, whose words are what an index of one's own needs
+    "commands": 39,  # one more for `index`, whose words are what an index of one's own needs
     "options": 160,
     "options shown by --help": 25,
     "Any, object and cast": 550,

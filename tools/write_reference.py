@@ -48,6 +48,7 @@ defaults; those without one are commented out.
 KEYWORDS_INTRODUCTION = """# Written by `make reference` from the settings that `takes` names.
 """
 KEYWORDS_IMPORTS = {
+    "Mapping": "from collections.abc import Mapping",
     "Sequence": "from collections.abc import Sequence",
     "Path": "from pathlib import Path",
     "Literal": "from typing import Literal",
@@ -209,9 +210,9 @@ def render_keywords() -> dict[Path, str]:
         common = list_fields((FineTuneSettings, SeedsSettings))
         found.append(render_class("Finetune", common, "FinetuneArguments"))
         for task, entry in TASKS.items():
-            found.append(
-                render_class(task.title(), list_fields([entry.settings]), "FinetuneKeywords")
-            )
+            words = task.title() if entry.has_command else f"Finetune{task.title()}"
+            fields = list_fields([entry.settings])
+            found.append(render_class(words, fields, "FinetuneKeywords"))
     return {page: render_module(found) for page, found in classes.items()}
 
 
@@ -234,6 +235,7 @@ def render_class(name: str, fields: Mapping[str, FieldInfo], base: str) -> str:
 
 def render_type(kind: Any) -> str:
     """A type as Python spells it; lists may be given for tuples, and strings for paths."""
+    kind = strip(kind)
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Literal:
         return f"Literal[{', '.join(map(repr, parts))}]"
@@ -241,7 +243,8 @@ def render_type(kind: Any) -> str:
         return " | ".join(dict.fromkeys(" | ".join(map(render_type, parts)).split(" | ")))
     if parts:
         name = "Sequence" if origin is tuple else origin.__name__
-        return f"{name}[{', '.join(render_type(part) for part in parts if part is not ...)}]"
+        types = [render_type(part) for part in parts if part is not ...]
+        return f"{name}[{', '.join(dict.fromkeys(types) if origin is tuple else types)}]"
     return str({NoneType: "None", Path: "str | Path"}.get(kind, kind.__name__))
 
 

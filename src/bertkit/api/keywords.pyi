@@ -1,5 +1,6 @@
 # Written by `make reference` from the settings that `takes` names.
 
+from collections.abc import Mapping
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -140,6 +141,21 @@ class ChooseKeywords(FinetuneKeywords, total=False):
     label_column: str | None  # None
     max_length: int  # 128
     metric: Literal['auto', 'loss', 'accuracy', 'f1', 'macro_f1', 'matthews', 'micro_f1', 'subset_accuracy']  # 'auto'
+
+class FinetuneEmbedKeywords(FinetuneKeywords, total=False):
+    max_length: int  # 256
+    has_scores: bool | None  # None
+    loss_temperature: float  # 0.05
+    prompts: Mapping[str, str]  # PydanticUndefined
+    metric: Literal['auto', 'loss', 'accuracy', 'f1', 'macro_f1', 'matthews', 'micro_f1', 'subset_accuracy']  # 'auto'
+    text_column: str | None  # None
+    pair_column: str | None  # None
+    label_column: str | None  # None
+    negative_column: str | None  # None
+    negatives: Literal['file', 'mine'] | None  # None
+    num_negatives: int | None  # None
+    negative_margin: float  # 0.05
+    negative_ranks: Sequence[int]  # (1, 100)
 
 class PrepareKeywords(TypedDict, total=False):
     language: str  # 'en'

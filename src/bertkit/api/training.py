@@ -20,6 +20,7 @@ from bertkit.checkpoints.hub import resolve_tokenizer
 from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.data.shards import ShardSet, is_prepared
 from bertkit.data.tables.rows import Table, name_files
+from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.predictor import (
     Answerer,
     AnyPredictor,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
         AnswerKeywords,
         ChooseKeywords,
         ClassifyKeywords,
+        FinetuneEmbedKeywords,
         PrepareKeywords,
         PretrainKeywords,
         RegressKeywords,
@@ -67,6 +69,7 @@ PREDICTORS: Mapping[str, type[AnyPredictor]] = {
     "answer": Answerer,
     "choose": Chooser,
 }  # of other tasks `Predictor` itself
+LOADED: Mapping[str, Any] = {**PREDICTORS, "embed": Embedder}  # what `finetune` returns
 
 
 @takes(TrainTokenizerSettings)
@@ -231,6 +234,10 @@ def finetune(task: Literal["choose"], **arguments: "Unpack[ChooseKeywords]") -> 
 
 
 @overload
+def finetune(task: Literal["embed"], **arguments: "Unpack[FinetuneEmbedKeywords]") -> Embedder: ...
+
+
+@overload
 def finetune(task: Literal["translate", "summarize"], *, train: Texts, **arguments: Any) -> Any: ...
 
 
@@ -259,7 +266,7 @@ def finetune(
     """Fine-tune an encoder for a task, as `bertkit finetune`, and return the model.
 
     Args:
-        task: classify, regress, tag, answer, choose, translate or summarize.
+        task: classify, regress, tag, answer, choose, embed, translate or summarize.
         train: labeled examples: rows (mappings, tuples of text and label, a data frame, an Arrow
             table, a `datasets.Dataset`), or a file by name. To translate or summarize: pairs of
             texts, also as two files, whose lines n belong together.
@@ -276,8 +283,8 @@ def finetune(
     `SummarizeSettings` alone, with the defaults of their commands.
 
     Returns:
-        A `Classifier`, `Regressor`, `Tagger`, `Answerer`, `Chooser`, `Predictor`, `Translator` or
-        `AbstractiveSummarizer`, with the `metrics` of the held-out examples.
+        A `Classifier`, `Regressor`, `Tagger`, `Answerer`, `Chooser`, `Embedder`, `Predictor`,
+        `Translator` or `AbstractiveSummarizer`, with the `metrics` of the held-out examples.
 
     Raises:
         BertkitError: as in `bertkit.recipes.finetune.run.finetune`.
@@ -312,4 +319,4 @@ def finetune(
             result = finetune_seeds(sources, place, task_settings, chosen, several.seeds)
     for warning in result.saved.warnings:
         announce(f"WARNING: {warning}")
-    return PREDICTORS.get(task, Predictor).load(place, device=chosen.device)
+    return LOADED.get(task, Predictor).load(place, device=chosen.device)

@@ -57,6 +57,11 @@ class LazyTensor:
     read: Callable[[], Tensor]
     release: Callable[[], None] = lambda: None
 
+    @classmethod
+    def of(cls, tensor: Tensor) -> "LazyTensor":
+        """Return a tensor in memory, as it is when this is called or later."""
+        return cls(tuple(tensor.shape), tensor.dtype, lambda: tensor.detach().cpu())
+
     @property
     def nbytes(self) -> int:
         """Size of the elements in bytes."""

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer
@@ -124,7 +124,8 @@ def verify_checkpoint(folder: Path, names: Collection[str] | None = None) -> Che
     path = folder / MANIFEST
     manifest = CheckpointManifest.load(path)
     for name, record in manifest.files.items():
-        if Path(name).name != name:
+        inner = PurePosixPath(name)  # some are in a folder of their own, such as a module's
+        if inner.is_absolute() or {"..", "\\"} & {*inner.parts, *name}:
             raise DamagedFileError(f"{path} names a file outside its folder: {name!r}")
         if names is None or name in names:
             verify_file(folder / name, record)

@@ -145,7 +145,9 @@ def build_app() -> App:
         app.command(family)
     app.register_install_completion_command(COMPLETION, group=OPTIONS)
     for order, (name, entry) in enumerate(TASKS.items(), start=len(COMMANDS)):
-        app.command(build_predict(name, entry), name=name, **find_place(name, order, FINE_TUNING))
+        if entry.has_command:
+            place = find_place(name, order, FINE_TUNING)
+            app.command(build_predict(name, entry), name=name, **place)
     add_commands_of_packages(app)
     return app
 

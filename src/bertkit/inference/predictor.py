@@ -220,7 +220,6 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
         special = (tokenizer.cls_id, tokenizer.sep_id)
         text_tokens = [one.num_tokens - sum(map(one.count, special)) for one in rows]
         unknown = [one.count(tokenizer.unk_id) for one in rows]
-        may_divide = self.task.scored != "choice"  # where the sequences aren't the choices
         return PredictionCounts(
             inputs=len(rows),
             tokens=sum(one.num_tokens for one in rows),
@@ -229,7 +228,7 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
             empty=text_tokens.count(0),
             unknown_only=sum(map(is_unknown, unknown, text_tokens)),
             truncated=sum(one.is_cut for one in rows),
-            windowed=sum(may_divide and len(one.sequences) > 1 for one in rows),
+            windowed=sum(self.task.has_windows and len(one.sequences) > 1 for one in rows),
         )
 
     @torch.inference_mode()

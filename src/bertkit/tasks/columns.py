@@ -19,6 +19,7 @@ from bertkit.tokenization.words import SURROGATE
 TEXT = "text"  # the format of plain text, and the usual name of a column of texts
 SHOWN_CHARS, SHOWN_LABELS = 40, 10
 MAX_LABEL_CHARS = 1000  # the longest real labels, paths in a taxonomy, have a few hundred
+LARGEST = 1e18  # of numbers to learn: its square, summed over a batch, still fits a float32
 WHOLE_NUMBER = re.compile(r"(-?(?:0|[1-9]\d{0,17}))\.0+", re.ASCII)
 NUMBER = re.compile(r"[+-]?\d{1,18}(?:\.\d{1,18})?")
 # A list as Python and NumPy write it: that is what pandas writes for a cell with a list.
@@ -199,6 +200,35 @@ def take_answer(record: Record, column: str) -> object:
     """Return the value in a column of numbers to learn, such as that of a class."""
     value = _take_given(record, column)
     return value.number if isinstance(value, ClassName | NumberCell) else value
+
+
+def take_number(record: Record, column: str, decimal: str = ".") -> float:
+    """Return the number in a column, which may be stored as text with a decimal separator."""
+    value = take_answer(record, column)
+    if isinstance(value, str) and decimal != ".":
+        number = math.nan if "." in value else read_number(value.replace(decimal, "."))
+    else:
+        number = read_number(value)
+    if not abs(number) <= LARGEST:
+        is_comma = isinstance(value, str) and decimal == "." and value.count(",") == 1
+        advice = "; --decimal , reads decimal commas" if is_comma else ""
+        raise BrokenRowError(
+            f"{record.place} has {value!r:.{SHOWN_CHARS}} in {column} where a number from"
+            f" {-LARGEST:g} to {LARGEST:g} should be{advice}"
+        )
+    return number
+
+
+def read_number(value: object) -> float:
+    """Convert a cell's value to a number, with a decimal point; NaN if it isn't one."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return math.nan
+    if isinstance(value, str) and not (value.isascii() and "_" not in value):
+        return math.nan  # float() would accept 1_000 and Arabic digits
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return math.nan
 
 
 def settle_class(label: str, listed: Collection[str]) -> str:

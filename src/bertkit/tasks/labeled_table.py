@@ -19,7 +19,8 @@ from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import RecordSettings
 from bertkit.reports.text import show
 from bertkit.tasks.columns import TEXT, find_column, find_usual
-from bertkit.tasks.settings import USUAL_PAIRS, TaskSettings, TextSettings
+from bertkit.tasks.paired_rows import PairedColumns
+from bertkit.tasks.settings import USUAL_PAIRS, PairedSettings, TaskSettings, TextSettings
 
 LABEL = "label"
 # Words of a cell on average, from which a column may have the texts: of sentences, of queries.
@@ -111,6 +112,9 @@ def find_columns(settings: TaskSettings, table: RecordTable, *, needs_answer: bo
 
 def check_columns(settings: TaskSettings, table: RecordTable, *, needs_answer: bool) -> None:
     """Find the columns of a task, as when its rows are read; errors as in `find_columns`."""
+    if isinstance(settings, PairedSettings):
+        PairedColumns.find(settings, table)
+        return
     find_columns(settings, table, needs_answer=needs_answer)
     if isinstance(settings, TextSettings):
         find_text_columns(settings, table)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
 from pydantic import Field, create_model, model_validator
 
 from bertkit.base.errors import SettingsError
-from bertkit.base.settings import NO_FLAG, Count, Settings
+from bertkit.base.settings import NO_FLAG, WITHOUT_FLAG, Count, Settings
 from bertkit.tokenization.long_texts import MAX_WINDOWS, LongTextSettings
 
 LEAST_WINDOW = 8  # tokens: [CLS], two [SEP], and at least two of each text
@@ -76,6 +76,17 @@ USUAL_PAIRS = (  # first and second text in GLUE, related data sets and their co
     ("query", "document"),
 )
 USUAL_TEXT = ("text", "sentence", *(first for first, _ in USUAL_PAIRS))
+# Two texts whose similarity has a score, beside queries and passages.
+PAIRED = (
+    ("sentence1", "sentence2"),
+    ("sentence_1", "sentence_2"),
+    ("sentence_A", "sentence_B"),
+    ("text1", "text2"),
+    ("question1", "question2"),
+    ("premise", "hypothesis"),
+    ("text", "text_pair"),
+    ("text", "pair"),
+)
 
 
 class TaskSettings(Settings):
@@ -177,6 +188,27 @@ class MiningSettings(Settings):
         return self
 
 
+class PairedSettings(TaskSettings):
+    """Columns of queries and passages, or of two texts and a score."""
+
+    text_column: TextColumn = None
+    pair_column: PairColumn = None
+    label_column: LabelColumn = None
+    negative_column: Annotated[str | None, NO_FLAG] = Field(
+        default=None,
+        description="Column of passages that don't answer the query, a text or a list; by default"
+        " negative, negative_1 and the like.",
+    )
+
+    usual_columns: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "text": ("query", "anchor", "question", *(first for first, _ in PAIRED)),
+        "pair": (
+            *("passage", "positive", "pos", "document", "answer", "response", "context"),
+            *(other for _, other in PAIRED),
+        ),
+    }
+
+
 SettingsKind = TypeVar("SettingsKind", bound=TaskSettings)
 
 
@@ -186,7 +218,7 @@ def choose_columns(*kinds: type[TaskSettings], has_labels: bool = True) -> type[
     for kind in kinds:
         for name, info in kind.model_fields.items():
             is_column = name.endswith("_column") and (has_labels or name != "label_column")
-            if is_column and info.annotation is not None:
+            if is_column and name not in WITHOUT_FLAG and info.annotation is not None:
                 text = (info.description or "").replace(
                     DEFAULT, f"{DEFAULT} that of training, else"
                 )

@@ -9,6 +9,7 @@ from bertkit.base.wings import load_object
 from bertkit.tasks.answer import AnswerInputs, AnswerSettings
 from bertkit.tasks.choose import ChooseInputs, ChooseSettings
 from bertkit.tasks.classify import ClassifyAnswers, ClassifySettings
+from bertkit.tasks.embed import EmbeddingSettings
 from bertkit.tasks.regress import RegressSettings
 from bertkit.tasks.settings import ExplainAnswers, PairInputs, TaskInputs, TaskSettings
 from bertkit.tasks.tag import TagSettings
@@ -28,6 +29,7 @@ class TaskEntry:
     example_data: str = ".csv"  # suffix of labeled files in examples of commands
     pipeline_tag: str | None = None  # the task's name on the Hub
     answers: type[Settings] = Settings  # class of the settings of what a prediction gives
+    has_command: bool = True  # whether `bertkit <task>` is made of the entry; else it has its own
 
     def load(self) -> "type[AnyTask]":
         """Import and return the task's class."""
@@ -76,5 +78,12 @@ TASKS: Mapping[str, TaskEntry] = {
         ChooseInputs,
         ".jsonl",
         "multiple-choice",
+    ),
+    "embed": TaskEntry(
+        EmbeddingSettings,
+        "Compute vectors of texts, to search and compare them.",
+        "bertkit.tasks.embed.task:Embed",
+        pipeline_tag="sentence-similarity",
+        has_command=False,
     ),
 }

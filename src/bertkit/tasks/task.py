@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from bertkit.checkpoints.sentence_modules import ACTIVATIONS
 from bertkit.data.problems import RowReport
@@ -21,6 +21,7 @@ from bertkit.data.tables.record import Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import FINE_TUNED, FineTunedBert, Scored
+from bertkit.models.bert.sentence_bert import SentenceBert
 from bertkit.reports.notebook import Row, Tabular
 from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits, TaskBatch
 from bertkit.tasks.evaluation import TaskScoring
@@ -29,6 +30,8 @@ from bertkit.tasks.saved import TEMPERATURE
 from bertkit.tasks.settings import TaskSettings, TextSettings
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Scores
+
+MODELS: dict[str, type[FineTunedBert]] = {**FINE_TUNED, SentenceBert.__name__: SentenceBert}
 
 
 def score_rows(logits: Float[Tensor, "rows labels"], batch: TaskBatch) -> Scores:
@@ -192,6 +195,12 @@ class Task(ABC, Generic[Example, Prediction]):
     name: ClassVar[str]  # its key in TASKS
     example_kind: ClassVar[type[TaskExample]]
     architecture: ClassVar[str]  # of its models, as in config.json
+    # Whether several sequences of an example are the windows of a long text.
+    has_windows: ClassVar[bool] = True
+    # Whether its head is a linear layer that can be solved on a frozen encoder.
+    has_solvable_head: ClassVar[bool] = True
+    # Whether a pre-trained model does the task before the first step.
+    has_start: ClassVar[bool] = False
     # Files for official scorers, by name: the attribute of predictions that each has.
     scorer_files: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
@@ -200,7 +209,7 @@ class Task(ABC, Generic[Example, Prediction]):
         """Temperature that logits are divided by before the softmax; 1 if none was fitted."""
         return self.numbers.get(TEMPERATURE, 1.0)
 
-    def move_temperature(self, layer: nn.Linear) -> Self:
+    def move_temperature(self, model: FineTunedBert) -> Self:
         """Divide the head's last layer by the temperature; return the task without it.
 
         Other programs then compute calibrated logits, too.
@@ -208,7 +217,7 @@ class Task(ABC, Generic[Example, Prediction]):
         if self.temperature == 1.0:
             return self
         with torch.no_grad():
-            for parameter in layer.parameters():
+            for parameter in model.last_linear.parameters():
                 parameter.div_(self.temperature)
         kept = {name: value for name, value in self.numbers.items() if name != TEMPERATURE}
         return replace(self, numbers=kept)
@@ -226,7 +235,7 @@ class Task(ABC, Generic[Example, Prediction]):
     @property
     def model_kind(self) -> type[FineTunedBert]:
         """The class of its models."""
-        return FINE_TUNED[self.architecture]
+        return MODELS[self.architecture]
 
     @property
     def scored(self) -> Scored:

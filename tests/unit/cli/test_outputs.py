@@ -50,6 +50,7 @@ WORKPLACES = {
     **{
         f"finetune {name}": f"--model {EMPTY} --train {TABLE} --output {{output}}" for name in TASKS
     },
+    "finetune embed": f"--model {EMPTY} --train {TABLE} --output {{output}}",
     "finetune classify --seeds": f"--seeds 2 --model {EMPTY} --train {TABLE} --output {{output}}",
 }
 CASES = [

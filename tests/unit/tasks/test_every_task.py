@@ -21,6 +21,7 @@ TAKEN = {
     },
     "answer": {("ab", "cde"): (5, "ab"), tuple(QUESTION.items()): (5, "ab")},
     "choose": {("ab", ("c", "d")): (6, "ab"), tuple(CHOICES.items()): (10, "ab e")},
+    "embed": {"abc": (3, "abc")},
 }
 # The words of its error, and what it refuses.
 REFUSED = {
@@ -41,6 +42,7 @@ REFUSED = {
             {**CHOICES, "question": 3},
         ),
     ),
+    "embed": ("a text", ONE_TEXT),
 }
 
 

@@ -130,13 +130,9 @@ def describe_modules(
     if not has_modules(config):
         return None
     pooling = Pooling(config.hidden_size, (read_feature_head(config).pooling,))
-    weight, bias = (_make_lazy(tensors[name]) for name in (CLASSIFIER, BIAS))
+    weight, bias = (
+        tensor if isinstance(tensor, LazyTensor) else LazyTensor.of(tensor)
+        for tensor in (tensors[CLASSIFIER], tensors[BIAS])
+    )
     head = Dense(weight, bias, "identity", is_scoring=reads_pairs)
     return SentenceModel((pooling, head), max_length, is_scoring=reads_pairs)
-
-
-def _make_lazy(tensor: Tensor | LazyTensor) -> LazyTensor:
-    if isinstance(tensor, LazyTensor):
-        return tensor
-    values = tensor.detach().cpu()
-    return LazyTensor(tuple(values.shape), values.dtype, lambda: values)

@@ -18,12 +18,14 @@ from bertkit.data.tables.records import RecordTable
 from bertkit.data.tables.rows import Table
 from bertkit.inference.predictor import PredictionCounts
 from bertkit.models.bert.labels import check_names
+from bertkit.models.open_model import OpenModel
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.labeled_set import HELD_OUT, LabeledData, LabeledSet
 from bertkit.recipes.model_card import DataCounts
 from bertkit.reports.text import make_legible, show
 from bertkit.tasks.batch import EncodedTable
 from bertkit.tasks.columns import SHOWN_CHARS, SHOWN_LABELS, name_labels, sort_labels
+from bertkit.tasks.embed.task import Embed
 from bertkit.tasks.labeled_table import open_training_tables
 from bertkit.tasks.look_alikes import describe_look_alikes
 from bertkit.tasks.settings import TaskSettings
@@ -109,7 +111,7 @@ class TaskSet(LabeledSet[Any, EncodedTable, SetCounts]):
                 self.encoded.extend(task.encode(chosen, tokenizer))
                 bar.advance(len(chosen))
         counts = self.encoded.count_tokens((tokenizer.cls_id, tokenizer.sep_id), tokenizer.unk_id)
-        if task.scored == "choice":  # which has a sequence for each
+        if not task.has_windows:
             counts["windowed"] = 0
         self.count(task, PredictionCounts(**counts))
 
@@ -235,6 +237,11 @@ class FineTuningData(LabeledData[TaskSet]):
         check_names(task.labels)
         task.for_evaluation(len(dev.examples))  # fails now, not after training
         return task
+
+    def adapt(self, opened: OpenModel) -> None:
+        """Take into the task what the model that is trained says of its input."""
+        if isinstance(self.task, Embed):
+            self.task = self.task.for_model(opened)
 
     def _keep_reading(self, task: AnyTask) -> AnyTask:
         """Return the task with columns that were found, and the encoding and delimiter."""

@@ -35,7 +35,7 @@ def evaluate_model(
     """
     plain, examples = job.task, job.data.dev.examples
     with job.machine.mixed_precision():
-        task, predictions, unscaled = answer_held_out(job, fitted)
+        task, predictions, unscaled = job.answer_held_out(fitted)
     evaluation = task.score(examples, predictions).evaluate()
     before = plain.score(examples, unscaled).evaluate() if unscaled else None
     baseline = measure_baseline(job)
@@ -56,29 +56,6 @@ def evaluate_model(
         warnings.append(compare_to_baseline(plain.metric, evaluation, baseline))
     evaluation = replace(evaluation, warnings=(*evaluation.warnings, *filter(None, warnings)))
     return FinalEvaluation(task, predictions, evaluation, before, baseline)
-
-
-def answer_held_out(
-    job: FineTuningJob, fitted: Mapping[str, float] | None
-) -> tuple[AnyTask, list[TaskPrediction], list[TaskPrediction]]:
-    """Return the task with fitted numbers, its predictions, and those without its temperature."""
-    plain, parts = job.task, job.cut_held_out()
-    # On every n-th example, where the logits of all of them don't fit in memory.
-    chosen = range(0, len(job.dev), len(parts))
-    examples, encoded = job.take_held_out(chosen)
-    known = job.held_out_logits(chosen)
-    if fitted is None:
-        task = plain.fit_numbers(examples, encoded, known)
-    else:
-        task = replace(plain, numbers=fitted)
-    answers, unscaled = list[TaskPrediction](), list[TaskPrediction]()
-    for part in parts:
-        logits = known if len(parts) == 1 else job.held_out_logits(part)
-        examples, encoded = job.take_held_out(part)
-        answers += decode_all(task, examples, encoded, logits)
-        if task.temperature != plain.temperature:
-            unscaled += decode_all(plain, examples, encoded, logits)
-    return task, answers, unscaled
 
 
 def measure_baseline(job: FineTuningJob) -> Metrics:

@@ -2,7 +2,8 @@
 
 import copy
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -61,7 +62,7 @@ def _height(name: str, num_layers: int) -> int:
 
 
 def decide_steps(
-    settings: FineTuneSettings, steps_per_epoch: int, *, has_solved_head: bool = False
+    settings: FineTuneSettings, steps_per_epoch: int, *, has_start: bool = False
 ) -> int:
     """Return the number of steps of the run; announce if they differ from the paper or are few.
 
@@ -70,7 +71,7 @@ def decide_steps(
     if settings.features is not None:
         return 0
     epochs = DEFAULT_EPOCHS if settings.epochs is None else settings.epochs
-    if settings.epochs is None and not has_solved_head:
+    if settings.epochs is None and not has_start:
         needed = float(-(-ENOUGH_STEPS // steps_per_epoch))
         epochs = min(MOST_EPOCHS, max(DEFAULT_EPOCHS, needed))
     num_steps = max(1, round(steps_per_epoch * epochs))
@@ -79,7 +80,7 @@ def decide_steps(
             f"training for {pluralize(epochs, 'epoch')}, since {DEFAULT_EPOCHS:g} would be"
             f" {pluralize(round(steps_per_epoch * DEFAULT_EPOCHS), 'step')}; --epochs changes that"
         )
-    elif settings.epochs is not None and num_steps < TOO_FEW_STEPS and not has_solved_head:
+    elif settings.epochs is not None and num_steps < TOO_FEW_STEPS and not has_start:
         announce(
             f"training for {pluralize(epochs, 'epoch')}, {pluralize(num_steps, 'step')}; with under"
             f" {TOO_FEW_STEPS} fine-tuning often learns nothing: ask for more epochs, or for"
@@ -109,6 +110,7 @@ class FineTuningJob(Job[TaskBatch]):
         self.data, self.task, self.tokenizer = data, data.task, data.tokenizer
         self.train, self.dev = data.train.encoded, data.dev.encoded
         self.model, self.machine, self.has_solved_head = model, machine, has_solved_head
+        self.has_start = has_solved_head or self.task.has_start
         self.source = {}
         self.order = EpochOrder(len(self.train), settings.batch_size, settings.seed)
         self.num_epoch_steps = self.order.steps_per_epoch
@@ -130,7 +132,7 @@ class FineTuningJob(Job[TaskBatch]):
             "loss" if is_by_loss else self.task.metric,
             is_higher_better=not is_by_loss,
             patience=settings.patience,
-            may_be_first=has_solved_head,
+            may_be_first=self.has_start,
         )
 
     def load_model(self, folder: Path) -> FineTunedBert:
@@ -180,7 +182,15 @@ class FineTuningJob(Job[TaskBatch]):
         )
 
     def evaluate(self) -> dict[str, float]:
-        """Measure held-out loss and metrics, part by part; only the loss if it isn't finite."""
+        """Measure held-out loss and metrics; only the loss if it isn't finite."""
+        loss, predictions = self.predict_held_out()
+        if not math.isfinite(loss):
+            return {"loss": loss}
+        metrics = self.task.score(self.data.dev.examples, predictions).metrics
+        return {"loss": loss, **metrics}
+
+    def predict_held_out(self) -> tuple[float, list[TaskPrediction]]:
+        """Return the held-out loss and predictions, part by part; none if it isn't finite."""
         task, total, count, predictions = self.task, 0.0, 0, list[TaskPrediction]()
         for part in self.cut_held_out():
             examples, encoded = self.take_held_out(part)
@@ -188,10 +198,34 @@ class FineTuningJob(Job[TaskBatch]):
             loss, num_targets = sum_loss(task, encoded, logits)
             total, count = total + loss, count + num_targets
             if not math.isfinite(total):
-                return {"loss": total}
+                return total, []
             predictions += decode_all(task, examples, encoded, logits)
-        metrics = task.score(self.data.dev.examples, predictions).metrics
-        return {"loss": total / max(1, count), **metrics}
+        return total / max(1, count), predictions
+
+    def answer_held_out(
+        self, fitted: Mapping[str, float] | None
+    ) -> tuple[AnyTask, list[TaskPrediction], list[TaskPrediction]]:
+        """Return the task with fitted numbers, its predictions, and those without its temperature.
+
+        `fitted` are the numbers of a model that is calibrated already; by default they are fitted.
+        """
+        plain, parts = self.task, self.cut_held_out()
+        # On every n-th example, where the logits of all of them don't fit in memory.
+        chosen = range(0, len(self.dev), len(parts))
+        examples, encoded = self.take_held_out(chosen)
+        known = self.held_out_logits(chosen)
+        if fitted is None:
+            task = plain.fit_numbers(examples, encoded, known)
+        else:
+            task = replace(plain, numbers=fitted)
+        answers, unscaled = list[TaskPrediction](), list[TaskPrediction]()
+        for part in parts:
+            logits = known if len(parts) == 1 else self.held_out_logits(part)
+            examples, encoded = self.take_held_out(part)
+            answers += decode_all(task, examples, encoded, logits)
+            if task.temperature != plain.temperature:
+                unscaled += decode_all(plain, examples, encoded, logits)
+        return task, answers, unscaled
 
     def count_operations(self, batch: TaskBatch) -> float:
         """Return the operations of encoder and head."""

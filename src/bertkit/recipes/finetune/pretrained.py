@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from bertkit.base.errors import InputError
+from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.progress import announce
 from bertkit.checkpoints.sentence_modules import Pooling
 from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
@@ -22,6 +22,11 @@ def open_pretrained(
 ) -> OpenModel:
     """Open a model with the task's labels and the run's dropout; check that it can be trained."""
     opened = OpenModel.open(name)
+    if settings.features is not None and not task.has_solvable_head:
+        raise SettingsError(
+            f"`features` solves a last linear layer, and a model for {task.name} has none; leave it"
+            " out"
+        )
     pooling: PoolingName = "cls"
     if isinstance(task.settings, TextSettings):
         pooling = task.settings.pooling or find_pooling(opened)

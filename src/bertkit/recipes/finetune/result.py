@@ -128,7 +128,7 @@ def write_model(
     record = run.read_record()
     assert record is not None
     facts = FineTuningFacts(output.resolve().name, record, saved, final, comparison)
-    task = final.task.move_temperature(job.model.last_linear)
+    task = final.task.move_temperature(job.model)
     files: dict[str, FileRecord] = {}
     if job.settings.lora is not None:
         written = write_files(output / ADAPTER_FOLDER, job, task)

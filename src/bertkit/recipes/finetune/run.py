@@ -19,6 +19,7 @@ from bertkit.models.open_model import OpenModel
 from bertkit.recipes.finetune.card import SavedFineTuning
 from bertkit.recipes.finetune.cross_validation import CrossValidated, solve_and_validate
 from bertkit.recipes.finetune.data import FineTuningData
+from bertkit.recipes.finetune.embed_job import EmbedJob
 from bertkit.recipes.finetune.evaluation import evaluate_model
 from bertkit.recipes.finetune.job import FineTuningJob, decide_steps, freeze_parameters
 from bertkit.recipes.finetune.pretrained import (
@@ -37,6 +38,8 @@ from bertkit.training.lifecycle import ModelRecipe, load_checkpoint, train
 from bertkit.training.ranks import current_ranks
 from bertkit.training.run import RECORD_FILE, Run, RunRecord, RunState
 
+# Of tasks whose held-out examples aren't predicted one by one.
+JOBS: dict[str, type[FineTuningJob]] = {"embed": EmbedJob}
 SEEDS_FOLDER = "seeds"
 OLD_SEEDS_FOLDER = "search"  # of earlier versions, which searched a grid, too
 OTHER_KINDS = (
@@ -104,7 +107,9 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
         """Read data and model."""
         settings, data = self.settings, self.data
         start = checkpoint if settings.lora is None else None  # it adapts the parent
-        pretrained = open_pretrained(start or self.parent, data.task, settings)
+        opened = OpenModel.open(start or self.parent)
+        data.adapt(opened)
+        pretrained = open_pretrained(opened, data.task, settings)
         if start is None:
             source = identify(pretrained)
         else:
@@ -126,7 +131,7 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
     def decide_steps(self, job: FineTuningJob, before: RunRecord | None, wanted: RunRecord) -> int:
         """Return the steps of the epochs."""
         return (before.num_steps if before else 0) or decide_steps(
-            job.settings, job.num_epoch_steps, has_solved_head=job.has_solved_head
+            job.settings, job.num_epoch_steps, has_start=job.has_start
         )
 
     def plan(self, job: FineTuningJob, run: Run, state: RunState, num_steps: int) -> RunState:
@@ -209,11 +214,16 @@ def build_job(
         adapt(model, settings.lora, name_base(pretrained), pretrained.revision)
         if checkpoint is not None:
             fill_adapter(model, checkpoint)
-    return FineTuningJob(
+    job_kind = JOBS.get(data.task.name, FineTuningJob)
+    return job_kind(
         data,
         model.to(machine.device),
         machine,
         settings,
         has_solved_head=settings.features is not None
-        or (is_sentence_encoder and isinstance(data.task.settings, TextSettings)),
+        or (
+            is_sentence_encoder
+            and data.task.has_solvable_head
+            and isinstance(data.task.settings, TextSettings)
+        ),
     )

@@ -20,6 +20,7 @@ from bertkit.base.signals import delay_stop_signals
 from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.checkpoints.huggingface import WEIGHTS_FILE
 from bertkit.checkpoints.run_folder import METRICS_FILE, RUN_FOLDER, SavedNumber
+from bertkit.models.open_model import OpenModel
 from bertkit.recipes.finetune.card import SavedFineTuning
 from bertkit.recipes.finetune.comparison import SeedComparison
 from bertkit.recipes.finetune.data import FineTuningData
@@ -236,8 +237,9 @@ def write_best(plan: SeedRuns, comparison: SeedComparison) -> None:
         remove_folder(folder)
         plan.run(seed)
     has_adapter = settings.lora is not None
-    start = plan.recipe.parent if has_adapter else folder
-    parent = open_pretrained(start, plan.data.task, settings)
+    opened = plan.recipe.parent if has_adapter else OpenModel.open(folder)
+    plan.data.adapt(opened)
+    parent = open_pretrained(opened, plan.data.task, settings)
     run, saved = Run(folder / RUN_FOLDER), SavedFineTuning.read(folder)
     machine = Machine.choose(
         keep_precision(settings, run.read_record()), lambda: parent.config.hidden_size

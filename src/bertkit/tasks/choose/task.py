@@ -91,6 +91,7 @@ class Choose(Task[ChooseExample, Choice]):
     name: ClassVar = "choose"
     example_kind: ClassVar = ChooseExample
     architecture: ClassVar = "BertForMultipleChoice"
+    has_windows: ClassVar = False  # a sequence is a choice
 
     score = ChooseScoring
 

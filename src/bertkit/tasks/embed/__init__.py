@@ -1,1 +1,44 @@
-"""Task embed: vectors of texts, of which those that belong together are close."""
+"""Vectors of texts, of which those that belong together are close; read `task.py` first.
+
+Source: Reimers and Gurevych 2019, "Sentence-BERT"; van den Oord et al. 2018, "Representation
+Learning with Contrastive Predictive Coding", section 2.3, for the loss.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+from pydantic import Field
+
+from bertkit.base.settings import NO_FLAG, redefine
+from bertkit.tasks.settings import MiningSettings, PairedSettings, TaskSettings
+
+DEFAULT_LENGTH = 256
+TEMPERATURE = 0.05  # 1 / 20, the scale of sentence-transformers
+
+
+class EmbeddingSettings(MiningSettings, PairedSettings):
+    """Settings of training an encoder of texts."""
+
+    max_length: Annotated[int, Field(ge=3)] = redefine(
+        TaskSettings,
+        "max_length",
+        DEFAULT_LENGTH,
+        shown=f"{DEFAULT_LENGTH}, or what the model takes",
+    )
+    has_scores: Annotated[bool | None, NO_FLAG] = Field(
+        default=None,
+        description="Whether examples are pairs with a score; by default, as the training data.",
+    )
+    loss_temperature: Annotated[float, Field(gt=0.0), NO_FLAG] = Field(
+        default=TEMPERATURE, description="What cosines are divided by in the loss."
+    )
+    prompts: Annotated[Mapping[str, str], NO_FLAG] = Field(
+        default_factory=dict,
+        description="Text before each query and before each passage, under the names query and"
+        " document; by default those of the model. They are saved with it.",
+    )
+
+    def choose_metric(self, labels: Sequence[str] = ()) -> str:
+        """Return the main metric of rankings, or of pairs with a score."""
+        del labels
+        return "spearman" if self.has_scores else "ndcg@10"

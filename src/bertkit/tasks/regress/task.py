@@ -1,6 +1,5 @@
 """The task regress: C, then a linear layer with one output, for a text or a pair."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -13,12 +12,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bertkit.base.errors import CheckpointError, InputError
-from bertkit.data.tables.record import BrokenRowError, Record
+from bertkit.data.tables.record import Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.models.bert.config import BertConfig
 from bertkit.reports.text import format_number
 from bertkit.tasks.batch import Encoded, Logits, TaskBatch
-from bertkit.tasks.columns import SHOWN_CHARS, find_column, take_answer
+from bertkit.tasks.columns import find_column, take_number
 from bertkit.tasks.evaluation import Statistic, TaskScoring
 from bertkit.tasks.labeled_table import find_columns
 from bertkit.tasks.metrics.classification import weighted_mean
@@ -36,7 +35,6 @@ from bertkit.tasks.texts import (
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Scores
 
-LARGEST = 1e18  # its square, summed over a batch, still fits a float32
 FAR_MEAN, SMALL_SPREAD, LARGE_SPREAD = 20.0, 0.05, 20.0  # STS-B: 0 to 5, mean 2.7, std 1.5
 
 
@@ -66,35 +64,6 @@ class RegressExample(TextExample):
             return RegressExample(parse_texts(record), number, record.place)
 
         return parse
-
-
-def take_number(record: Record, column: str, decimal: str = ".") -> float:
-    """Return the number in a column, which may be stored as text with a decimal separator."""
-    value = take_answer(record, column)
-    if isinstance(value, str) and decimal != ".":
-        number = math.nan if "." in value else read_number(value.replace(decimal, "."))
-    else:
-        number = read_number(value)
-    if not abs(number) <= LARGEST:
-        is_comma = isinstance(value, str) and decimal == "." and value.count(",") == 1
-        advice = "; --decimal , reads decimal commas" if is_comma else ""
-        raise BrokenRowError(
-            f"{record.place} has {value!r:.{SHOWN_CHARS}} in {column} where a number from"
-            f" {-LARGEST:g} to {LARGEST:g} should be{advice}"
-        )
-    return number
-
-
-def read_number(value: object) -> float:
-    """Convert a cell's value to a number, with a decimal point; NaN if it isn't one."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return math.nan
-    if isinstance(value, str) and not (value.isascii() and "_" not in value):
-        return math.nan  # float() would accept 1_000 and Arabic digits
-    try:
-        return float(value)
-    except (ValueError, OverflowError):
-        return math.nan
 
 
 def list_warnings(examples: Sequence[RegressExample]) -> list[str]:

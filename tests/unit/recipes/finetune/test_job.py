@@ -99,7 +99,7 @@ def test_epochs_that_are_asked_for_are_those_that_are_trained(capsys):
 
 def test_a_longer_default_is_told_and_the_papers_isnt(capsys):
     assert decide_steps(FineTuneSettings(), 20) == 200
-    assert decide_steps(FineTuneSettings(), 20, has_solved_head=True) == 60
+    assert decide_steps(FineTuneSettings(), 20, has_start=True) == 60
     assert decide_steps(FineTuneSettings(features="last"), 20) == 0
     assert "training for 10 epochs, since 3 would be 60 steps" in capsys.readouterr().err
     assert decide_steps(FineTuneSettings(), 1000) == 3000

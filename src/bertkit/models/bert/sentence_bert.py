@@ -1,0 +1,151 @@
+"""The encoder with the modules of a sentence-transformers folder: vectors of texts, to train.
+
+Source: Reimers and Gurevych 2019, "Sentence-BERT", section 3.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from bertkit.base.checksums import FileRecord
+from bertkit.base.errors import CheckpointError
+from bertkit.checkpoints.checkpoint import LazyTensor
+from bertkit.checkpoints.sentence_modules import Dense, Normalize, Pooling
+from bertkit.checkpoints.sentence_transformers import SentenceModel, write_sentence_model
+from bertkit.models.bert.encoder import BertModel, summary_tokens
+from bertkit.models.bert.fine_tuning import FineTunedBert
+from bertkit.models.bert.weights import without_memory
+from bertkit.nn.packing import PackedBatch, reduce_tokens
+
+if TYPE_CHECKING:
+    from bertkit.models.open_model import OpenModel
+
+TRAINED_POOLINGS = ("cls", "mean", "max")
+# Functions by the names of `checkpoints.sentence_modules.ACTIVATIONS`.
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "identity": lambda values: values,
+    "tanh": torch.tanh,
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "sigmoid": torch.sigmoid,
+    "silu": F.silu,
+}
+
+
+def read_sentences(opened: "OpenModel") -> SentenceModel:
+    """Return the modules of a model's folder; of a plain BERT, the mean of its tokens.
+
+    It is a `CheckpointError` if the folder pools in a way that isn't trained.
+    """
+    size, found = opened.config.hidden_size, opened.sentences
+    if found is None:
+        positions = opened.config.max_position_embeddings
+        length = min(opened.model_max_length or positions, positions)
+        return SentenceModel((Pooling(size, ("mean",)),), length, similarity="cosine")
+    pooling = found.modules[0]
+    assert isinstance(pooling, Pooling), "the reader checked it"
+    if not set(pooling.modes) <= set(TRAINED_POOLINGS) or not pooling.include_prompt:
+        how = ", ".join(pooling.modes) if pooling.include_prompt else "tokens without the prompt"
+        raise CheckpointError(
+            f"{opened.folder} pools {how}, and bertkit trains {', '.join(TRAINED_POOLINGS)} of all"
+            " tokens; take another model"
+        )
+    return replace(found, similarity="cosine")
+
+
+class SentenceBert(FineTunedBert):
+    """A vector for each sequence: its tokens pooled, then the modules of the folder, all trained.
+
+    The pooler, which no vector needs, stays as it is, for other tools that load the folder.
+
+    Attributes:
+        sentences: the modules in their order, and what else the folder says; written with it.
+    """
+
+    scored = "sequence"
+
+    def __init__(self, bert: BertModel, sentences: SentenceModel) -> None:
+        super().__init__(bert.config)
+        self.encoder, self.pooler, self.sentences = bert.encoder, bert.pooler, sentences
+        if self.pooler is not None:
+            self.pooler.requires_grad_(requires_grad=False)
+        layers = [module for module in sentences.modules if isinstance(module, Dense)]
+        self.dense = nn.ModuleList([_load_dense(layer) for layer in layers])
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        path: "str | Path | OpenModel",
+        *,
+        revision: str | None = None,
+        new_heads: bool = False,
+        **changes: Any,
+    ) -> Self:
+        """Load any BERT, or a folder of sentence-transformers; as in `PretrainedBert`."""
+        from bertkit.models.open_model import OpenModel  # it knows all classes of models
+
+        opened = OpenModel.open(path, revision=revision)
+        bert = BertModel.from_pretrained(opened, new_heads=new_heads, **changes)
+        return cls(bert, read_sentences(opened)).eval()
+
+    def summarize(
+        self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch
+    ) -> Float[Tensor, "sequences pooled"]:
+        """Return the pooled tokens of each sequence."""
+        pooling = self.sentences.modules[0]
+        assert isinstance(pooling, Pooling), "`read_sentences` checked it"
+        pooled = [
+            tokens[summary_tokens(self.config, batch)]
+            if mode == "cls"
+            else reduce_tokens(tokens, batch, "mean" if mode == "mean" else "max")
+            for mode in pooling.modes
+        ]
+        return pooled[0] if len(pooled) == 1 else torch.cat(pooled, dim=1)
+
+    def score(
+        self, rows: Float[Tensor, "sequences pooled"]
+    ) -> Float[Tensor, "sequences dimension"]:
+        """Return the vectors: dense layers and normalization of pooled tokens."""
+        layers = iter(self.dense)
+        for module in self.sentences.modules[1:]:
+            if isinstance(module, Dense):
+                rows = ACTIVATIONS[module.activation](next(layers)(rows))
+            elif isinstance(module, Normalize):
+                rows = F.normalize(rows.float(), dim=1)
+        return rows
+
+    def save_pretrained(self, folder: str | Path) -> dict[str, FileRecord]:
+        """Write a folder that sentence-transformers loads; return its files' records by name."""
+        with without_memory():
+            bert = BertModel(self.config, has_pooler=self.pooler is not None)
+        states = self.state_dict()
+        own = {name: value for name, value in states.items() if not name.startswith("dense.")}
+        bert.load_state_dict(own, assign=True)
+        layers = iter(self.dense)
+        modules = tuple(
+            _store_dense(next(layers), module) if isinstance(module, Dense) else module
+            for module in self.sentences.modules
+        )
+        described = replace(self.sentences, modules=modules)
+        return {**bert.save_pretrained(folder), **write_sentence_model(Path(folder), described)}
+
+
+def _load_dense(module: Dense) -> nn.Linear:
+    layer = nn.Linear(module.in_features, module.out_features, bias=module.bias is not None)
+    with torch.no_grad():
+        layer.weight.copy_(module.weight.read())
+        if module.bias is not None:
+            layer.bias.copy_(module.bias.read())
+    return layer
+
+
+def _store_dense(layer: nn.Module, module: Dense) -> Dense:
+    weight, bias = layer.get_parameter("weight"), getattr(layer, "bias", None)
+    stored = None if bias is None else LazyTensor.of(bias)
+    return Dense(LazyTensor.of(weight), stored, module.activation)

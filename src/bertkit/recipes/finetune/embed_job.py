@@ -1,0 +1,123 @@
+"""The training loop's job of the task embed: held-out queries rank the passages of all rows."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bertkit.base.progress import announce
+from bertkit.models.bert.sentence_bert import SentenceBert
+from bertkit.recipes.finetune.job import FineTuningJob, sum_loss
+from bertkit.recipes.solved_head import TOKENS_PER_BATCH
+from bertkit.tasks.batch import Encoded, compute_logits
+from bertkit.tasks.embed.task import Embed
+from bertkit.tasks.ranking import RankedQuery
+from bertkit.tasks.task import AnyTask, TaskPrediction
+
+MAX_PASSAGES = 10_000  # that held-out queries rank
+DRAWING = 5  # the purpose of the random generator; part of its seed
+
+Vectors = npt.NDArray[np.float32]
+
+
+class EmbedJob(FineTuningJob):
+    """Training an encoder of texts."""
+
+    task: Embed
+    model: SentenceBert
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self.num_micro_batches = 1  # its loss is that of a whole batch
+        self.model.sentences = replace(
+            self.model.sentences,
+            prompts=self.task.sentences.prompts,
+            max_seq_length=self.task.settings.max_length,
+        )
+
+    def predict_held_out(self) -> tuple[float, list[TaskPrediction]]:
+        """Return the held-out loss; and a similarity for each row, or a ranking for its query."""
+        examples, logits = self.data.dev.examples, self.held_out_logits(range(len(self.dev)))
+        total, count = sum_loss(self.task, self.dev, logits)
+        loss = total / max(1, count)
+        if not np.isfinite(loss):
+            return loss, []
+        if self.task.settings.has_scores:
+            rows = zip(examples, self.dev, logits, strict=True)
+            return loss, [self.task.decode(*row) for row in rows]
+        vectors = {
+            passage: vector
+            for example, own in zip(examples, logits, strict=True)
+            for passage, vector in zip(example.passages, own[1:], strict=True)
+        }
+        others = self._compute(list(self.other_passages.values()))
+        vectors |= dict(zip(self.other_passages, others, strict=True))
+        passages, corpus = list(vectors), _normalize(np.stack([*vectors.values()]))
+        ranked: dict[str, TaskPrediction] = {}
+        for example, own in zip(examples, logits, strict=True):
+            if example.query not in ranked:
+                cosines, relevant = corpus @ _normalize(own[0]), self.relevant[example.query]
+                ranked[example.query] = RankedQuery.of(
+                    example.query, passages, cosines, [one in relevant for one in passages]
+                )
+        return loss, [ranked[example.query] for example in examples]
+
+    def answer_held_out(
+        self, fitted: Mapping[str, float] | None
+    ) -> tuple[AnyTask, list[TaskPrediction], list[TaskPrediction]]:
+        """Return the task and its predictions; it has no numbers to fit."""
+        del fitted
+        return self.task, self.predict_held_out()[1], []
+
+    @cached_property
+    def relevant(self) -> dict[str, set[str]]:
+        """The passages of each query, in all rows."""
+        found: dict[str, set[str]] = {}
+        for part in self.data.parts:
+            for example in part.examples:
+                found.setdefault(example.query, set()).add(example.passages[0])
+        return found
+
+    @cached_property
+    def other_passages(self) -> dict[str, Encoded]:
+        """Passages of the training rows, which held-out queries rank beside the held-out ones."""
+        held_out = {passage for each in self.data.dev.examples for passage in each.passages}
+        found: dict[str, tuple[int, int]] = {}  # the example, and the place in it
+        for number, example in enumerate(self.data.train.examples):
+            for place, passage in enumerate(example.passages, start=1):
+                if passage not in held_out:
+                    found.setdefault(passage, (number, place))
+        passages, room = list(found), max(0, MAX_PASSAGES - len(held_out))
+        if len(passages) > room:
+            generator = np.random.default_rng((self.settings.seed, DRAWING))
+            chosen = np.sort(generator.permutation(len(passages))[:room])
+            announce(
+                f"held-out queries rank {len(held_out) + room:,} of the"
+                f" {len(held_out) + len(passages):,} passages: all held-out ones, and training ones"
+                " drawn by the seed"
+            )
+            passages = [passages[place] for place in chosen]
+        sequences = (self.train[found[one][0]].sequences[found[one][1]] for one in passages)
+        encoded = (Encoded((sequence,)) for sequence in sequences)
+        return dict(zip(passages, encoded, strict=True))
+
+    def _compute(self, encoded: list[Encoded]) -> list[Vectors]:
+        """Compute the vector of each sequence that is alone."""
+        model, device = self.model.eval(), self.machine.device
+        found = compute_logits(
+            lambda batch: model.scores(batch.to(device)),
+            encoded,
+            scored="sequence",
+            tokens_per_batch=TOKENS_PER_BATCH[device.type],
+        )
+        return [rows[0] for rows in found]
+
+
+def _normalize(vectors: Vectors) -> Vectors:
+    """Return vectors of length 1."""
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    unit: Vectors = vectors / np.maximum(lengths, 1e-12)
+    return unit

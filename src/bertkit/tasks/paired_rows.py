@@ -1,0 +1,131 @@
+"""Rows of a query and its passage, or of two texts and a score: their columns, without torch.
+
+Columns are found by their usual names, or are the only ones that are left; a note in the table's
+report says which they are.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+from bertkit.data.tables.record import BrokenRowError, Record
+from bertkit.data.tables.records import RecordTable
+from bertkit.reports.text import show
+from bertkit.tasks.columns import (
+    find_column,
+    find_usual,
+    read_list,
+    read_number,
+    take_number,
+    take_text,
+    take_value,
+)
+from bertkit.tasks.settings import PairedSettings
+
+NEGATIVE = re.compile(r"(hard[_ ]?)?neg(ative)?s?[_ ]?\d*", re.ASCII | re.IGNORECASE)
+USUAL_SCORES = ("score", "label", "similarity", "similarity_score", "relevance")
+
+
+class PairedRow(NamedTuple):
+    """A row: a query and a passage, or the two texts of a pair with a score."""
+
+    query: str
+    passage: str
+    negatives: tuple[str, ...]  # passages that don't answer the query
+    score: float | None  # None if rows have none
+
+
+@dataclass(frozen=True)
+class PairedColumns:
+    """The columns of queries and passages in a table."""
+
+    query: str
+    passage: str
+    negatives: tuple[str, ...] = ()  # each a text or a list of texts
+    score: str | None = None
+    decimal: str = "."  # of scores
+
+    @classmethod
+    def find(cls, settings: PairedSettings, table: RecordTable) -> Self:
+        """Find the columns by the settings or their names; InputError if one isn't clear."""
+        _find_left(settings, table)
+        usual = settings.usual_columns
+        query = find_column(table, "text", settings.text_column, usual["text"])
+        passage = find_column(table, "pair", settings.pair_column, usual["pair"])
+        others = [name for name in table.columns or () if name not in {query, passage}]
+        negatives, score = _find_negatives(settings, others), settings.label_column
+        if score is not None:
+            score = find_column(table, "label", score)
+        elif (usual_score := find_usual(others, USUAL_SCORES)) is not None:
+            if _has_numbers(table, usual_score):
+                score = usual_score
+            elif not negatives and usual_score == others[0]:  # the third of tuples from Python
+                negatives = (usual_score,)
+        found = cls(query, passage, negatives, score, table.settings.decimal)
+        if (note := found.describe()) not in table.report.notes:
+            table.report.notes.append(note)
+        return found
+
+    def describe(self) -> str:
+        """Say which columns are read."""
+        texts = f"query {show(self.query)}, passage {show(self.passage)}"
+        if self.score is not None:
+            texts = f"texts {show(self.query)} and {show(self.passage)}, score {show(self.score)}"
+        negatives = ", ".join(map(show, self.negatives))
+        return f"columns: {texts}{f', negatives {negatives}' if negatives else ''}"
+
+    def read(self, record: Record) -> PairedRow:
+        """Read a row; BrokenRowError if a text is empty, or a score isn't a number."""
+        query, passage = take_text(record, self.query), take_text(record, self.passage)
+        for text, column in ((query, self.query), (passage, self.passage)):
+            if not text.strip():
+                raise BrokenRowError(f"{record.place} has an empty text in {column}")
+        negatives = [text for name in self.negatives for text in _take_texts(record, name)]
+        score = None if self.score is None else take_number(record, self.score, self.decimal)
+        return PairedRow(query, passage, tuple(negatives), score)
+
+
+def _find_left(settings: PairedSettings, table: RecordTable) -> None:
+    """Find texts without a usual name, if they are the only columns that are left."""
+    columns, roles = table.columns or (), {**table.roles, **table.found}
+    known: dict[str, str] = {}
+    for role, usual in settings.usual_columns.items():
+        named = getattr(settings, f"{role}_column") or roles.get(role) or find_usual(columns, usual)
+        if named is not None:
+            known[role] = named
+    missing = [role for role in settings.usual_columns if role not in known]
+    taken = {*known.values(), *_find_negatives(settings, columns)}
+    left = [name for name in columns if name not in taken]
+    if len(left) > len(missing):  # a score isn't a text
+        left = [name for name in left if name.casefold() not in USUAL_SCORES]
+    if missing and len(left) == len(missing):
+        table.found |= dict(zip(missing, left, strict=True))
+
+
+def _find_negatives(settings: PairedSettings, columns: Sequence[str]) -> tuple[str, ...]:
+    if settings.negative_column is not None:
+        return (settings.negative_column,)
+    return tuple(name for name in columns if NEGATIVE.fullmatch(name))
+
+
+def _has_numbers(table: RecordTable, column: str) -> bool:
+    """Whether most of the first values of a column are numbers, and not texts."""
+    values = [record.values.get(column) for record in table.look()]
+    texts = (str(value).replace(table.settings.decimal, ".") for value in values)
+    return 2 * sum(not math.isnan(read_number(text)) for text in texts) >= len(values)
+
+
+def _take_texts(record: Record, column: str) -> list[str]:
+    """Return the texts of a cell, which is one text or a list; empty ones are left out."""
+    value = take_value(record, column)
+    if isinstance(value, str):
+        value = read_list(value) or value
+    given: list[object] = value if isinstance(value, list) else [value]
+    texts = [text for text in given if isinstance(text, str)]
+    if any(text is not None and not isinstance(text, str) for text in given):
+        raise BrokenRowError(
+            f"{record.place} has {value!r:.40} in {column} where a text or a list of them should be"
+        )
+    return [text for text in texts if text.strip()]

@@ -156,6 +156,7 @@ LEFT_OUT = {
     "bench_load": "loading a checkpoint ends in the machine's memory, before any device",
     "bench_memory": "bench_step tells the memory of a step on a GPU",
     "bench_finetune_memory": "bench_finetune tells the memory of a step on a GPU",
+    "bench_lora": "bench_finetune tells the speed of fine-tuning on a GPU",
     "bench_overload": "measures a server on one core of a CPU",
     "bench_page": "measures a browser",
     "bench_parts": "files are divided among processes, whatever each computes with",

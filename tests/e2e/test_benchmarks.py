@@ -44,6 +44,7 @@ SMALLEST = {
     "bench_hybrid": "--data {data} --model {minilm} --rerank cranfield --pairs 8",
     "bench_label_errors": "--data {data} --sets sst2 wnut17 --rows 40 --sentences 30 --draws 1",
     "bench_load": "--model tiny --formats tensorflow --rounds 0",
+    "bench_lora": "--data {data} --rows 32 --epochs 1 --seeds 1",
     "bench_memory": "--corpus {corpus} --workers 1 --data {shards} --models tiny --batch-size 2",
     "bench_overload": "--seconds 2 --soak-minutes 0.03",
     "bench_page": "--models tiny --lengths 16 --rounds 1",

@@ -7,6 +7,7 @@ folder describes the adapted model; without one, it has the base model's config.
 Source: https://huggingface.co/docs/peft, "PEFT checkpoint format".
 """
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ from bertkit.base.members import find_member, has_member
 from bertkit.base.settings import validate
 from bertkit.checkpoints.checkpoint import Checkpoint, LazyTensor
 from bertkit.checkpoints.file_names import (
+    ADAPTED_FILE,
     ADAPTER_CONFIG_FILE,
     ADAPTER_PYTORCH_FILE,
     ADAPTER_SAFETENSORS_FILE,
@@ -39,6 +41,7 @@ from bertkit.checkpoints.pytorch_file import open_pytorch
 from bertkit.checkpoints.safetensors_file import open_safetensors, write_safetensors
 from bertkit.checkpoints.transfer import SHOWN_PROBLEMS, is_own_head
 
+BASE_KEY = "base_model_sha256"  # in `adapted_config.json`, beside the keys of a config
 PREFIX = "base_model.model."  # of all names of tensors: PEFT wraps the model
 KINDS = ("A.weight", "B.weight")  # what follows `lora_` in the names of an update's factors
 FACTORS = dict(zip(("lora_a", "lora_b"), KINDS, strict=True))  # by our name of a parameter
@@ -95,19 +98,24 @@ class AdapterConfig(BaseModel):
 
 @dataclass(frozen=True)
 class AdapterOrigin:
-    """What a model is adapted from, and by what; an attribute of the model.
+    """The model that another one adapts, as an attribute of that one.
 
     Attributes:
-        base: name of the base model for PEFT: its id on the Hub, or its folder.
+        base: its name for PEFT: its id on the Hub, or its folder.
         revision: that of a model of the Hub.
-        rank: the rank of the updates.
-        alpha: their scale times their rank.
+        sha256: what `identify_base` returns.
     """
 
     base: str
     revision: str | None
-    rank: int
-    alpha: float
+    sha256: str
+
+
+def identify_base(base: Checkpoint) -> str:
+    """Return the SHA-256 of one weight, in any format and file; that of all would take seconds."""
+    names = sorted(name for name in base.tensors if name.endswith(".attention.output.dense.weight"))
+    weight = base.tensors[names[-1]].read().float() if names else torch.empty(0)
+    return hashlib.sha256(weight.numpy().tobytes()).hexdigest()
 
 
 def adapter_names(name: str) -> tuple[str, ...]:
@@ -140,18 +148,28 @@ def open_adapter(folder: Path) -> Checkpoint:
     )
     base = _open_base(folder, adapter)
     found, file = open_adapter_tensors(folder)
-    config, own = base.config, [path, file]
-    if has_member(folder, CONFIG_FILE):
-        config, own = read_config(folder), [folder / CONFIG_FILE, *own]
-        kept = [each for each in base.files if each.name != CONFIG_FILE]
+    tensors, own = _apply(base, adapter, found, folder), [path, file]
+    if has_member(folder, ADAPTED_FILE):
+        tensors = {
+            name: tensor
+            for name, tensor in tensors.items()
+            if name in found or find_part(name) not in HEADS
+        }
+        config = read_config(folder, ADAPTED_FILE)
+        own.append(folder / ADAPTED_FILE)
+        if config.pop(BASE_KEY, None) != identify_base(base):
+            raise CheckpointError(
+                f"{folder} was trained on another model than {base.folder} is now, of the same"
+                " sizes; set base_model_name_or_path to that one"
+            )
     else:
-        config, kept = describe_adapted(base.config, adapter, found), list(base.files)
+        config = describe_adapted(base.config, adapter, found)
     return Checkpoint(
         format="peft",
         folder=folder,
         config=config,
-        tensors=_apply(base, adapter, found, folder),
-        files=(*own, *kept),
+        tensors=tensors,
+        files=(*own, *base.files),
         base=base.folder,
     )
 
@@ -177,8 +195,10 @@ def write_adapter(
     config: Mapping[str, JsonValue],
     tensors: Mapping[str, Tensor],
     origin: AdapterOrigin,
+    scale: float,
 ) -> dict[str, FileRecord]:
     """Write the config of the adapted model, and its adapter, whose tensors have foreign names."""
+    rank = min(len(tensor) for name, tensor in tensors.items() if name.endswith(KINDS[0]))
     make_folder(folder)
     kinds = [name for name, kind in TASK_TYPES.items() if [kind] == config["architectures"]]
     if is_own_head(config):  # PEFT knows the encoder alone
@@ -190,8 +210,8 @@ def write_adapter(
         "task_type": kinds[0] if kinds else None,
         "base_model_name_or_path": origin.base,
         "revision": origin.revision,
-        "r": origin.rank,
-        "lora_alpha": origin.alpha,
+        "r": rank,
+        "lora_alpha": scale * rank,
         "lora_dropout": 0.0,
         "bias": "none",
         "target_modules": TARGETS,
@@ -200,7 +220,7 @@ def write_adapter(
     }
     path = folder / ADAPTER_SAFETENSORS_FILE
     return {
-        CONFIG_FILE: write_json(folder / CONFIG_FILE, config),
+        ADAPTED_FILE: write_json(folder / ADAPTED_FILE, {**config, BASE_KEY: origin.sha256}),
         ADAPTER_CONFIG_FILE: write_json(folder / ADAPTER_CONFIG_FILE, content),
         path.name: write_safetensors(path, {PREFIX + name: each for name, each in tensors.items()}),
     }
@@ -227,6 +247,8 @@ def _open_base(folder: Path, adapter: AdapterConfig) -> Checkpoint:
     """Open the base model, whose folder may be named relative to the adapter's."""
     from bertkit.checkpoints.formats import open_checkpoint  # it opens adapters, too
 
+    if has_member(folder, CONFIG_FILE):  # as in transformers, the folder has the base model, too
+        return open_huggingface(folder)
     with _in_base(folder):
         name = adapter.base_model_name_or_path
         beside = folder / name

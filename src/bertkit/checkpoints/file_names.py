@@ -18,18 +18,20 @@ DATA_SUFFIX = "_data"  # suffix for either, of its weights if it would be too la
 ADAPTER_CONFIG_FILE = "adapter_config.json"
 ADAPTER_SAFETENSORS_FILE = "adapter_model.safetensors"
 ADAPTER_PYTORCH_FILE = "adapter_model.bin"
+ADAPTED_FILE = "adapted_config.json"  # bertkit's: beside config.json, others would expect weights
 INDEX_SUFFIX = ".index.json"  # suffix for either file name, where the weights are sharded
 CONFIG_LIMIT_BYTES = 16 << 20  # a classifier's config names each label twice
 INDEX_LIMIT_BYTES = 16 << 20
 
 # Small files that describe a model, and the forms of its weights, of which the first is taken.
 DESCRIPTIONS = (
-    *(CONFIG_FILE, ADAPTER_CONFIG_FILE),
+    *(CONFIG_FILE, ADAPTER_CONFIG_FILE, ADAPTED_FILE),
     *("vocab.txt", "tokenizer.json", "tokenizer_config.json"),
     *("special_tokens_map.json", "added_tokens.json"),
     *(TASK_FILE, *wings.DESCRIPTIONS),
     *(MODULES_FILE, "sentence_bert_config.json", "config_sentence_transformers.json"),
 )
+ADAPTERS = (ADAPTER_SAFETENSORS_FILE, ADAPTER_PYTORCH_FILE)
 WEIGHTS = (
     SAFETENSORS_FILE,
     SAFETENSORS_FILE + INDEX_SUFFIX,

@@ -19,6 +19,8 @@ from bertkit.base.errors import (
 from bertkit.base.members import check_name
 from bertkit.base.transfers import fetch
 from bertkit.checkpoints.file_names import (
+    ADAPTER_CONFIG_FILE,
+    ADAPTERS,
     CONFIG_FILE,
     DATA_SUFFIX,
     DESCRIPTIONS,
@@ -144,7 +146,7 @@ def _fetch_model(model_id: str, revision: str, for_weights: bool) -> Path:
 
 def _choose_files(title: str, names: Collection[str], for_weights: bool) -> list[str]:
     """Return the needed files: small ones first, so that weights present means complete."""
-    if CONFIG_FILE not in names and MODULES_FILE not in names:
+    if {CONFIG_FILE, MODULES_FILE, ADAPTER_CONFIG_FILE}.isdisjoint(names):
         raise HubError(f"{title} has no {CONFIG_FILE}; expected a model for transformers")
     folders = [""]
     if MODULES_FILE in names:
@@ -160,7 +162,11 @@ def _choose_files(title: str, names: Collection[str], for_weights: bool) -> list
 
 
 def _choose_weights(names: Collection[str], folder: str) -> list[str]:
-    """Return a folder's weights in the first of their forms, with their parts; empty if none."""
+    """Return a folder's weights in the first of their forms, with their parts; empty if none.
+
+    An adapter is before those of a model, which it may have beside it.
+    """
+    adapters = [folder + name for name in ADAPTERS if folder + name in names][:1]
     forms = WEIGHTS if folder + OWN_FILE in names else WEIGHTS[: WEIGHTS.index(ONNX_FILE)]
     form = next((name for name in forms if folder + name in names), "")
     stem, dot, suffix = form.removesuffix(INDEX_SUFFIX).partition(".")
@@ -170,4 +176,4 @@ def _choose_weights(names: Collection[str], folder: str) -> list[str]:
         parts = sorted(filter(part.fullmatch, names))
     elif form and folder + form + DATA_SUFFIX in names:
         parts = [folder + form + DATA_SUFFIX]
-    return [folder + form, *parts] if form else []
+    return [*adapters, folder + form, *parts] if form else adapters

@@ -24,6 +24,7 @@ from bertkit.base.members import find_member, has_member
 from bertkit.checkpoints.checkpoint import MAX_TENSORS, Checkpoint, LazyTensor
 from bertkit.checkpoints.families import is_bert
 from bertkit.checkpoints.file_names import (
+    ADAPTED_FILE,
     CONFIG_FILE,
     CONFIG_LIMIT_BYTES,
     DATA_SUFFIX,
@@ -53,6 +54,7 @@ OPENERS: dict[str, Callable[[Path], dict[str, LazyTensor]]] = {
     QUANTIZED_FILE: open_onnx,
 }
 WEIGHTS_FILE = SAFETENSORS_FILE
+MODEL_CONFIGS = (CONFIG_FILE, ADAPTED_FILE)
 
 
 def open_huggingface(folder: Path) -> Checkpoint:
@@ -82,7 +84,7 @@ def read_config(folder: Path, name: str = CONFIG_FILE) -> dict[str, JsonValue]:
     path = find_member(folder, name)
     if not path.is_file():  # opening a named pipe would block forever
         raise MissingFileError(f"{path} isn't a file; a model folder has one of this name")
-    limit = CONFIG_LIMIT_BYTES if name == CONFIG_FILE else MODULES_LIMIT_BYTES
+    limit = CONFIG_LIMIT_BYTES if name in MODEL_CONFIGS else MODULES_LIMIT_BYTES
     config = read_json(path, limit_bytes=limit)
     if not isinstance(config, dict):
         raise DamagedFileError(f"{path} must hold one JSON object")

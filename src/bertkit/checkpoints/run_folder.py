@@ -23,6 +23,7 @@ from bertkit.base.files import remove_folder
 from bertkit.base.members import find_member, has_member
 from bertkit.base.progress import announce
 from bertkit.checkpoints.file_names import (
+    ADAPTED_FILE,
     ADAPTER_CONFIG_FILE,
     ADAPTER_SAFETENSORS_FILE,
     CONFIG_FILE,
@@ -39,6 +40,7 @@ METRICS_FILE = "metrics.json"  # beside a finished run
 STEP_PREFIX = "step-"
 STEP_IN_NAME = re.compile(rf"(^|.*/)(?P<folder>\w+)/{STEP_PREFIX}(?P<number>[0-9]+)/")
 OPTIMIZER_FILE = "optimizer.safetensors"
+CONFIGS = (CONFIG_FILE, ADAPTED_FILE)  # of which a checkpoint has one
 # Files that a run never has.
 FILES_OF_OTHERS = ("modules.json", "bert_config.json", ADAPTER_CONFIG_FILE)
 FILES_OF_MODELS = (CONFIG_FILE, *FILES_OF_OTHERS)
@@ -168,7 +170,7 @@ def choose_model_files(names: Collection[str]) -> list[str]:
 def is_run(path: Path) -> bool:
     """Whether a folder is a run or one of its checkpoints; a run has no config of its own."""
     with storage_errors(path, "read"):
-        if (path / CONFIG_FILE).is_file():
+        if any((path / name).is_file() for name in CONFIGS):
             return _is_checkpoint(path)
         is_anothers = any((path / name).exists() for name in FILES_OF_OTHERS)
         is_a_run = (path / CHECKPOINTS).is_dir() or (path / "settings.json").is_file()
@@ -198,8 +200,8 @@ def open_run(path: Path) -> "Checkpoint":
     """Open a run's newest checkpoint, or the given checkpoint."""
     from bertkit.checkpoints.adapter import open_folder  # torch, to read weights
 
-    weights = (SAFETENSORS_FILE, ADAPTER_CONFIG_FILE, ADAPTER_SAFETENSORS_FILE)
-    folder = find_checkpoint(path, reading=(CONFIG_FILE, *weights))
+    adapter = (ADAPTED_FILE, ADAPTER_CONFIG_FILE, ADAPTER_SAFETENSORS_FILE)
+    folder = find_checkpoint(path, reading=(CONFIG_FILE, SAFETENSORS_FILE, *adapter))
     return replace(open_folder(folder), format="run_folder")
 
 
@@ -224,7 +226,7 @@ def find_checkpoint(path: Path, *, reading: Collection[str]) -> Path:
 
 def _is_checkpoint(path: Path) -> bool:
     """Whether a folder is a checkpoint: a model with a manifest, or in a run under a step name."""
-    is_model = (path / CONFIG_FILE).is_file()
+    is_model = any((path / name).is_file() for name in CONFIGS)
     is_a_runs = path.parent.name == CHECKPOINTS and _has_step(path)
     return is_model and ((path / MANIFEST).is_file() or is_a_runs)
 

@@ -20,13 +20,8 @@ from bertkit.base.members import check_name, find_member, has_member
 from bertkit.checkpoints.adapter import open_folder
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.families import check_family
-from bertkit.checkpoints.file_names import (
-    CONFIG_FILE,
-    MAX_MODULES,
-    MODULES_FILE,
-    MODULES_LIMIT_BYTES,
-)
-from bertkit.checkpoints.huggingface import read_config
+from bertkit.checkpoints.file_names import MAX_MODULES, MODULES_FILE, MODULES_LIMIT_BYTES
+from bertkit.checkpoints.huggingface import MODEL_CONFIGS, read_config
 from bertkit.checkpoints.sentence_modules import (
     ForeignConfig,
     Module,
@@ -151,7 +146,10 @@ def is_sentence_transformers(folder: Path) -> bool:
     """Whether a folder contains `modules.json`, not only for other tools to read bertkit's head."""
     if not has_member(folder, MODULES_FILE):
         return False
-    return not (has_member(folder, CONFIG_FILE) and is_own_head(read_config(folder)))
+    return not any(
+        has_member(folder, name) and is_own_head(read_config(folder, name))
+        for name in MODEL_CONFIGS
+    )
 
 
 def list_module_folders(folder: Path) -> list[str]:

@@ -14,7 +14,7 @@ from bertkit.nn.low_rank import SCALE, LowRankLinear, add_low_rank
 ENCODER = "encoder."
 
 
-def adapt(model: nn.Module, rank: int, base: str, revision: str | None) -> None:
+def adapt(model: nn.Module, rank: int) -> None:
     """Freeze the encoder and give it updates of low rank; the head stays as it is.
 
     Raises:
@@ -24,7 +24,6 @@ def adapt(model: nn.Module, rank: int, base: str, revision: str | None) -> None:
         if name.startswith(ENCODER):
             parameter.requires_grad_(False)
     add_low_rank(model, rank)
-    model.adapter_origin = AdapterOrigin(base, revision, rank, SCALE * rank)  # type: ignore[assignment]
 
 
 def list_adapted(model: nn.Module) -> dict[str, Tensor]:
@@ -50,7 +49,7 @@ def save_adapter(
     check_finite(tensors)
     dtype = next(iter(tensors.values())).dtype
     content = describe_config(config, type(model).__name__, dtype)
-    return write_adapter(folder, content, export_tensors(tensors, ADAPTER), origin)
+    return write_adapter(folder, content, export_tensors(tensors, ADAPTER), origin, SCALE)
 
 
 def fill_adapter(model: nn.Module, folder: Path) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.progress import announce
+from bertkit.checkpoints.adapter import AdapterOrigin, identify_base
 from bertkit.checkpoints.sentence_modules import Pooling
 from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
 from bertkit.models.bert.feature_based import FeatureHead
@@ -54,9 +55,10 @@ def identify(parent: OpenModel) -> dict[str, str | bool | dict[str, str] | None]
     }
 
 
-def name_base(parent: OpenModel) -> str:
-    """Return the name by which an adapter finds its base model: the id on the Hub, or the path."""
-    return parent.name if parent.is_from_hub else str(parent.path.resolve())
+def name_origin(parent: OpenModel) -> AdapterOrigin:
+    """Return how an adapter names its base model: the id on the Hub, or the path."""
+    name = parent.name if parent.is_from_hub else str(parent.path.resolve())
+    return AdapterOrigin(name, parent.revision, identify_base(parent.checkpoint))
 
 
 def find_pooling(opened: OpenModel) -> PoolingName:

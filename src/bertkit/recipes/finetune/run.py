@@ -27,7 +27,7 @@ from bertkit.recipes.finetune.pretrained import (
     check_pairs,
     identify,
     load_pretrained,
-    name_base,
+    name_origin,
     open_pretrained,
 )
 from bertkit.recipes.finetune.result import FineTuneResult, build_record, write_model
@@ -211,7 +211,8 @@ def build_job(
     frozen = settings.freeze if settings.features is None else "encoder"
     freeze_parameters(model, frozen, model.config.num_hidden_layers)
     if settings.lora is not None:
-        adapt(model, settings.lora, name_base(pretrained), pretrained.revision)
+        adapt(model, settings.lora)
+        model.adapter_origin = name_origin(pretrained)
         if checkpoint is not None:
             fill_adapter(model, checkpoint)
     job_kind = JOBS.get(data.task.name, FineTuningJob)

@@ -138,6 +138,12 @@ def test_an_adapter_for_another_model_is_an_error(output: Path, tmp_path: Path) 
         score(output / "adapter")
 
 
+def test_an_adapter_for_a_model_of_the_same_sizes_is_an_error(output: Path, tmp_path: Path) -> None:
+    save_model(tmp_path / "base", initializer_range=0.2)
+    with pytest.raises(CheckpointError, match="was trained on another model"):
+        score(output / "adapter")
+
+
 def test_an_adapter_of_an_adapter_is_an_error(output: Path) -> None:
     change(output / "adapter", base_model_name_or_path=str(output / "adapter"))
     with pytest.raises(CheckpointError, match="the base of another one"):

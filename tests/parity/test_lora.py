@@ -1,0 +1,133 @@
+"""LoRA beside PEFT: adapters of either are loaded by the other, and give equal outputs."""
+
+from pathlib import Path
+from typing import Any
+
+import peft
+import pytest
+import torch
+import transformers
+from sentence_transformers import SentenceTransformer
+from tests.closeness import assert_close
+from tests.exhaustive import mark_all_but
+from tests.parity.agreement import pad_sequences
+from tests.parity.test_finetune import CASES, MULTIPLIED, SETTINGS, check_elsewhere, train
+from tests.unit.recipes.finetune.small import save_model
+from torch import Tensor, nn
+
+from bertkit.checkpoints.sentence_modules import Pooling
+from bertkit.checkpoints.sentence_transformers import SentenceModel, write_sentence_model
+from bertkit.inference.predictor import EncodedExamples, Predictor
+from bertkit.models.bert.encoder import BertModel
+from bertkit.models.bert.fine_tuning import (
+    BertForSequenceClassification,
+    BertForTokenClassification,
+)
+from bertkit.models.bert.pretrained import PretrainedBert
+
+pytestmark = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")
+LORA = SETTINGS.model_copy(update={"lora": 2})
+IDS = torch.tensor([[2, 5, 6, 7, 8, 3], [2, 9, 8, 7, 6, 3]])
+PLAIN = ("classify", "regress", "tag", "answer", "choose")
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("base") / "model"
+    save_model(folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", mark_all_but(["classify", "choose"], PLAIN))
+def test_our_adapter_has_equal_scores_in_peft(
+    name: str, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = train(name, base, tmp_path, monkeypatch, LORA)
+    case = CASES[name]
+    predictor = Predictor.load(output, engine="torch", device="cpu", precision="fp32")
+    examples = [predictor.task.make_example(value, "here") for value in case.inputs]
+    encoded = predictor.task.encode(examples, predictor.loaded.tokenizer)
+    config = transformers.AutoConfig.from_pretrained(output)
+    whole = getattr(transformers, case.model).from_pretrained(base, num_labels=config.num_labels)
+    model = peft.PeftModel.from_pretrained(whole, output / "adapter").eval()
+    for one, ours in zip(
+        encoded, predictor.compute_window(EncodedExamples([], encoded)), strict=True
+    ):
+        tensors = pad_sequences(one.sequences)
+        if case.is_choice:
+            tensors = {key: tensor[None] for key, tensor in tensors.items()}
+        with torch.no_grad():
+            # PEFT's own class for answers drops token_type_ids.
+            theirs = case.scores(model.get_base_model()(**tensors))
+        if predictor.task.scored == "token":
+            lengths = [len(sequence.ids) for sequence in one.sequences]
+            theirs = torch.cat([each[:n] for each, n in zip(theirs, lengths, strict=True)])
+        assert_close(torch.from_numpy(ours), theirs, floor=MULTIPLIED)
+
+
+def test_our_adapter_of_a_sentence_encoder_is_loaded_by_peft_and_sentence_transformers(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = tmp_path / "encoder"
+    save_model(encoder)
+    pooling = Pooling(dimension=32, modes=("mean",))
+    write_sentence_model(encoder, SentenceModel((pooling,), max_seq_length=20))
+    output = train("classify", encoder, tmp_path, monkeypatch, LORA)
+    check_elsewhere("classify", output, "sentence-transformers")
+    plain = transformers.AutoModel.from_pretrained(encoder)
+    adapted = peft.PeftModel.from_pretrained(plain, output / "adapter").eval()
+    merged = transformers.AutoModel.from_pretrained(output)
+    with torch.no_grad():
+        assert_close(adapted(IDS).last_hidden_state, merged(IDS).last_hidden_state)
+    texts = ["the cat lost", "a dog"]
+    whole, apart = (
+        SentenceTransformer(str(path), device="cpu").encode(texts, convert_to_tensor=True)
+        for path in (output, output / "adapter")
+    )
+    assert_close(apart, whole, floor=MULTIPLIED)
+
+
+SCALES = {"use_rslora": True, "rank_pattern": {"value": 3}, "alpha_pattern": {"0.output.dense": 5}}
+# By name: PEFT's task, transformers' class, ours, and settings of the adapter.
+KINDS: dict[str, tuple[str, str, type[PretrainedBert], dict[str, Any]]] = {
+    "texts": (
+        "SEQ_CLS",
+        "AutoModelForSequenceClassification",
+        BertForSequenceClassification,
+        {},
+    ),
+    "tokens": ("TOKEN_CLS", "AutoModelForTokenClassification", BertForTokenClassification, {}),
+    "encoder": ("FEATURE_EXTRACTION", "AutoModel", BertModel, {}),
+    "other scales": ("FEATURE_EXTRACTION", "AutoModel", BertModel, SCALES),
+}
+
+
+@pytest.mark.parametrize("is_pickle", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+@torch.no_grad()
+def test_an_adapter_of_peft_is_opened(
+    kind: str, is_pickle: bool, base: Path, tmp_path: Path
+) -> None:
+    task_type, name, our_class, changes = KINDS[kind]
+    labels = {} if name == "AutoModel" else {"num_labels": 3}
+    torch.manual_seed(1)
+    model = getattr(transformers, name).from_pretrained(base, **labels)
+    targets = ["query", "key", "value", "output.dense"]
+    config = peft.LoraConfig(
+        task_type=task_type, r=4, lora_alpha=6, target_modules=targets, **changes
+    )
+    adapted = peft.get_peft_model(model, config).eval()
+    for parameter_name, parameter in adapted.named_parameters():
+        if "lora_B" in parameter_name:
+            nn.init.normal_(parameter)
+    adapted.save_pretrained(tmp_path / "adapter", safe_serialization=not is_pickle)
+    ours = our_class.from_pretrained(tmp_path / "adapter")
+    assert_close(read(ours(IDS)), read(adapted(IDS)), floor=MULTIPLIED)
+
+
+def read(output: Any) -> Tensor:
+    """The logits or the hidden states."""
+    if isinstance(output, Tensor):
+        return output
+    found: Tensor = output.logits if hasattr(output, "logits") else output.last_hidden_state
+    return found

@@ -57,7 +57,7 @@ def measure(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
     for rank in arguments.ranks:
         for rate in arguments.learning_rates or [None]:
             name = f"--lora {rank}" + ("" if rate is None else f" --learning-rate {rate:g}")
-            ways[name] = name.split()
+            ways[name] = [*name.split()]
     for set_name in arguments.sets:
         for encoder in arguments.encoders:
             found: dict[str, list[dict[str, Any]]] = {way: [] for way in ways}

@@ -20,8 +20,9 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 from torch import Tensor
 
+from bertkit.base.addresses import is_remote
 from bertkit.base.checksums import FileRecord
-from bertkit.base.errors import CheckpointError, MissingFileError
+from bertkit.base.errors import CheckpointError, MissingFileError, UnsafeFileError
 from bertkit.base.files import make_folder
 from bertkit.base.json_files import write_json
 from bertkit.base.members import find_member, has_member
@@ -36,7 +37,16 @@ from bertkit.checkpoints.file_names import (
 )
 from bertkit.checkpoints.hub import is_on_disk, resolve_model
 from bertkit.checkpoints.huggingface import open_huggingface, read_config
-from bertkit.checkpoints.names import BERT, NameTable, list_heads, rename_tensors, show, their_names
+from bertkit.checkpoints.names import (
+    BERT,
+    HEADS,
+    NameTable,
+    find_part,
+    list_heads,
+    rename_tensors,
+    show,
+    their_names,
+)
 from bertkit.checkpoints.pytorch_file import open_pytorch
 from bertkit.checkpoints.safetensors_file import open_safetensors, write_safetensors
 from bertkit.checkpoints.transfer import SHOWN_PROBLEMS, is_own_head
@@ -251,14 +261,19 @@ def _open_base(folder: Path, adapter: AdapterConfig) -> Checkpoint:
         return open_huggingface(folder)
     with _in_base(folder):
         name = adapter.base_model_name_or_path
-        beside = folder / name
-        path = beside if not is_on_disk(name) and is_on_disk(beside) else Path(name)
+        if is_remote(name):
+            raise UnsafeFileError(
+                f"{folder / ADAPTER_CONFIG_FILE} names a URL as its base model; expected a folder,"
+                " or the id of a model of the Hub"
+            )
+        path = folder / name if is_on_disk(folder / name) else name
         try:
-            return open_checkpoint(resolve_model(str(path), revision=adapter.revision))
-        except MissingFileError as error:
+            return open_checkpoint(resolve_model(path, revision=adapter.revision))
+        except MissingFileError:
             raise MissingFileError(
-                f"{folder / ADAPTER_CONFIG_FILE} names {name!r:.200} as its base model: {error};"
-                " correct base_model_name_or_path there"
+                f"{folder / ADAPTER_CONFIG_FILE} names {show(name)} as its base model, which is"
+                " neither a model on this disk nor the id of one on the Hub; correct"
+                " base_model_name_or_path there"
             ) from None
 
 

@@ -210,6 +210,11 @@ def describe_training(facts: FineTuningFacts) -> str:
             f"The model was trained for {pluralize(saved.num_steps, 'step')}{ending}; this is the"
             f" model {best}."
         )
+    if lora := facts.record.settings.get("lora"):
+        how += (
+            f" Only updates of rank {lora} of the encoder's matrices, and the head, were trained"
+            " (LoRA); they are merged, and stand alone in `adapter/`."
+        )
     origin = f" It was initialized from these files of {plain(facts.initial_model)}:"
     made = f"{how}{POOLS_LAST * facts.pools_last}{origin}"
     return model_card.describe_training(facts, made)

@@ -155,7 +155,7 @@ class TextSettings(LongTextSettings, TaskSettings):
         return self.max_length * (MAX_WINDOWS if self.long_texts == "windows" else 1)
 
 
-class MiningSettings(Settings):
+class MiningSettings(TaskSettings):
     """Where the negatives of a query come from: passages that don't answer it."""
 
     negatives: Literal["file", "mine"] | None = Field(
@@ -179,6 +179,8 @@ class MiningSettings(Settings):
         description="Negatives are among these ranks of a query's most similar passages, without"
         " its own.",
     )
+
+    ranks_candidates: ClassVar[bool] = False  # what is learned is to rank the passages found
 
     @model_validator(mode="after")
     def _ranks_ascend(self) -> Self:

@@ -19,6 +19,7 @@ from bertkit.data.tables.rows import Table
 from bertkit.inference.predictor import PredictionCounts
 from bertkit.models.bert.labels import check_names
 from bertkit.models.open_model import OpenModel
+from bertkit.recipes.finetune.mining import Mined
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.labeled_set import HELD_OUT, LabeledData, LabeledSet
 from bertkit.recipes.model_card import DataCounts
@@ -204,6 +205,7 @@ class FineTuningData(LabeledData[TaskSet]):
         self._given = {"train": train} if dev is None else {"train": train, "dev": dev}
         self._task_settings, self._reading = task_settings, settings
         self.tokenizer: Tokenizer | None = None  # that encoded the examples
+        self.mined: Mined | None = None  # passages that were added to the examples
 
     def read(self) -> list[TaskSet]:
         """Read the training examples and, if given, the held-out ones."""

@@ -22,6 +22,7 @@ from bertkit.recipes.finetune.data import FineTuningData
 from bertkit.recipes.finetune.embed_job import EmbedJob
 from bertkit.recipes.finetune.evaluation import evaluate_model
 from bertkit.recipes.finetune.job import FineTuningJob, decide_steps, freeze_parameters
+from bertkit.recipes.finetune.mining import NEGATIVES_FILE, add_negatives
 from bertkit.recipes.finetune.pretrained import (
     SENTENCE_ENCODER,
     check_pairs,
@@ -115,6 +116,8 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
         else:
             record = Run.of(start).read_record()
             source = {} if record is None else record.source
+        found = None if checkpoint is None else Run.of(checkpoint).folder
+        add_negatives(data, found or self.parent, settings.device)
         data.encode(pretrained.tokenizer)
         is_sentence_encoder = bool(source.get(SENTENCE_ENCODER))
         job = build_job(
@@ -135,7 +138,9 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
         )
 
     def plan(self, job: FineTuningJob, run: Run, state: RunState, num_steps: int) -> RunState:
-        """Solve the head before the first step; other ranks get its weights with that step."""
+        """Keep what was mined; solve the head, whose weights other ranks get with a step."""
+        if current_ranks().is_first and self.data.mined is not None:
+            self.data.mined.save(run.folder / NEGATIVES_FILE)
         if job.has_solved_head and state.evaluated_step is None:
             current_ranks().from_first(lambda: solve_and_validate(run.folder, job))
         return state

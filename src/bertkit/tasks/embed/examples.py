@@ -65,6 +65,16 @@ class EmbedExample(TaskExample):
         return cls(value, place=place)
 
     @property
+    def positives(self) -> tuple[str, ...]:
+        """The passage that answers the query."""
+        return self.passages[:1]
+
+    def with_candidates(self, passages: tuple[str, ...], cosines: tuple[float, ...]) -> Self:
+        """Return the example with other passages, of which the first answers the query."""
+        del cosines
+        return replace(self, passages=passages)
+
+    @property
     def arguments(self) -> Sequence[tuple[str, str]]:
         """The query."""
         return [("", self.query)]

@@ -1,0 +1,246 @@
+"""Mined negatives: the passages of other rows that an encoder finds most similar to a query.
+
+Source: Xiong et al. 2021, "Approximate Nearest Neighbor Negative Contrastive Learning"; Moreira et
+al. 2024, "NV-Retriever", for a margin relative to the cosine of the query's own passage.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from bertkit.base.checksummed_json import ChecksummedModel
+from bertkit.base.errors import InputError, ResumeError, pluralize
+from bertkit.base.progress import announce
+from bertkit.inference.embeddings.embedder import (
+    PASSAGE_PROMPTS,
+    QUERY_PROMPTS,
+    Embedder,
+    with_prompt,
+)
+from bertkit.inference.embeddings.exact_search import ExactSearch
+from bertkit.inference.embeddings.settings import EmbedderSettings
+from bertkit.inference.embeddings.similarity import compare
+from bertkit.models.open_model import OpenModel
+from bertkit.reports.text import format_percent
+from bertkit.tasks.settings import MiningSettings
+from bertkit.training.ranks import current_ranks
+
+if TYPE_CHECKING:
+    from bertkit.recipes.finetune.data import FineTuningData
+
+NEGATIVES_FILE = "negatives.json"  # in the folder of a run
+NUM_NEGATIVES, NUM_TO_RANK = 1, 7  # by default, of a training example
+NUM_HELD_OUT = 50  # candidates of a held-out query to rank
+EXAMPLES_AT_ONCE = 4096
+
+Vectors = NDArray[np.float32]
+
+
+class Minable(Protocol):
+    """An example that negatives can be mined for."""
+
+    query: str
+    passages: tuple[str, ...]
+
+    @property
+    def positives(self) -> tuple[str, ...]:
+        """Those of its passages that answer the query."""
+
+    def with_candidates(self, passages: tuple[str, ...], cosines: tuple[float, ...]) -> Self:
+        """Return the example with further passages, and the cosine of each to the query."""
+
+
+class Candidates(BaseModel):
+    """The passages of an example by their numbers, its own ones first, and their cosines."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    numbers: tuple[int, ...]
+    cosines: tuple[float, ...]
+
+    @classmethod
+    def of(cls, found: Mapping[int, float]) -> Self:
+        """Return the candidates of cosines by number."""
+        return cls(numbers=tuple(found), cosines=tuple(found.values()))
+
+
+class Mined(ChecksummedModel):
+    """What was mined for a run: candidates of its training and its held-out examples."""
+
+    description: ClassVar[str] = "the mined negatives of a run"
+    limit_bytes: ClassVar[int] = 1 << 30
+
+    num_passages: int
+    train: tuple[Candidates, ...]
+    held_out: tuple[Candidates, ...] = ()  # none if these keep their own passages
+
+
+def add_negatives(data: "FineTuningData", start: OpenModel | Path, device: str) -> None:
+    """Give examples the passages that the settings of their task ask for, once.
+
+    Args:
+        data: its examples are replaced.
+        start: the model to start from, which finds passages if it is an encoder of sentences, else
+            the one that comes with bertkit does; or the folder of a run that is resumed, which has
+            found them.
+        device: that computes vectors.
+
+    Raises:
+        InputError: the examples have scores, and no passages that answer a query.
+    """
+    settings, train, dev = data.task.settings, data.train.examples, data.dev.examples
+    if not isinstance(settings, MiningSettings) or data.mined is not None:
+        return
+    has_none = all(len(one.passages) == len(one.positives) for one in train)
+    is_mining = settings.negatives == "mine" or (
+        settings.negatives is None and settings.ranks_candidates and has_none
+    )
+    if not (is_mining or settings.ranks_candidates):
+        return
+    if getattr(settings, "has_scores", False):
+        raise InputError(
+            f"{data.train.name} has pairs with scores, for which there are no negatives to mine;"
+            " leave out --negatives mine"
+        )
+    if isinstance(start, Path):
+        data.mined = Mined.load(start / NEGATIVES_FILE)
+    else:
+        data.mined = current_ranks().from_first(
+            lambda: mine(data, settings, start, device, is_mining)
+        )
+    passages = list_passages([*train, *dev])
+    if data.mined.num_passages != len(passages):
+        raise ResumeError(f"{NEGATIVES_FILE} of the run is of other data; train again")
+    for examples, found in ((train, data.mined.train), (dev, data.mined.held_out)):
+        for number, one in enumerate(found):
+            texts = tuple(passages[place] for place in one.numbers)
+            examples[number] = examples[number].with_candidates(texts, one.cosines)
+
+
+def mine(
+    data: "FineTuningData", settings: MiningSettings, start: OpenModel, device: str, is_mining: bool
+) -> Mined:
+    """Mine for the training examples, and find the candidates of held-out ones to rank."""
+    train, dev = data.train.examples, data.dev.examples
+    loading = EmbedderSettings(device=device)
+    own = start if start.is_sentence_encoder else None
+    embedder = Embedder.load(own, loading)
+    miner = Miner.build(settings, [*train, *dev], embedder)
+    mined, held_out = list[Candidates](), list[Candidates]()
+    encoder = "the model that comes with bertkit" if own is None else embedder.opened.title
+    if is_mining:
+        mined = miner.mine(train, len(list_passages(train)))
+        announce(f"{data.train.name}: {miner.describe(train, mined)}, by {encoder}")
+    if settings.ranks_candidates:
+        held_out = miner.retrieve(dev, NUM_HELD_OUT if is_mining else 0)
+        what = f"{pluralize(NUM_HELD_OUT, 'passage')} for each query" if is_mining else "cosines"
+        announce(f"{data.dev.name}: {what}, by {encoder}")
+    return Mined(num_passages=len(miner.vectors), train=tuple(mined), held_out=tuple(held_out))
+
+
+@dataclass
+class Miner:
+    """Finds passages for queries, and counts what is left out.
+
+    Attributes:
+        numbers: of all passages, by their texts; those of training examples come first.
+        answers: the numbers of the passages that answer each query, in any row, or are its text.
+        queries: vectors by text.
+        vectors: of the passages.
+    """
+
+    settings: MiningSettings
+    numbers: dict[str, int]
+    answers: dict[str, set[int]]
+    queries: dict[str, Vectors]
+    vectors: Vectors
+    num_close: int = 0
+
+    @classmethod
+    def build(
+        cls, settings: MiningSettings, examples: Sequence[Minable], embedder: Embedder
+    ) -> Self:
+        """Compute the vectors of all texts."""
+        passages, queries = list_passages(examples), list({one.query: 0 for one in examples})
+        numbers = {text: number for number, text in enumerate(passages)}
+        answers = {query: {numbers.get(query, -1)} for query in queries}
+        for one in examples:
+            answers[one.query].update(numbers[text] for text in one.positives)
+        vectors = with_prompt(embedder, PASSAGE_PROMPTS)(passages, progress=True)
+        asked = with_prompt(embedder, QUERY_PROMPTS)(queries, progress=True)
+        return cls(settings, numbers, answers, dict(zip(queries, asked, strict=True)), vectors)
+
+    def mine(self, examples: Sequence[Minable], num_passages: int) -> list[Candidates]:
+        """Find negatives of training examples among the first passages."""
+        first, last = self.settings.negative_ranks
+        usual = NUM_TO_RANK if self.settings.ranks_candidates else NUM_NEGATIVES
+        number, margin = self.settings.num_negatives or usual, self.settings.negative_margin
+        found = []
+        for one, rows, cosines in self._search(examples, num_passages, last):
+            own = self._compare_own(one)
+            nearest = max(own[self.numbers[text]] for text in one.positives)
+            limit = nearest - margin * abs(nearest)
+            others = [
+                (row, cosine)
+                for row, cosine in zip(rows, cosines, strict=True)
+                if row not in self.answers[one.query]
+            ][first - 1 : last]
+            far = [(row, cosine) for row, cosine in others if cosine <= limit]
+            self.num_close += len(others) - len(far)
+            new = [(row, cosine) for row, cosine in far if row not in own][:number]
+            found.append(Candidates.of(own | dict(new)))
+        return found
+
+    def describe(self, examples: Sequence[Minable], found: Sequence[Candidates]) -> str:
+        """Say how many negatives were found, and how many passages were left out."""
+        new = [
+            len(each.numbers) - len({*one.passages})
+            for one, each in zip(examples, found, strict=True)
+        ]
+        margin = format_percent(self.settings.negative_margin, 0)
+        rows = pluralize(len(new) - new.count(0), "row")
+        return (
+            f"mined {pluralize(sum(new), 'negative')} for {rows}, none for {new.count(0):,} others;"
+            f" left out {pluralize(self.num_close, 'passage')} whose cosine isn't {margin} lower"
+            " than that of a row's own passage"
+        )
+
+    def retrieve(self, examples: Sequence[Minable], top_k: int) -> list[Candidates]:
+        """Find the passages that a search would show, whether or not they answer the query."""
+        found = []
+        for one, rows, cosines in self._search(examples, len(self.vectors), top_k):
+            own = self._compare_own(one)
+            others = zip(rows[:top_k], cosines, strict=False)
+            found.append(Candidates.of(own | {row: near for row, near in others if row not in own}))
+        return found
+
+    def _compare_own(self, example: Minable) -> dict[int, float]:
+        """Return the cosines of an example's own passages, by their numbers."""
+        own = [self.numbers[text] for text in example.passages]
+        cosines = compare("cosine", self.vectors[own], self.queries[example.query])
+        return dict(zip(own, cosines.tolist(), strict=True))
+
+    def _search(
+        self, examples: Sequence[Minable], num_passages: int, top_k: int
+    ) -> Iterator[tuple[Minable, list[int], list[float]]]:
+        """Yield each example with the rows of the most similar passages, and their cosines.
+
+        Passages that answer the query are among them, beside `top_k` others.
+        """
+        search = ExactSearch(self.vectors[:num_passages], "cosine")
+        for start in range(0, len(examples), EXAMPLES_AT_ONCE):
+            chosen = examples[start : start + EXAMPLES_AT_ONCE]
+            most = max(len(self.answers[one.query]) for one in chosen)
+            asked = np.stack([self.queries[one.query] for one in chosen])
+            cosines, rows = search.search(asked, top_k + most)
+            yield from zip(chosen, rows.tolist(), cosines.tolist(), strict=True)
+
+
+def list_passages(examples: Sequence[Minable]) -> list[str]:
+    """Return the passages of examples, each text once, in their order."""
+    return list(dict.fromkeys(text for one in examples for text in one.passages))

@@ -1,0 +1,145 @@
+"""Mined negatives."""
+
+import json
+
+import numpy as np
+import pytest
+from tests.closeness import close
+from tests.unit.inference.small import save_small
+from tests.unit.recipes.stopping import stop_at
+
+import bertkit
+from bertkit.base.errors import InputError, StoppedError
+from bertkit.checkpoints.sentence_modules import Pooling
+from bertkit.checkpoints.sentence_transformers import SentenceModel, write_sentence_model
+from bertkit.cli.main import main
+from bertkit.recipes.finetune.mining import NEGATIVES_FILE, Miner, list_passages
+from bertkit.tasks.embed import EmbeddingSettings
+from bertkit.tasks.embed.examples import EmbedExample
+
+# Passages by the cosine of their angle to the query's, which is 0.
+ANGLES = {"own": 20, "near": 15, "close": 25, "far": 40, "farther": 60, "opposite": 170}
+
+
+def build(examples, **settings):
+    """A miner that knows the vectors of all texts."""
+    passages = [*dict.fromkeys([*list_passages(examples), *ANGLES])]
+    angles = np.radians([ANGLES[text] for text in passages])
+    vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+    numbers = {text: number for number, text in enumerate(passages)}
+    answers = {one.query: set() for one in examples}
+    for one in examples:
+        answers[one.query].update(numbers[text] for text in one.positives)
+    queries = {one.query: np.array([1, 0], np.float32) for one in examples}
+    return Miner(EmbeddingSettings(**settings), numbers, answers, queries, vectors), passages
+
+
+def mine(*examples, **settings):
+    miner, passages = build(examples, **settings)
+    found = miner.mine(examples, len(passages))
+    return [[passages[number] for number in one.numbers] for one in found], miner
+
+
+def test_the_most_similar_passages_that_are_far_enough_are_negatives():
+    (found,), miner = mine(EmbedExample("q", ("own",)), num_negatives=2)
+    assert found == ["own", "far", "farther"]
+    assert miner.num_close == 2  # near, and close: cosines over 95 % of that of own
+    (found,), miner = mine(EmbedExample("q", ("own",)), num_negatives=2, negative_margin=0.0)
+    assert (found, miner.num_close) == (["own", "close", "far"], 1)
+
+
+def test_only_some_ranks_are_looked_at():
+    (found,), _ = mine(EmbedExample("q", ("own",)), num_negatives=9, negative_ranks=(4, 4))
+    assert found == ["own", "farther"]  # of near, close, far, farther, opposite
+    (found,), miner = mine(EmbedExample("q", ("own",)), negative_ranks=(1, 2))
+    assert found == ["own"]
+    assert "mined 0 negatives for 0 rows, none for 1 others" in miner.describe(
+        [EmbedExample("q", ("own",))], miner.mine([EmbedExample("q", ("own",))], 6)
+    )
+
+
+def test_what_answers_the_query_in_another_row_or_is_given_is_no_new_negative():
+    rows = [EmbedExample("q", ("own", "farther")), EmbedExample("q", ("far",))]
+    found, _ = mine(*rows, num_negatives=2)
+    assert found == [["own", "farther", "opposite"], ["far", "farther", "opposite"]]
+
+
+def test_cosines_are_those_of_the_passages_and_held_out_queries_get_what_a_search_shows():
+    example = EmbedExample("q", ("own", "opposite"))
+    miner, passages = build([example])
+    (found,) = miner.retrieve([example], 3)
+    assert [passages[number] for number in found.numbers] == ["own", "opposite", "near", "close"]
+    angles = np.radians([ANGLES[passages[number]] for number in found.numbers])
+    assert found.cosines == close(tuple(np.cos(angles).tolist()), within=1e-6)
+    (kept,) = miner.retrieve([example], 0)
+    assert [passages[number] for number in kept.numbers] == ["own", "opposite"]
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("encoder")
+    save_small(folder)
+    pooling = Pooling(dimension=8, modes=("mean",))
+    write_sentence_model(folder, SentenceModel((pooling,), max_seq_length=12))
+    return folder
+
+
+ROWS = [
+    (f"the {who} {what}", f"{who} a {what} {where}")
+    for who in ("cat", "dog")
+    for what in ("saw", "lost")
+    for where in ("hat", ".", "the")
+]
+
+
+def train(encoder, output, rows=ROWS, **settings):
+    return bertkit.finetune(
+        "embed",
+        train=[{"query": query, "passage": passage} for query, passage in rows],
+        model=encoder,
+        output=output,
+        negatives="mine",
+        negative_margin=0.0,
+        epochs=2,
+        batch_size=4,
+        checkpoint_every=1,
+        keep=9,
+        device="cpu",
+        seed=1,
+        **settings,
+    )
+
+
+def test_a_resumed_run_has_the_same_negatives(encoder, tmp_path, monkeypatch):
+    train(encoder, tmp_path / "whole")
+    record = tmp_path / "whole" / "run" / NEGATIVES_FILE
+    mined = json.loads(record.read_text())
+    added = [len(one["numbers"]) - 1 for one in mined["train"]]
+    assert 0 < sum(added) <= len(added) == 9
+    assert mined["held_out"] == []
+    stopped = tmp_path / "stopped"
+    with monkeypatch.context() as patch:
+        stop_at(2, patch)
+        with pytest.raises(StoppedError):
+            train(encoder, stopped)
+    monkeypatch.setattr("bertkit.recipes.finetune.mining.mine", None)  # not once more
+    train(encoder, stopped)
+    for name in ("model.safetensors", f"run/{NEGATIVES_FILE}"):
+        assert (stopped / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_negatives_reach_the_batches_and_are_told(encoder, tmp_path, capsys):
+    path = tmp_path / "pairs.csv"
+    path.write_text("query,passage\n" + "".join(f"{q},{p}\n" for q, p in ROWS))
+    words = ["finetune", "embed", "--train", path, "--model", encoder, "--output", tmp_path / "m"]
+    assert main([*map(str, words), "--negatives", "mine", "--epochs", "1", "--device", "cpu"]) == 0
+    told = capsys.readouterr().err
+    assert "pairs.csv: mined " in told
+    assert "whose cosine isn't 5 % lower than that of a row's own passage, by" in told
+
+
+def test_pairs_with_scores_have_no_negatives(encoder, tmp_path):
+    texts = [dict(zip(("text1", "text2"), row, strict=True)) for row in ROWS]
+    rows = [{**pair, "score": number} for number, pair in enumerate(texts)]
+    with pytest.raises(InputError, match="for which there are no negatives to mine"):
+        bertkit.finetune("embed", train=rows, model=encoder, output=tmp_path, negatives="mine")

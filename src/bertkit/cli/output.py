@@ -14,7 +14,9 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TextIO, TypeVar, cast
+from typing import Any, TextIO, TypeVar, cast
+
+from pydantic import BaseModel
 
 from bertkit.base.addresses import show_address
 from bertkit.base.errors import SettingsError, StorageError, pluralize
@@ -164,11 +166,14 @@ def check_share(parts: PartsSettings, *, overwrite: bool) -> None:
 
 def format_json(facts: object) -> str:
     """Format facts, or the fields of a result, as a line of JSON; what isn't finite is null."""
+
+    def convert(one: Any) -> Any:
+        if isinstance(one, BaseModel):
+            return one.model_dump(mode="json")
+        return show_address(one) if isinstance(one, Path) else with_nulls(asdict(one))
+
     text = json_module.dumps(
-        with_nulls(facts),
-        ensure_ascii=False,
-        allow_nan=False,
-        default=lambda one: show_address(one) if isinstance(one, Path) else with_nulls(asdict(one)),
+        with_nulls(facts), ensure_ascii=False, allow_nan=False, default=convert
     )
     return f"{text}\n"
 

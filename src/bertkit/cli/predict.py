@@ -115,7 +115,7 @@ def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
         else:
             result = finetune_seeds(sources, output, task, settings, several.seeds)
         facts = list_facts(result, "calibration")
-        facts["cross_validated"] = result.saved.cross_validated
+        facts |= {name: getattr(result.saved, name) for name in ("cross_validated", "verdict")}
         if result.comparison is not None:
             facts["seeds"] = result.comparison.to_json()
         print_result(result, describe, json=json, facts=facts)
@@ -155,7 +155,8 @@ def describe(result: "FineTuneResult") -> str:
     sure = [] if calibration is None else [calibration.describe()]
     warnings = [f"WARNING: {warning}" for warning in saved.warnings]
     estimated = [] if saved.cross_validated is None else [saved.cross_validated.describe()]
-    return legible("\n".join((*compared, line, *estimated, *sure, *warnings)))
+    told = [] if saved.verdict is None else [*saved.verdict.list_advice(), saved.verdict.describe()]
+    return legible("\n".join((*compared, line, *estimated, *sure, *warnings, *told)))
 
 
 DOCSTRING = """{summary}

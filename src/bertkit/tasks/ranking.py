@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,11 @@ class RowValues:
     truth: Numbers | None = None
     start: Numbers | None = None
 
+    @property
+    def before(self) -> "RowValues":
+        """The values before training, if these are those of the untrained model."""
+        return self if self.start is None else RowValues(self.start, self.truth)
+
     def measure(self, weights: Numbers) -> Numbers:
         """Compute the metric on the set that contains each row as often as its weight says.
 
@@ -50,15 +55,15 @@ class RowValues:
         mean = weights @ self.values / np.where(total > 0, total, 1.0)
         return np.where(total > 0, mean, np.nan)
 
-    def find_gains(self, start: Numbers) -> Numbers:
-        """Return by how much each row is better than with the values `start`.
+    def find_gains(self, start: "RowValues") -> Numbers:
+        """Return by how much each row is better than at the start.
 
         Of a rank correlation, that is by how much closer the row's rank is to its true one, as a
         share of all ranks.
         """
         if self.truth is None:
-            return self.values - start
-        truth, before, after = (_rank(each) for each in (self.truth, start, self.values))
+            return self.values - start.values
+        truth, before, after = map(_rank, (self.truth, start.values, self.values))
         gains: Numbers = (abs(before - truth) - abs(after - truth)) / len(truth)
         return gains
 
@@ -114,8 +119,7 @@ class RankedQuery(TaskPrediction):
 
         Args:
             scores: `[passages]`.
-            relevance: `[passages]`, over 0 if a passage is relevant. All relevant passages of the
-                query are among `passages`.
+            relevance: `[passages]`, over 0 if a passage is relevant; all that are, are among them.
             start_scores: `[passages]`, of the retriever that found them.
         """
         judged, values = np.asarray(relevance, np.float64), np.asarray(scores, np.float64)
@@ -163,16 +167,21 @@ class RankingScoring(ComparedScoring[Example, RankedQuery]):
     @cached_property
     def values(self) -> Numbers:
         """The metrics of each query, `[queries, metrics]`."""
-        return np.array([found.metrics for found in self.predictions], dtype=np.float64)
+        found = np.array([found.metrics for found in self.predictions], dtype=np.float64)
+        return found.reshape(-1, len(RANKING_METRICS))
 
     @property
     def metrics(self) -> dict[str, float]:
-        """The means over queries."""
+        """The means over queries; NaN if there are none."""
+        if not len(self.values):
+            return dict.fromkeys(RANKING_METRICS, np.nan)
         return dict(zip(RANKING_METRICS, self.values.mean(axis=0).tolist(), strict=True))
 
     @property
     def statistics(self) -> dict[str, Statistic]:
-        """The same, as functions of weights."""
+        """The same, as functions of weights; none of no queries."""
+        if not len(self.values):
+            return {}
         each = zip(RANKING_METRICS, self.values.T, strict=True)
         return {name: partial(weighted_mean, values) for name, values in each}
 
@@ -218,26 +227,11 @@ class Similarity(TaskPrediction):
         return format_number(self.value)
 
 
-class ScoredPair(Protocol):
-    """A pair of texts with its true similarity."""
-
-    @property
-    def place(self) -> str:
-        """File and line."""
-
-    @property
-    def shown(self) -> str:
-        """Both texts."""
-
-    @property
-    def number(self) -> float | None:
-        """The true similarity, on any scale."""
-
-
 class SimilarityScoring(ComparedScoring[Any, Similarity]):
-    """Correlations of similarities with the true ones; NaN if either are all equal."""
+    """Correlations of similarities with the true ones; NaN if either are all equal.
 
-    examples: Sequence[ScoredPair]
+    Examples have the true similarity, on any scale, as their `number`.
+    """
 
     @cached_property
     def truth(self) -> Numbers:

@@ -193,6 +193,8 @@ class Job(ABC, Generic[AnyBatch]):
         seconds_after: time to reserve for work after the last step, if the run has a deadline.
         source: what identifies the checkpoint of the first weights; empty if they are random, or
             the run's.
+        keep_evaluation: called with the step after each evaluation, in the process that evaluates;
+            it may write what the evaluation found beside the metrics.
     """
 
     model: Any
@@ -210,6 +212,7 @@ class Job(ABC, Generic[AnyBatch]):
     last_cost: float = 1.0
     seconds_after: float = 0.0
     source: dict[str, Any]
+    keep_evaluation: Callable[[int], None] | None = None
 
     @abstractmethod
     def examples_at(self, step: int) -> Sequence[Any]:

@@ -256,7 +256,7 @@ class _Loop(Generic[AnyBatch]):
         started = time.monotonic()
         self.replica.update(self.job.model)
         with self.job.machine.mixed_precision():
-            metrics = self.replica.ranks.from_first(lambda: self.stop.run(self.job.evaluate))
+            metrics = self.replica.ranks.from_first(lambda: self._measure(state.step))
         if metrics is None:
             return state
         if not math.isfinite(metrics["loss"]):
@@ -282,6 +282,13 @@ class _Loop(Generic[AnyBatch]):
             self.log.write("ended-early", state.step, metric=watched.metric, **best_fields)
             self.display.say(describe_end(watched, state))
         return state
+
+    def _measure(self, step: int) -> dict[str, float] | None:
+        """Return the held-out metrics; None if a signal interrupts the evaluation."""
+        metrics = self.stop.run(self.job.evaluate)
+        if metrics is not None and self.job.keep_evaluation is not None:
+            self.job.keep_evaluation(step)
+        return metrics
 
     def _plan_again(self, state: RunState, *, is_evaluation: bool = False) -> RunState:
         """Return the state with a new number of steps, the first rank's, where a plan is due.

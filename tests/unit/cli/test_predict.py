@@ -21,6 +21,7 @@ from bertkit.cli.texts import find_source
 from bertkit.inference import stream
 from bertkit.inference.predictor import Classifier
 from bertkit.recipes.finetune.cross_validation import CrossValidated
+from bertkit.recipes.finetune.verdict import Verdict
 from bertkit.reports.text import format_percent
 
 SAVED = SimpleNamespace(
@@ -31,6 +32,7 @@ SAVED = SimpleNamespace(
     dev=SimpleNamespace(num_examples=40),
     calibration=None,
     cross_validated=None,
+    verdict=None,
     warnings=("every prediction is 'x'",),
 )
 RESULT = SimpleNamespace(output=Path("out"), comparison=None, saved=SAVED)
@@ -52,6 +54,20 @@ def test_a_result_is_told_in_a_line_and_what_is_odd_behind_it():
     _, line, _ = describe(SimpleNamespace(**{**vars(RESULT), "saved": saved})).splitlines()
     head = "By cross-validation on all 305 rows, of a head solved on the frozen encoder"
     assert line == f"{head}: mse 0.500 (0.400–0.600)"
+
+
+def test_the_last_line_is_the_verdict():
+    numbers = {"before": 0.4, "after": 0.5, "difference": 0.1, "low": -0.1, "high": 0.3}
+    counts = {"num_rows": 45, "num_groups": 45, "num_changed": 20, "chosen": (0, 20)}
+    word = "NO CLEAR DIFFERENCE"
+    verdict = Verdict(word=word, metric="ndcg@10", unit="query", **numbers, **counts)
+    saved = SimpleNamespace(**{**vars(SAVED), "verdict": verdict})
+    *_, first, second, last = describe(SimpleNamespace(**{**vars(RESULT), "saved": saved})).split(
+        "\n"
+    )
+    assert [first, second, last] == [*verdict.list_advice(), verdict.describe()]
+    assert last.endswith("+10.0 (-10.0 to 30.0) on 45 held-out queries: NO CLEAR DIFFERENCE")
+    assert json.loads(format_json({"verdict": verdict}))["verdict"]["word"] == word
 
 
 def test_a_label_steers_no_terminal():

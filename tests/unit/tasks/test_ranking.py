@@ -79,6 +79,12 @@ def test_rows_of_one_query_count_once():
     assert (mistake.text, mistake.expected, mistake.predicted) == ("a", "rank 2: p1", "p0")
 
 
+def test_no_queries_have_no_metrics():
+    evaluation = score_rankings([], []).evaluate()
+    assert np.isnan(list(evaluation.metrics.values())).all()
+    assert evaluation.intervals == {}
+
+
 def test_the_start_is_known_only_if_every_query_knows_it():
     examples = [Row("a"), Row("b")]
     known = [rank("a", 0, 1, start=True), rank("b", 1, 0, start=True)]
@@ -113,10 +119,11 @@ def test_a_mean_of_no_row_is_not_defined():
 
 
 def test_gains_are_differences_or_how_much_closer_a_rank_is():
-    start = np.array([0.5, 0.5])
+    start = RowValues(np.array([0.5, 0.5]))
     assert RowValues(np.array([1.0, 0.25])).find_gains(start).tolist() == [0.5, -0.25]
     pairs = RowValues(np.array([0.1, 0.2, 0.9]), truth=np.array([1.0, 2.0, 3.0]))
-    assert pairs.find_gains(np.array([0.9, 0.2, 0.1])).tolist() == pytest.approx([2 / 3, 0, 2 / 3])
+    found = pairs.find_gains(RowValues(np.array([0.9, 0.2, 0.1])))
+    assert found.tolist() == pytest.approx([2 / 3, 0, 2 / 3])
 
 
 def test_rows_that_share_a_text_directly_or_by_others_are_one_group():

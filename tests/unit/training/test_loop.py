@@ -38,6 +38,13 @@ def test_it_learns_and_logs_every_step(run):
     assert state.best_loss == min(row["loss"] for row in evaluations)
 
 
+def test_the_job_may_keep_more_of_each_evaluation(run):
+    kept = []
+    job = vary(build_job(SETTINGS), keep_evaluation=kept.append)
+    fit(job, run, RunState(), 10)
+    assert kept == [0, 4, 8, 10]
+
+
 def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(tmp_path, run):
     whole, _ = train(run, 14, dropout=0.4)
     torch.manual_seed(999)

@@ -13,10 +13,12 @@ from bertkit.checkpoints.run_folder import FinishedRecord, SavedNumber
 from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
 from bertkit.models.bert.feature_based import has_modules
 from bertkit.recipes import model_card
+from bertkit.recipes.finetune.changes import Changes
 from bertkit.recipes.finetune.comparison import SeedComparison
 from bertkit.recipes.finetune.cross_validation import CrossValidated
 from bertkit.recipes.finetune.data import SetCounts
 from bertkit.recipes.finetune.evaluation import FinalEvaluation
+from bertkit.recipes.finetune.verdict import HOW, Verdict
 from bertkit.recipes.model_card import LibraryName, ModelFacts, plain
 from bertkit.reports.text import MetricCell, format_metric, make_legible
 from bertkit.tasks.metrics.calibration import CalibrationError
@@ -37,6 +39,7 @@ class SavedFineTuning(FinishedRecord):
     calibration: CalibrationError | None = None  # None if answers have no confidence
     cross_validated: CrossValidated | None = None  # None if enough rows are held out
     baseline: dict[str, SavedNumber]  # of always predicting the most frequent label
+    verdict: Verdict | None = None  # None if the task isn't compared with its start
     best_epoch: float  # may be fractional
     steps_per_epoch: int = 0  # of an older version, which didn't write it
     train: SetCounts
@@ -65,6 +68,7 @@ class FineTuningFacts(ModelFacts):
     saved: SavedFineTuning
     final: FinalEvaluation
     comparison: SeedComparison | None = None  # with the runs of other seeds
+    changes: Changes | None = None  # by training, of a task that is compared with its start
 
     @property
     def task(self) -> str:
@@ -172,6 +176,9 @@ def describe_metrics(facts: FineTuningFacts) -> str:
     parts = [model_card.tabulate(columns, rows)]
     if (num_more := len(evaluation.metrics) - MAX_METRICS) > 0:
         parts.append(f"… and {pluralize(num_more, 'metric')} more, all of them in `metrics.json`.")
+    if facts.saved.verdict is not None:
+        verdict = facts.saved.verdict
+        parts += [f"**{plain(verdict.describe())}**", HOW, *map(plain, verdict.list_advice())]
     if facts.saved.cross_validated is not None:
         parts.append(f"{facts.saved.cross_validated.describe()}.")
     if evaluation.calibration is not None:

@@ -47,6 +47,11 @@ class SeedComparison:
         return list(filter(math.isfinite, self.values.values()))
 
     @property
+    def finite_seeds(self) -> list[int]:
+        """The seeds of these runs."""
+        return [seed for seed, value in self.values.items() if math.isfinite(value)]
+
+    @property
     def median(self) -> float:
         """Median over all seeds; seeds without a value rank last. NaN if the median is one."""
         median = statistics.median(map(_rank, self.values.values()))

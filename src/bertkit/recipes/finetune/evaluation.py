@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from bertkit.base.errors import pluralize
 from bertkit.recipes.finetune.job import FineTuningJob, decode_all
 from bertkit.reports.text import format_metric, show
 from bertkit.tasks.evaluation import Evaluation
+from bertkit.tasks.ranking import ComparedScoring
 from bertkit.tasks.task import AnyTask, TaskPrediction
 
 Metrics = dict[str, float]
@@ -24,6 +26,7 @@ class FinalEvaluation:
     evaluation: Evaluation
     before: Evaluation | None  # without temperature scaling; None if there is none
     baseline: Metrics  # of always predicting the most frequent label; empty without labels
+    compared: ComparedScoring[Any, Any] | None = None  # None if no verdict is taken
 
 
 def evaluate_model(
@@ -36,7 +39,8 @@ def evaluate_model(
     plain, examples = job.task, job.data.dev.examples
     with job.machine.mixed_precision():
         task, predictions, unscaled = job.answer_held_out(fitted)
-    evaluation = task.score(examples, predictions).evaluate()
+    scoring = task.score(examples, predictions)
+    evaluation = scoring.evaluate()
     before = plain.score(examples, unscaled).evaluate() if unscaled else None
     baseline = measure_baseline(job)
     warnings: list[str | None] = []
@@ -55,7 +59,8 @@ def evaluate_model(
     if not evaluation.warnings:  # such as that all predictions are alike, which says more
         warnings.append(compare_to_baseline(plain.metric, evaluation, baseline))
     evaluation = replace(evaluation, warnings=(*evaluation.warnings, *filter(None, warnings)))
-    return FinalEvaluation(task, predictions, evaluation, before, baseline)
+    compared = scoring if isinstance(scoring, ComparedScoring) and scoring.examples else None
+    return FinalEvaluation(task, predictions, evaluation, before, baseline, compared)
 
 
 def measure_baseline(job: FineTuningJob) -> Metrics:

@@ -17,6 +17,7 @@ from bertkit.data.order import EpochOrder
 from bertkit.models.bert.adapter import fill_adapter
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.recipes.finetune.data import FineTuningData
+from bertkit.recipes.finetune.row_files import RowFiles
 from bertkit.recipes.finetune.settings import (
     DEFAULT_EPOCHS,
     ENOUGH_STEPS,
@@ -28,6 +29,7 @@ from bertkit.recipes.finetune.settings import (
 )
 from bertkit.recipes.solved_head import TOKENS_PER_BATCH, FrozenModel
 from bertkit.tasks.batch import Encoded, Logits, TaskBatch, compute_logits, cut_by_scores
+from bertkit.tasks.ranking import ComparedScoring
 from bertkit.tasks.saved import save_task
 from bertkit.tasks.task import AnyTask, TaskExample, TaskPrediction
 from bertkit.training.job import Job, Machine, Scores, Watched
@@ -111,7 +113,8 @@ class FineTuningJob(Job[TaskBatch]):
         self.train, self.dev = data.train.encoded, data.dev.encoded
         self.model, self.machine, self.has_solved_head = model, machine, has_solved_head
         self.has_start = has_solved_head or self.task.has_start
-        self.source = {}
+        self.source, self.rows = {}, RowFiles()
+        self.keep_evaluation = self.rows.keep
         self.order = EpochOrder(len(self.train), settings.batch_size, settings.seed)
         self.num_epoch_steps = self.order.steps_per_epoch
         interval = settings.eval_every or self.num_epoch_steps
@@ -186,8 +189,10 @@ class FineTuningJob(Job[TaskBatch]):
         loss, predictions = self.predict_held_out()
         if not math.isfinite(loss):
             return {"loss": loss}
-        metrics = self.task.score(self.data.dev.examples, predictions).metrics
-        return {"loss": loss, **metrics}
+        scoring = self.task.score(self.data.dev.examples, predictions)
+        if isinstance(scoring, ComparedScoring) and scoring.examples:
+            self.rows.latest = scoring.row_values
+        return {"loss": loss, **scoring.metrics}
 
     def predict_held_out(self) -> tuple[float, list[TaskPrediction]]:
         """Return the held-out loss and predictions, part by part; none if it isn't finite."""

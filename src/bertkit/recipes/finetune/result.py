@@ -11,10 +11,13 @@ from bertkit.checkpoints.sentence_transformers import write_sentence_model
 from bertkit.models.bert.feature_based import describe_modules
 from bertkit.nn.low_rank import merge_low_rank
 from bertkit.recipes.finetune.card import PICTURE_FILE, FineTuningFacts, SavedFineTuning, build_card
+from bertkit.recipes.finetune.changes import Changes
 from bertkit.recipes.finetune.comparison import SeedComparison
 from bertkit.recipes.finetune.cross_validation import CrossValidated
 from bertkit.recipes.finetune.evaluation import FinalEvaluation
 from bertkit.recipes.finetune.job import FineTuningJob
+from bertkit.recipes.finetune.row_files import read_rows
+from bertkit.recipes.finetune.verdict import Verdict, judge_runs, number_groups
 from bertkit.recipes.model_card import tabulate_counts, write_descriptions
 from bertkit.reports.figures.picture import write_picture
 from bertkit.reports.report import Charts, Report, Section, Table
@@ -37,6 +40,7 @@ def build_page(facts: FineTuningFacts, history: TrainingHistory) -> Report:
     charts = draw_curves(history, curves, epochs(saved.num_epoch_steps))
     sections: list[Section] = [
         *([] if comparison is None else [comparison.draw()]),
+        *([] if facts.changes is None else facts.changes.draw()),
         *build_sections(final.evaluation, final.before),
         *([] if saved.num_steps == 0 else [Charts(charts, title="Training curves")]),
         *tabulate_data(saved),
@@ -45,6 +49,7 @@ def build_page(facts: FineTuningFacts, history: TrainingHistory) -> Report:
     where = f"{saved.dev.num_examples:,} held-out rows"
     metric, found = final.task.metric, final.evaluation
     title = state_metric(metric, where, found.metrics, found.intervals, final.baseline)
+    title = title if saved.verdict is None else saved.verdict.describe()
     return Report(title, summarize(facts), sections, name=facts.name)
 
 
@@ -58,10 +63,11 @@ def summarize(facts: FineTuningFacts) -> str:
         best = f"the best epoch was {saved.best_epoch:.4g}"
         how = f"It trained for {steps}{ending}; {best}."
         if saved.best_step == 0:
+            start = "linear classifier" if facts.final.task.name == "classify" else "linear layer"
+            start = start if saved.verdict is None else "model"
             how = (
-                f"Training for {steps} didn't improve on the initial linear"
-                f" {'classifier' if facts.final.task.name == 'classify' else 'layer'}, which is the"
-                " model saved."
+                f"Training for {steps} didn't improve on the initial {start}, which is the model"
+                " saved."
             )
     chance = f" {CHANCE}" if facts.final.baseline else ""
     if saved.cross_validated is not None:
@@ -127,7 +133,8 @@ def write_model(
     """
     record = run.read_record()
     assert record is not None
-    facts = FineTuningFacts(output.resolve().name, record, saved, final, comparison)
+    changes = find_changes(run, final, saved.verdict)
+    facts = FineTuningFacts(output.resolve().name, record, saved, final, comparison, changes)
     task = final.task.move_temperature(job.model)
     files: dict[str, FileRecord] = {}
     if job.settings.lora is not None:
@@ -163,11 +170,26 @@ def write_files(folder: Path, job: FineTuningJob, task: AnyTask) -> dict[str, Fi
     return {**files, **job.save_tokenizer(folder), **save_task(folder, task)}
 
 
+def find_changes(run: Run, final: FinalEvaluation, verdict: Verdict | None) -> Changes | None:
+    """Return what training changed, if there is a verdict on it."""
+    if verdict is None or final.compared is None:
+        return None
+    return Changes(verdict, final.compared, read_rows(run)[0].before)
+
+
+def judge_held_out(
+    job: FineTuningJob, final: FinalEvaluation, runs: Sequence[Run]
+) -> Verdict | None:
+    """Return the verdict on a run, or on several seeds; None if the task isn't compared."""
+    if final.compared is None:
+        return None
+    groups = number_groups([example.group for example in final.compared.examples])
+    rows = [read_rows(run) for run in runs]
+    return judge_runs(job.task.metric, rows, groups, may_be_first=job.has_start)
+
+
 def build_record(
-    job: FineTuningJob,
-    final: FinalEvaluation,
-    state: RunState,
-    cross_validated: CrossValidated | None,
+    job: FineTuningJob, final: FinalEvaluation, state: RunState, run: Run
 ) -> SavedFineTuning:
     """Build the content of `metrics.json`."""
     evaluation, best_step = final.evaluation, state.model_step
@@ -177,8 +199,9 @@ def build_record(
         metrics=dict(evaluation.metrics),
         intervals=dict(evaluation.intervals),
         calibration=evaluation.calibration,
-        cross_validated=cross_validated,
+        cross_validated=CrossValidated.read(run.folder),
         baseline=final.baseline,
+        verdict=judge_held_out(job, final, [run]),
         warnings=evaluation.warnings,
         num_steps=state.step,
         best_step=best_step,

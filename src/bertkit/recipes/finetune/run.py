@@ -17,7 +17,7 @@ from bertkit.models.bert.config import FEATURE_HEAD
 from bertkit.models.bert.feature_based import BertFeatureBased
 from bertkit.models.open_model import OpenModel
 from bertkit.recipes.finetune.card import SavedFineTuning
-from bertkit.recipes.finetune.cross_validation import CrossValidated, solve_and_validate
+from bertkit.recipes.finetune.cross_validation import solve_and_validate
 from bertkit.recipes.finetune.data import FineTuningData
 from bertkit.recipes.finetune.embed_job import EmbedJob
 from bertkit.recipes.finetune.evaluation import evaluate_model
@@ -139,6 +139,7 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
 
     def plan(self, job: FineTuningJob, run: Run, state: RunState, num_steps: int) -> RunState:
         """Keep what was mined; solve the head, whose weights other ranks get with a step."""
+        job.rows.folder = run.folder
         if current_ranks().is_first and self.data.mined is not None:
             self.data.mined.save(run.folder / NEGATIVES_FILE)
         if job.has_solved_head and state.evaluated_step is None:
@@ -149,7 +150,7 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
         """Evaluate the best epoch, and write model, card and report."""
         best, output = load_checkpoint(job, run, state.model_step), run.folder.parent
         final = evaluate_model(best)
-        saved = build_record(best, final, state, CrossValidated.read(run.folder))
+        saved = build_record(best, final, state, run)
         return write_model(output, run, best, final, saved)
 
 

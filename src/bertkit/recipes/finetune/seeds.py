@@ -26,7 +26,12 @@ from bertkit.recipes.finetune.comparison import SeedComparison
 from bertkit.recipes.finetune.data import FineTuningData
 from bertkit.recipes.finetune.evaluation import evaluate_model
 from bertkit.recipes.finetune.pretrained import identify, open_pretrained
-from bertkit.recipes.finetune.result import ADAPTER_FOLDER, FineTuneResult, write_model
+from bertkit.recipes.finetune.result import (
+    ADAPTER_FOLDER,
+    FineTuneResult,
+    judge_held_out,
+    write_model,
+)
 from bertkit.recipes.finetune.run import (
     SEEDS_FOLDER,
     FineTuning,
@@ -246,8 +251,10 @@ def write_best(plan: SeedRuns, comparison: SeedComparison) -> None:
     )
     adapter = folder / ADAPTER_FOLDER if has_adapter else None
     job = build_job(plan.data, parent, machine, settings, checkpoint=adapter)
-    numbers = SavedTask.load(folder / TASK_FILE).numbers
-    write_model(plan.output, run, job, evaluate_model(job, numbers), saved, comparison)
+    final = evaluate_model(job, SavedTask.load(folder / TASK_FILE).numbers)
+    runs = [Run(plan.find_output(seed) / RUN_FOLDER) for seed in comparison.finite_seeds]
+    saved = saved.model_copy(update={"verdict": judge_held_out(job, final, runs)})
+    write_model(plan.output, run, job, final, saved, comparison)
 
 
 def read_finished(plan: SeedRuns) -> FineTuneResult | None:

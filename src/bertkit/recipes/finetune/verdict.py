@@ -10,7 +10,7 @@ Source: Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), chapter
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -31,6 +31,19 @@ FEWEST_GROUPS = 10  # fewer say too little about others
 FEWEST_CHANGED = 6
 LARGEST_GROUP = 0.2  # share of the rows
 
+MORE_NEGATIVES = (
+    "what usually helps: more pairs, passages that look relevant and aren't (--negatives mine), and"
+    " a larger --batch-size, each of whose passages is a negative of the other queries"
+)
+MORE_PAIRS = (
+    "what usually helps: more scored pairs, of all degrees of similarity, and a start that was"
+    " trained on similar texts"
+)
+HOW = (
+    "The held-out rows were halved. On each half the model is that of the step which is best on the"
+    " other half, so that no row is judged by a step that it chose; rows that share a text are in"
+    " the same half. In parentheses: the 95 % interval, by resampling."
+)
 PLURALS = {"query": "queries", "pair": "pairs"}
 
 Word = Literal["BETTER", "NO CLEAR DIFFERENCE", "WORSE"]
@@ -101,6 +114,19 @@ class Verdict(BaseModel):
             found = pluralize(self.num_changed, "group")
             return f"only {found} of held-out rows changed; at least {FEWEST_CHANGED} have to"
         return ""
+
+    def list_advice(self) -> list[str]:
+        """Return what usually helps, a line each, if the model didn't become better."""
+        if self.word == "BETTER":
+            return []
+        lines = [f"no verdict: {self.reason}"] if self.reason else []
+        if self.chosen == (0, 0):
+            lines.append("no step was better than the start")
+        if self.word == "WORSE":
+            lines.append("a lower --learning-rate or fewer --epochs change the start less")
+        else:
+            lines.append("more held-out rows narrow the interval: --dev, or a larger --held-out")
+        return [*lines, MORE_NEGATIVES if self.unit == "query" else MORE_PAIRS]
 
 
 def judge(
@@ -175,6 +201,26 @@ class _Compared:
         return len(np.unique(self.groups[is_changed]))
 
 
+def judge_runs(
+    metric: str,
+    runs: Sequence[Mapping[int, RowValues]],
+    groups: Groups,
+    *,
+    may_be_first: bool,
+) -> Verdict:
+    """Judge one run, or several that differ only in their seed, any of whose steps may be chosen.
+
+    Args:
+        runs: the row values of each by step, with those of step 0.
+        may_be_first: whether the weights before the first step may be the model. Where the data
+            know the values before training, they aren't those of step 0.
+    """
+    start = runs[0][0].before
+    steps = [(0, start)] if may_be_first else []
+    steps += [(step, rows) for run in runs for step, rows in sorted(run.items()) if step]
+    return judge(metric, start, steps, groups)
+
+
 def choose_step(steps: Sequence[tuple[int, RowValues]], is_counted: npt.NDArray[np.bool_]) -> int:
     """Return the place of the step with the highest metric on some rows; the first of equals."""
     weights = is_counted.astype(np.float64)
@@ -188,11 +234,11 @@ def number_groups(names: Sequence[str | None]) -> Groups:
 
     So is each row where one group has a large share of all: resampling few groups says nothing.
     """
-    rows = [f"row {row}" if name is None else f"group {name}" for row, name in enumerate(names)]
+    rows: list[str | int] = [row if name is None else name for row, name in enumerate(names)]
     if max(Counter(rows).values()) > max(1, LARGEST_GROUP * len(rows)):
-        rows = [str(row) for row in range(len(rows))]
-    numbers: Groups = np.unique(rows, return_inverse=True)[1].astype(np.int64)
-    return numbers
+        rows = list(range(len(rows)))
+    numbers: dict[str | int, int] = {}
+    return np.array([numbers.setdefault(row, len(numbers)) for row in rows])
 
 
 def deal_folds(groups: Groups) -> Groups:

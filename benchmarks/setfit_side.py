@@ -15,7 +15,9 @@ from setfit import SetFitModel, Trainer, TrainingArguments
 
 def main() -> None:
     given = json.loads(Path(sys.argv[1]).read_text("utf-8"))
-    (texts, labels), (judged, truth) = (zip(*given[part], strict=True) for part in ("train", "test"))
+    (texts, labels), (judged, truth) = (
+        zip(*given[part], strict=True) for part in ("train", "test")
+    )
     model = SetFitModel.from_pretrained(given["model"], labels=sorted(set(labels)))
     with tempfile.TemporaryDirectory() as folder:
         arguments = TrainingArguments(

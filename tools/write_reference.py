@@ -210,9 +210,8 @@ def render_keywords() -> dict[Path, str]:
         common = list_fields((FineTuneSettings, SeedsSettings))
         found.append(render_class("Finetune", common, "FinetuneArguments"))
         for task, entry in TASKS.items():
-            words = task.title() if entry.has_command else f"Finetune{task.title()}"
-            fields = list_fields([entry.settings])
-            found.append(render_class(words, fields, "FinetuneKeywords"))
+            words = f"Finetune{task.title()}" if task in bertkit.__all__ else task.title()
+            found.append(render_class(words, list_fields([entry.settings]), "FinetuneKeywords"))
     return {page: render_module(found) for page, found in classes.items()}
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from bertkit.api.models import export as export
     from bertkit.api.models import inspect as inspect
     from bertkit.api.models import report as report
+    from bertkit.api.predictions import classify as classify
     from bertkit.api.predictions import evaluate as evaluate
     from bertkit.api.predictions import predict as predict
     from bertkit.api.review import review as review
@@ -84,7 +85,7 @@ _NAMES = {
     "bertkit.api.language": "fill_mask next_sentence score",
     "bertkit.api.models": "export inspect report",
     "bertkit.api.training": "finetune prepare pretrain train_tokenizer",
-    "bertkit.api.predictions": "evaluate predict",
+    "bertkit.api.predictions": "classify evaluate predict",
     "bertkit.api.review": "review",
     "bertkit.api.vectors": "embed search similarity",
     "bertkit.base.errors": "BertkitError",
@@ -125,7 +126,7 @@ _NAMES = {
 _OF_TASKS = "bertkit.predict(model, rows), or call what bertkit.finetune or Predictor.load returns"
 # What to write instead of a command's name that is no function.
 _INSTEAD = {
-    **dict.fromkeys(("answer", "choose", "classify", "regress", "tag"), _OF_TASKS),
+    **dict.fromkeys(("answer", "choose", "regress", "tag"), _OF_TASKS),
     "attention": "bertkit.view(text)",
     "index": "bertkit.Index(path)",
     "features": "bertkit.FeatureExtractor.load(model)(texts)",

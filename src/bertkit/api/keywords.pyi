@@ -84,7 +84,7 @@ class FinetuneKeywords(FinetuneArguments, total=False):
     accumulate: int  # 1
     seeds: int  # 1
 
-class ClassifyKeywords(FinetuneKeywords, total=False):
+class FinetuneClassifyKeywords(FinetuneKeywords, total=False):
     label_column: str | None  # None
     labels: str | None  # None
     multi_label: bool  # False
@@ -222,6 +222,17 @@ class TrainTokenizerKeywords(TypedDict, total=False):
     vocab_size: int  # 30522
     min_frequency: int  # 2
     alphabet_limit: int  # 1000
+
+class ClassifyKeywords(TypedDict, total=False):
+    top_k: int | None  # None
+    engine: Literal['auto', 'torch', 'onnx']  # 'auto'
+    precision: Literal['auto', 'fp32', 'bf16', 'int8']  # 'auto'
+    device: str  # 'auto'
+    revision: str | None  # None
+    encoding: str | None  # None
+    delimiter: str | None  # None
+    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet', 'xlsx']  # 'auto'
+    text_column: str | None  # None
 
 class EvaluateKeywords(TypedDict, total=False):
     text_column: str | None  # None

@@ -1,11 +1,11 @@
-"""Functions of fine-tuned models: predict, evaluate."""
+"""Functions of fine-tuned models: predict, evaluate; and of labels without training: classify."""
 
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
-from bertkit.api.inputs import are_tuples, hold_rows
+from bertkit.api.inputs import SeveralTexts, are_tuples, hold_rows, take_texts
 from bertkit.api.settings import build, check_names, list_fields, takes
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.progress import show_progress
@@ -13,9 +13,11 @@ from bertkit.base.settings import Settings
 from bertkit.data.problems import announce_unknown
 from bertkit.data.tables.records import open_records
 from bertkit.data.tables.rows import Table
+from bertkit.data.tables.settings import TableSettings
 from bertkit.inference.embeddings.embedder import Embedder
-from bertkit.inference.predictor import AnyPredictor, Predictor
+from bertkit.inference.predictor import AnyPredictor, PredictionCounts, Predictor
 from bertkit.inference.settings import EngineSettings
+from bertkit.inference.zero_shot import load_zero_shot
 from bertkit.jobs.predict import answer_file, answer_values, open_rows
 from bertkit.jobs.settings import PredictSettings
 from bertkit.recipes.evaluate import judged_set
@@ -24,11 +26,13 @@ from bertkit.recipes.evaluate.retrieval import evaluate_retrieval, load_encoder
 from bertkit.recipes.evaluate.run import evaluate as run_evaluate
 from bertkit.recipes.settings import EvaluateSettings
 from bertkit.reports.notebook import ResultList
-from bertkit.tasks.classify import ClassifyAnswers
+from bertkit.tasks.classify import ClassifyAnswers, ZeroShotAnswers, ZeroShotSettings
+from bertkit.tasks.classify.decoding import Classification
+from bertkit.tasks.classify.zero_shot import read_zero_shot
 from bertkit.tasks.saved import find_reading
 
 if TYPE_CHECKING:
-    from bertkit.api.keywords import EvaluateKeywords, PredictKeywords
+    from bertkit.api.keywords import ClassifyKeywords, EvaluateKeywords, PredictKeywords
 
 Model = str | Path | AnyPredictor
 
@@ -83,6 +87,76 @@ def predict(model: Model, data: Table, **settings: "Unpack[PredictKeywords]") ->
         found = ResultList(row.prediction for row in answered.read(progress))
     announce_unknown(answered.counts.unknown_tokens, answered.counts.text_tokens)
     return found
+
+
+@overload
+def classify(
+    texts: str,
+    *,
+    labels: Table | Mapping[str, str],
+    template: str | None = None,
+    model: str | Path | None = None,
+    **settings: "Unpack[ClassifyKeywords]",
+) -> Classification: ...
+
+
+@overload
+def classify(
+    texts: SeveralTexts,
+    *,
+    labels: Table | Mapping[str, str],
+    template: str | None = None,
+    model: str | Path | None = None,
+    **settings: "Unpack[ClassifyKeywords]",
+) -> list[Classification]: ...
+
+
+@takes(ZeroShotAnswers, EngineSettings, TableSettings)
+def classify(
+    texts: str | SeveralTexts,
+    *,
+    labels: Table | Mapping[str, str],
+    template: str | None = None,
+    model: str | Path | None = None,
+    **settings: "Unpack[ClassifyKeywords]",
+) -> Classification | list[Classification]:
+    """Classify a text, or each of several, by labels that no model has learned.
+
+    It is a start: a model of `finetune` learns labels from labeled texts.
+
+    Args:
+        texts: one text; or a list of texts, a data frame, or the `Path` of a file.
+        labels: a list of names, or names separated by commas; or, with a description each, a
+            mapping, rows or a file with the columns label and description.
+        template: the sentence that a label without a description becomes, with {label} in its
+            place.
+        model: a sentence encoder, any other BERT, or a classifier of pairs that was trained on
+            entailment: a folder, or the id of a model of the Hub; by default the model that comes
+            with bertkit.
+
+    Further keyword arguments: `top_k`, fields of `EngineSettings`, and of `TableSettings`, which
+    say how to read the texts.
+
+    Returns:
+        A `Classification` for one text; otherwise a list of them.
+
+    Raises:
+        BertkitError: the labels or the texts can't be read, or the model can't be loaded.
+
+    Examples:
+        >>> found = bertkit.classify("Where is my parcel?", labels=["billing", "delivery"])
+        >>> found.label
+        'delivery'
+    """
+    chosen = build(ZeroShotSettings, {"template": template})
+    zero_shot = read_zero_shot(hold_rows(labels), chosen.template)
+    rows = take_texts(texts, build(TableSettings, settings))
+    predictor = load_zero_shot(zero_shot, model, build(EngineSettings, settings))
+    answers = build(ZeroShotAnswers, settings).model_dump(exclude_unset=True)
+    counts = PredictionCounts()
+    found = ResultList(predictor.stream(rows, counts=counts, **answers))
+    announce_unknown(counts.unknown_tokens, counts.text_tokens, "the texts")
+    return found[0] if isinstance(texts, str) else found
 
 
 def find_kept(model: Model) -> Mapping[str, str]:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from bertkit.api.keywords import (
         AnswerKeywords,
         ChooseKeywords,
-        ClassifyKeywords,
+        FinetuneClassifyKeywords,
         FinetuneEmbedKeywords,
         PrepareKeywords,
         PretrainKeywords,
@@ -214,7 +214,9 @@ class FinetuneArguments(TypedDict, total=False):
 
 
 @overload
-def finetune(task: Literal["classify"], **arguments: "Unpack[ClassifyKeywords]") -> Classifier: ...
+def finetune(
+    task: Literal["classify"], **arguments: "Unpack[FinetuneClassifyKeywords]"
+) -> Classifier: ...
 
 
 @overload

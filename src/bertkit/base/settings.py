@@ -27,6 +27,7 @@ FLAG_NAMES = {"key_file": "keys"}  # the others are those of the settings
 # Fields that are annotated with the next line, by name, so that messages don't show them as flags.
 WITHOUT_FLAG = frozenset(
     {
+        "all_entries",
         "alphabet_limit",
         "beta1",
         "beta2",

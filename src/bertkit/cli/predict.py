@@ -2,16 +2,17 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Group, Parameter
 
-from bertkit.base.errors import InputError, pluralize
+from bertkit.base.errors import InputError, SettingsError, pluralize
 from bertkit.base.output import check_standard_output
 from bertkit.base.progress import announce, show_progress
+from bertkit.base.settings import select
 from bertkit.base.signals import stop_at_once
 from bertkit.cli.next_step import choose_arguments, suggest
 from bertkit.cli.output import describe_files, print_result
@@ -27,12 +28,16 @@ from bertkit.cli.texts import (
 )
 from bertkit.data.file_parts import FilesSettings, check_is_single, is_folder
 from bertkit.data.problems import append_problems
+from bertkit.data.tables.records import open_records
+from bertkit.data.tables.settings import RecordSettings
 from bertkit.inference.settings import EngineSettings
 from bertkit.jobs.settings import PredictSettings
 from bertkit.recipes.finetune.settings import FineTuneSettings, SeedsSettings
 from bertkit.reports.text import format_metric, show
-from bertkit.tasks.labeled_table import open_training_tables
-from bertkit.tasks.settings import choose_columns
+from bertkit.tasks.classify import NamedZeroShot
+from bertkit.tasks.classify.zero_shot import ZeroShot, read_zero_shot
+from bertkit.tasks.labeled_table import check_columns, open_training_tables
+from bertkit.tasks.settings import choose_columns, with_columns
 from bertkit.tasks.table import TASKS, TaskEntry
 
 if TYPE_CHECKING:
@@ -65,6 +70,11 @@ FINETUNE_DOCSTRING = """Train a model to {summary}
         json: Print the result as one JSON object.
     """
 SHOWN_METRICS, SHOWN_COLUMNS = 12, 40
+ZERO_SHOT_ADVICE = (
+    "these labels were compared with the texts, not learned, and the percentages aren't calibrated:"
+    " a start. `bertkit evaluate` measures a model that learns them from labeled texts:"
+    " `bertkit finetune classify --train labeled.csv --output model/`"
+)
 # Panels of the help, in this order: what one must say stands first.
 ONE_PASS = Group("Labels, numbers and spans of texts", sort_key=1)
 SOURCES = Group("Model and data", sort_key=1)
@@ -193,11 +203,14 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
     answers_kind: Any = entry.answers
     as_answers = Parameter(show=bool(entry.answers.model_fields))
     columns_kind: Any = choose_columns(entry.settings, has_labels=False)
+    labels_kind: Any = entry.zero_shot
+    as_labels = Parameter(show=bool(entry.zero_shot.model_fields))
 
     def predict(
-        model: str,
+        model: Annotated[str | None, Parameter(required=not entry.zero_shot.model_fields)] = None,
         /,
         *words: Words,
+        labels: Annotated[labels_kind, as_labels] = labels_kind(),
         inputs: Annotated[inputs_kind, as_flags] = inputs_kind(),
         file: TextFile = None,
         output: Path | None = None,
@@ -208,6 +221,10 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
         loading: EngineSettings = EngineSettings(),
         json: bool = False,
     ) -> None:
+        zero_shot = None
+        if isinstance(labels, NamedZeroShot):
+            model, words, zero_shot = take_labels(labels, model, words, file)
+        assert model is not None, "it is required, or there are labels"
         source = find_source(words, file, has_other_inputs=inputs != inputs_kind())
         values = inputs.gather(words) if source is None else []
         if source is None and not values:
@@ -221,20 +238,25 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
         if source is not None and not are_many:  # before torch is loaded
             from bertkit.tasks.saved import open_for_model
 
-            table = open_for_model(model, source, settings, columns, split=settings.split)
+            if zero_shot is None:
+                table = open_for_model(model, source, settings, columns, split=settings.split)
+            else:
+                reading = select(RecordSettings, settings)
+                table = open_records(source, reading, split=settings.split)
+                task = with_columns(entry.settings(), columns)
+                check_columns(task, table, needs_answer=False)
         from bertkit.data.writers import check_output
-        from bertkit.inference.predictor import AnyPredictor, Predictor
         from bertkit.jobs.predict import (
             PredictedFile,
             answer_file,
             answer_values,
-            check_task,
+            load_predictor,
             predict_files,
         )
 
         if are_many and output is not None and source is not None:
             named = columns.model_dump(exclude_unset=True)
-            one = PredictedFile(name, model, loading, answers, settings, named)
+            one = PredictedFile(name, model, loading, answers, settings, named, zero_shot)
             made = predict_files(one, [source], output, files)
             print_result(made, describe_files, json=json)
             return
@@ -243,14 +265,14 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
         with open_result(
             output, "writing answers into", source, check_output, overwrite=settings.overwrite
         ) as place:
-            predictor: AnyPredictor = Predictor.load(model, loading)
-            check_task(predictor, model, name)
-            predictor = predictor.with_options(answers)
+            predictor = load_predictor(model, name, loading, zero_shot).with_options(answers)
             if table is None:
                 found = answer_values(predictor, values)
             else:
                 found = answer_file(predictor, table, settings, columns)
             write_or_print(found, place, json=json)
+        if zero_shot is not None and not json:
+            announce(ZERO_SHOT_ADVICE)
 
     predict.__doc__ = DOCSTRING.format(
         name=name,
@@ -260,6 +282,24 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
         file=entry.inputs.example_file,
     )
     return predict
+
+
+def take_labels(
+    labels: NamedZeroShot, model: str | None, words: Sequence[str], file: str | None
+) -> tuple[str, tuple[str, ...], ZeroShot | None]:
+    """Return the model, the texts, and the labels if there are some: then no word is a model."""
+    texts = (*words,) if model is None else (model, *words)
+    if labels.labels is None:
+        if model is None or labels.model is not None:
+            raise SettingsError(
+                "name a fine-tuned model first, then texts; or give --labels, for which --model"
+                " names an encoder"
+            )
+        if labels.template is not None:
+            raise SettingsError("--template is for --labels; give both")
+        return model, (*words,), None
+    zero_shot = read_zero_shot(labels.labels, labels.template)
+    return choose_model(labels.model, "vectors", texts, file), texts, zero_shot
 
 
 def describe_answer(row: "AnsweredRow") -> str:

@@ -178,7 +178,7 @@ def nearest(
 
         bertkit nearest bank river --model google-bert/bert-base-uncased --layer -1
 
-        bertkit nearest run --all-entries --json
+        bertkit nearest run --json
 
     Args:
         words: Words or entries of the vocabulary, or sums of them; each gets its own list.

@@ -1,5 +1,6 @@
 """Predict the rows of a file, and write the answers."""
 
+import json
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,8 +28,10 @@ from bertkit.data.writers import ROW_WRITERS, Row, check_output, write_rows
 from bertkit.inference.loading import stamp_model
 from bertkit.inference.predictor import AnyPredictor, PredictionCounts, Predictor
 from bertkit.inference.settings import EngineSettings
+from bertkit.inference.zero_shot import load_zero_shot
 from bertkit.jobs.settings import PredictSettings
 from bertkit.models.open_model import OpenModel
+from bertkit.tasks.classify.zero_shot import ZeroShot
 from bertkit.tasks.saved import find_reading
 from bertkit.tasks.settings import choose_columns, with_columns
 from bertkit.tasks.table import TASKS
@@ -211,6 +214,7 @@ class PredictedFile:
     answers: Settings
     settings: PredictSettings
     columns: dict[str, JsonValue]  # their class is made for the task, so that it can't be pickled
+    zero_shot: ZeroShot | None = None  # labels in place of those that the model learned
 
     @cached_property
     def opened(self) -> OpenModel:
@@ -227,8 +231,7 @@ class PredictedFile:
         check = partial(check_output, overwrite=overwrite)
         with open_output(output, "writing answers into", inputs=[source], check=check) as place:
             table = open_rows(source, self.settings, find_reading(self.model))
-            predictor: AnyPredictor = Predictor.take(self.opened, self.loading)
-            check_task(predictor, self.model, self.task)
+            predictor = load_predictor(self.opened, self.task, self.loading, self.zero_shot)
             columns = choose_columns(TASKS[self.task].settings)(**self.columns)
             answers = answer_file(
                 predictor.with_options(self.answers), table, self.settings, columns
@@ -245,11 +248,23 @@ def predict_files(
 ) -> FilesResult:
     """Write a file of answers for each file of rows into a folder, those that are missing."""
     made_with = {"command": one.task, **stamp_model(one.model, one.loading.revision)}
+    if one.zero_shot is not None:
+        made_with["labels"] = json.dumps(asdict(one.zero_shot))
     parts, suffixes = (one.settings, one.answers, one.loading), (".jsonl", *ROW_WRITERS)
     return make_files(one, inputs, output, files, suffixes, made_with, *parts, **one.columns)
 
 
-def check_task(predictor: AnyPredictor, model: str, name: str) -> None:
-    """Refuse a model of another task."""
+def load_predictor(
+    model: str | OpenModel,
+    name: str,
+    loading: EngineSettings,
+    zero_shot: ZeroShot | None = None,
+) -> AnyPredictor:
+    """Load a model of the task of this name, or any for labels that none has learned."""
+    if zero_shot is not None:
+        return load_zero_shot(zero_shot, model, loading)
+    predictor: AnyPredictor = Predictor.take(model, loading)
     if (task := predictor.task.name) != name:
-        raise SettingsError(f"{model} is a model for the task {task}; use `bertkit {task}`")
+        shown = model if isinstance(model, str) else model.title
+        raise SettingsError(f"{shown} is a model for the task {task}; use `bertkit {task}`")
+    return predictor

@@ -8,7 +8,7 @@ from bertkit.base.settings import Settings
 from bertkit.base.wings import load_object
 from bertkit.tasks.answer import AnswerInputs, AnswerSettings
 from bertkit.tasks.choose import ChooseInputs, ChooseSettings
-from bertkit.tasks.classify import ClassifyAnswers, ClassifySettings
+from bertkit.tasks.classify import ClassifyAnswers, ClassifySettings, NamedZeroShot
 from bertkit.tasks.embed import EmbeddingSettings
 from bertkit.tasks.regress import RegressSettings
 from bertkit.tasks.settings import ExplainAnswers, PairInputs, TaskInputs, TaskSettings
@@ -30,6 +30,7 @@ class TaskEntry:
     pipeline_tag: str | None = None  # the task's name on the Hub
     answers: type[Settings] = Settings  # class of the settings of what a prediction gives
     has_command: bool = True  # whether `bertkit <task>` is made of the entry; else it has its own
+    zero_shot: type[Settings] = Settings  # the same of labels that no model has learned
 
     def load(self) -> "type[AnyTask]":
         """Import and return the task's class."""
@@ -45,6 +46,7 @@ TASKS: Mapping[str, TaskEntry] = {
         PairInputs,
         pipeline_tag="text-classification",
         answers=ClassifyAnswers,
+        zero_shot=NamedZeroShot,
     ),
     "regress": TaskEntry(
         RegressSettings,

@@ -17,6 +17,7 @@ MEANINGS = {
     "examples": "number of examples to show",
     "json": "print results as JSON",
     "label-column": "the column of what is learned",
+    "labels": "all labels, in their order",
     "layer": "a layer; 0, the embeddings, only where these are meant, too",
     "long-texts": "what is read of texts longer than --max-length",
     "max-length": "maximum tokens of a text or window, with special tokens",

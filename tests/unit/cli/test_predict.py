@@ -245,7 +245,7 @@ def test_answers_are_written_whole(run, model, classify, tmp_path, write_csv):
     output = tmp_path / "answers.jsonl"
     found = run("classify", model, "--file", path, "--output", output)
     assert found.out == ""
-    assert found.err.splitlines()[1].startswith(f"{output}: 4 answered")
+    assert found.err.splitlines()[-1].startswith(f"{output}: 4 answered")
     assert matches(read_json_lines(output.read_text("utf-8")), answers)
     assert (
         "exists; name another"

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, get_args
 from cyclopts import Parameter
 from pydantic import Field
 
-from bertkit.base.settings import Count, Settings
+from bertkit.base.settings import NO_FLAG, Count, Settings
 from bertkit.inference.settings import EngineSettings
 from bertkit.tokenization.long_texts import LongTextSettings
 
@@ -104,7 +104,7 @@ class WordVectorSettings(EngineSettings):
         default=0,
         description="Layer: 0 is the embeddings (of words alone), 1 the first block, -1 the last.",
     )
-    all_entries: Annotated[bool, Parameter(negative="")] = Field(
+    all_entries: Annotated[bool, NO_FLAG] = Field(
         default=False,
         description="List pieces (##), special and unused entries, too, not only whole words.",
     )

@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from bertkit.base.settings import NO_FLAG, Count
+from bertkit.base.settings import NO_FLAG, Count, Settings
 from bertkit.tasks.columns import spell_label
 from bertkit.tasks.settings import (
     OF_MANY_LABELS,
@@ -120,7 +120,46 @@ class ClassifySettings(TextSettings):
         return self
 
 
-class ClassifyAnswers(ExplainAnswers):
-    """Which labels of a prediction are given, and whether it is explained."""
+class ZeroShotAnswers(Settings):
+    """Which labels of a prediction are given."""
 
     top_k: Count | None = Field(default=None, description=TOP_K)
+
+
+class ClassifyAnswers(ExplainAnswers, ZeroShotAnswers):
+    """Which labels of a prediction are given, and whether it is explained."""
+
+
+LABEL = "{label}"  # what a template has in place of a label
+
+
+class ZeroShotSettings(Settings):
+    """Labels that no model has learned, and the sentence that each becomes."""
+
+    labels: str | None = Field(
+        default=None,
+        description="Labels to choose from without any training, separated by commas; or a file"
+        " with the columns label and, where a sentence of one's own says more, description.",
+    )
+    template: str | None = Field(
+        default=None,
+        description=f"Sentence that a label without a description becomes, with {LABEL} in its"
+        " place.",
+    )
+
+    @field_validator("template")
+    @classmethod
+    def _template_has_a_place(cls, value: str | None) -> str | None:
+        if value is not None and LABEL not in value:
+            raise ValueError(f"must have {LABEL} where the label stands, got {value!r:.80}")
+        return value
+
+
+class NamedZeroShot(ZeroShotSettings):
+    """The same for the command, with the model that texts and labels are compared by."""
+
+    model: str | None = Field(
+        default=None,
+        description="With --labels: a sentence encoder, any other BERT, or a model trained on"
+        " entailment, as a folder or an id of the Hub; by default the one that comes with bertkit.",
+    )

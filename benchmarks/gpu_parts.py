@@ -149,6 +149,7 @@ PARTS = (
 
 # Benchmarks without a part, and why.
 LEFT_OUT = {
+    "bench_few_labels": "its runs are of seconds, and compare what is learned",
     "bench_explain": "compares explanations, and Captum's gradients, on a processor",
     "bench_hybrid": "ranks texts on the processor",
     "bench_index": "stores are written and searched on the processor",

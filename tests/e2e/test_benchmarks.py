@@ -36,6 +36,8 @@ SMALLEST = {
     "bench_decode": "--data {data} --size tiny --texts 2 --tokens 2 --rounds 1",
     "bench_embed": "--data {data} --sets short --every 4 --rounds 1",
     "bench_explain": "--data {data} --rows 32 --texts 4",
+    "bench_few_labels": "--data {data} --sets sst2 --counts 4 --draws 2 --ways solved"
+    " --test-rows 30",
     "bench_fill_mask": "--data {data} --models tiny --texts 4 --rounds 1",
     "bench_finetune": "--data {data} --sets sst2 --rounds 1 --steps 1 --sides bertkit transformers",
     "bench_finetune_memory": "--data {data} --sets cola --precisions fp32 --rows 100",

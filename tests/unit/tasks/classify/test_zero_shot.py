@@ -20,11 +20,11 @@ def test_labels_are_listed_with_commas_or_in_python():
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("labels.txt", "bad\ngood\n"),
-        ("labels.csv", "label,description\nbad,Hated it.\ngood,\n"),
+        ("labels.txt", "bad\nok\n"),
+        ("labels.csv", "label,description\nbad,Hated it.\nok,\n"),
         (
             "labels.jsonl",
-            '{"label": "bad", "description": "Hated it."}\n{"label": "good", "description": null}\n',
+            '{"label": "bad", "description": "Hated it."}\n{"label": "ok", "description": null}\n',
         ),
     ],
 )
@@ -33,7 +33,7 @@ def test_labels_of_a_file_may_have_descriptions(tmp_path, name, content):
     path.write_text(content, "utf-8")
     described = "" if name == "labels.txt" else "Hated it."
     for given in (path, str(path)):
-        assert dict(read_zero_shot(given).labels) == {"bad": described, "good": ""}
+        assert dict(read_zero_shot(given).labels) == {"bad": described, "ok": ""}
 
 
 def test_a_description_takes_the_place_of_the_template():

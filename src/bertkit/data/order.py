@@ -6,6 +6,7 @@ depends on the window and not on the corpus. Seeking to a late example replans t
 it, which is fast compared to training.
 """
 
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -18,6 +19,7 @@ from bertkit.base.errors import InputError
 WINDOW_TOKENS = 100_000_000
 # Purpose of each generator, as in `tasks/objectives/`; part of its seed.
 SHARD_ORDER, EXAMPLE_ORDER = 3, 4
+LOOKED_BATCHES = 16  # among whose examples those of a step are looked for
 
 
 class EpochOrder:
@@ -40,6 +42,59 @@ class EpochOrder:
     def _draw(self, epoch: int) -> NDArray[np.int64]:
         generator = np.random.default_rng((self.seed, EXAMPLE_ORDER, epoch))
         return generator.permutation(self.num_examples)
+
+
+class DistinctOrder(EpochOrder):
+    """An order of queries with passages in which a step has no passage of another query as its own.
+
+    No text stands twice in a step, and no passage that answers another query of the step in any
+    row. Examples for which there is no such place fill the last steps that have room.
+
+    Args:
+        rows: the query and the passages of each example, the first of which answers the query.
+    """
+
+    def __init__(
+        self, rows: Sequence[tuple[str, Sequence[str]]], batch_size: int, seed: int
+    ) -> None:
+        super().__init__(len(rows), batch_size, seed)
+        self._rows = rows
+        self._answers: defaultdict[str, set[str]] = defaultdict(set)  # the passages of a query
+        self._queries: defaultdict[str, set[str]] = defaultdict(set)  # those a passage answers
+        for query, (answer, *_) in rows:
+            self._answers[query].add(answer)
+            self._queries[answer].add(query)
+        self.num_unplaced = 0  # in the epoch that was drawn last
+
+    def _draw(self, epoch: int) -> NDArray[np.int64]:
+        waiting = deque(super()._draw(epoch).tolist())
+        order, self.num_unplaced = list[int](), 0
+        while waiting:
+            taken, passed = self._choose(waiting)
+            missing = min(self.batch_size, len(taken) + len(passed) + len(waiting)) - len(taken)
+            waiting.extendleft(reversed(passed))
+            self.num_unplaced += missing
+            order += [*taken, *(waiting.popleft() for _ in range(missing))]
+        return np.array(order, dtype=np.int64)
+
+    def _choose(self, waiting: deque[int]) -> tuple[list[int], list[int]]:
+        """Take the first examples that can be in one step, and return those before them, too."""
+        queries, passages = set[str](), set[str]()
+        taken, passed = list[int](), list[int]()
+        most = self.batch_size * LOOKED_BATCHES
+        while waiting and len(taken) < self.batch_size and len(taken) + len(passed) < most:
+            number = waiting.popleft()
+            query, own = self._rows[number]
+            fits = self._answers[query].isdisjoint(passages) and all(
+                self._queries[one].isdisjoint(queries) for one in own if one in self._queries
+            )
+            if not fits:
+                passed.append(number)
+                continue
+            taken.append(number)
+            queries.add(query)
+            passages.update(own)
+        return taken, passed
 
 
 @dataclass(frozen=True)

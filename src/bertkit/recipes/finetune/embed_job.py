@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bertkit.base.progress import announce
+from bertkit.data.order import DistinctOrder
 from bertkit.models.bert.sentence_bert import SentenceBert
 from bertkit.recipes.finetune.job import FineTuningJob, sum_loss
 from bertkit.recipes.solved_head import TOKENS_PER_BATCH
@@ -32,11 +33,25 @@ class EmbedJob(FineTuningJob):
     def __init__(self, *given: Any, **options: Any) -> None:
         super().__init__(*given, **options)
         self.num_micro_batches = 1  # its loss is that of a whole batch
+        if not self.task.settings.has_scores:
+            self.order = self._order_queries()
         self.model.sentences = replace(
             self.model.sentences,
             prompts=self.task.sentences.prompts,
             max_seq_length=self.task.settings.max_length,
         )
+
+    def _order_queries(self) -> DistinctOrder:
+        """Return an order in which no passage of a step answers another of its queries."""
+        rows = [(one.query, one.passages) for one in self.data.train.examples]
+        order = DistinctOrder(rows, self.settings.batch_size, self.settings.seed)
+        order.examples(0)
+        if order.num_unplaced:
+            announce(
+                f"{order.num_unplaced:,} of {len(rows):,} examples are in a batch with a passage"
+                " or a query of theirs, because too many rows share them"
+            )
+        return order
 
     def predict_held_out(self) -> tuple[float, list[TaskPrediction]]:
         """Return the held-out loss; and a similarity for each row, or a ranking for its query."""

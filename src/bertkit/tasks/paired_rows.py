@@ -10,21 +10,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
+from bertkit.base.errors import InputError
+from bertkit.data.tables.decoder import look_up, show_names
 from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.reports.text import show
 from bertkit.tasks.columns import (
+    TEXT,
     find_column,
     find_usual,
     read_list,
     read_number,
     take_number,
     take_text,
-    take_value,
 )
 from bertkit.tasks.settings import PairedSettings
 
 NEGATIVE = re.compile(r"(hard[_ ]?)?neg(ative)?s?[_ ]?\d*", re.ASCII | re.IGNORECASE)
+SHOWN_NAMES = 4  # of usual columns, in an error
 USUAL_SCORES = ("score", "label", "similarity", "similarity_score", "relevance")
 
 
@@ -102,6 +105,13 @@ def _find_left(settings: PairedSettings, table: RecordTable) -> None:
         left = [name for name in left if name.casefold() not in USUAL_SCORES]
     if missing and len(left) == len(missing):
         table.found |= dict(zip(missing, left, strict=True))
+    elif missing and columns and table.format != TEXT:
+        role = {"text": "queries", "pair": "passages"}[missing[0]]
+        usually = ", ".join(settings.usual_columns[missing[0]][:SHOWN_NAMES])
+        raise InputError(
+            f"{table.name} has no column of {role}, such as {usually}; name both columns with"
+            f" --text-column and --pair-column: {show_names(columns)}"
+        )
 
 
 def _find_negatives(settings: PairedSettings, columns: Sequence[str]) -> tuple[str, ...]:
@@ -118,8 +128,11 @@ def _has_numbers(table: RecordTable, column: str) -> bool:
 
 
 def _take_texts(record: Record, column: str) -> list[str]:
-    """Return the texts of a cell, which is one text or a list; empty ones are left out."""
-    value = take_value(record, column)
+    """Return the texts of a cell, one or a list; empty ones are left out, and it may be missing."""
+    try:
+        value = look_up(record.values, column)
+    except KeyError:
+        return []
     if isinstance(value, str):
         value = read_list(value) or value
     given: list[object] = value if isinstance(value, list) else [value]

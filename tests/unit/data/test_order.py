@@ -1,10 +1,13 @@
 """Each epoch has every example once, in an order that follows from the seed alone."""
 
+import itertools
+import random
+
 import numpy as np
 import pytest
 
 from bertkit.base.errors import InputError
-from bertkit.data.order import EpochOrder, ExampleOrder
+from bertkit.data.order import DistinctOrder, EpochOrder, ExampleOrder
 
 
 @pytest.mark.parametrize(
@@ -98,3 +101,49 @@ def test_shards_without_an_example_are_an_error_and_not_an_endless_search():
     order = ExampleOrder([1, 1], lambda _e, _s: np.empty((0, 5), dtype=np.int64), seed=0)
     with pytest.raises(InputError, match="too short to pair"):
         order.examples(0, 1)
+
+
+def draw_steps(order):
+    return [order.examples(step).tolist() for step in range(order.steps_per_epoch)]
+
+
+def shares_a_row(one, other, rows):
+    """Whether a passage of one example is the other's query's own in any row."""
+    answers = {(query, passages[0]) for query, passages in rows}
+    return any((one[0], passage) in answers for passage in other[1])
+
+
+def count_shared(order, rows):
+    pairs = (itertools.permutations(step, 2) for step in draw_steps(order))
+    return sum(shares_a_row(rows[one], rows[other], rows) for step in pairs for one, other in step)
+
+
+def test_no_step_has_a_passage_that_answers_another_query_of_it():
+    choose = random.Random(0)
+    rows = [
+        (f"q{choose.randrange(110)}", [f"p{choose.randrange(250)}" for _ in range(1 + number % 3)])
+        for number in range(150)
+    ]
+    order, plain = DistinctOrder(rows, 8, seed=5), EpochOrder(150, 8, seed=5)
+    assert count_shared(order, rows) == order.num_unplaced == 0
+    assert count_shared(plain, rows) > 10
+
+
+def test_an_order_of_queries_is_one_of_all_examples_and_a_function_of_seed_and_step():
+    rows = [(f"q{number // 2}", (f"p{number % 7}",)) for number in range(50)]
+    order = DistinctOrder(rows, 4, seed=5)
+    steps = draw_steps(order)
+    assert sorted(itertools.chain(*steps)) == list(range(50))
+    assert [len(step) for step in steps] == [4] * 12 + [2]
+    again = DistinctOrder(rows, 4, seed=5)
+    assert [again.examples(step).tolist() for step in (20, 3)] == [
+        order.examples(20).tolist(),
+        steps[3],
+    ]
+    assert draw_steps(DistinctOrder(rows, 4, seed=6)) != steps
+
+
+def test_examples_of_one_query_alone_are_counted():
+    order = DistinctOrder([("q", (f"p{number}",)) for number in range(40)], 4, seed=0)
+    assert sorted(itertools.chain(*draw_steps(order))) == list(range(40))
+    assert order.num_unplaced == 30

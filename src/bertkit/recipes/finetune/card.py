@@ -12,6 +12,7 @@ from bertkit.base.errors import pluralize
 from bertkit.checkpoints.run_folder import FinishedRecord, SavedNumber
 from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
 from bertkit.models.bert.feature_based import has_modules
+from bertkit.models.bert.sentence_bert import SentenceBert
 from bertkit.recipes import model_card
 from bertkit.recipes.finetune.changes import Changes
 from bertkit.recipes.finetune.comparison import SeedComparison
@@ -78,7 +79,8 @@ class FineTuningFacts(ModelFacts):
     @property
     def library(self) -> LibraryName:
         """The library, other than bertkit if there is one, that computes the same."""
-        if has_modules(BertConfig.from_dict(self.record.model, self.name)):
+        is_encoder = self.final.task.model_kind is SentenceBert
+        if is_encoder or has_modules(BertConfig.from_dict(self.record.model, self.name)):
             return "sentence-transformers"
         is_own = FEATURE_HEAD in self.record.model or self.pools_last
         return "bertkit" if is_own else "transformers"
@@ -106,6 +108,9 @@ CALLS = {
     False: "SentenceTransformer(…).encode(texts)",
     True: "CrossEncoder(…).predict(pairs)",
 }
+GIVES_VECTORS = (
+    "In sentence-transformers, `SentenceTransformer(…).encode(texts)` gives its vectors."
+)
 LOADED_BY: dict[LibraryName, str] = {
     "transformers": "transformers loads it and computes the same scores.",
     "sentence-transformers": "In sentence-transformers, `{call}` gives its scores; transformers has"
@@ -121,7 +126,7 @@ def build_card(facts: FineTuningFacts) -> str:
     made = (
         f"{TASKS[facts.task].summary} Fine-tuned from {plain(facts.initial_model)} with bertkit"
         f" {__version__}; `report.html` shows more."
-        f" {LOADED_BY[facts.library].format(call=CALLS[facts.final.task.reads_pairs])}"
+        f" {describe_library(facts)}"
     )
     sections = [describe_metrics(facts)]
     if (comparison := facts.comparison) is not None:
@@ -132,6 +137,14 @@ def build_card(facts: FineTuningFacts) -> str:
     sections += [describe_data(facts), describe_training(facts)]
     task = describe_evaluation(facts)
     return model_card.build_card(facts, facts.library, task, made, *sections)
+
+
+def describe_library(facts: FineTuningFacts) -> str:
+    """Say which library computes the same as bertkit."""
+    task = facts.final.task
+    if task.model_kind is SentenceBert:
+        return GIVES_VECTORS
+    return LOADED_BY[facts.library].format(call=CALLS[task.reads_pairs])
 
 
 def describe_evaluation(

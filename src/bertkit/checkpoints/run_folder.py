@@ -122,14 +122,14 @@ def seal_checkpoint(folder: Path, step: int, files: Mapping[str, FileRecord]) ->
 
 
 def verify_checkpoint(folder: Path, names: Collection[str] | None = None) -> CheckpointManifest:
-    """Verify the files against the manifest, or only those with the given names."""
+    """Verify the files against the manifest, or only those with the given names and of modules."""
     path = folder / MANIFEST
     manifest = CheckpointManifest.load(path)
     for name, record in manifest.files.items():
         inner = PurePosixPath(name)  # some are in a folder of their own, such as a module's
         if inner.is_absolute() or {"..", "\\"} & {*inner.parts, *name}:
             raise DamagedFileError(f"{path} names a file outside its folder: {name!r}")
-        if names is None or name in names:
+        if names is None or name in names or len(inner.parts) > 1:
             verify_file(folder / name, record)
     return manifest
 

@@ -29,7 +29,11 @@ from bertkit.checkpoints.formats import (
 from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.names import find_part, list_heads
 from bertkit.checkpoints.run_folder import find_checkpoint
-from bertkit.checkpoints.sentence_transformers import SentenceModel, read_sentence_model
+from bertkit.checkpoints.sentence_transformers import (
+    SentenceModel,
+    is_sentence_transformers,
+    read_sentence_model,
+)
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertEncoder, BertModel, Pooler
 from bertkit.models.bert.feature_based import BertFeatureBased
@@ -171,8 +175,10 @@ class OpenModel:
 
     @property
     def is_sentence_encoder(self) -> bool:
-        """Whether it is a model of sentence-transformers."""
-        return self.checkpoint.format == "sentence_transformers"
+        """Whether it is a model of sentence-transformers, or the checkpoint of one in a run."""
+        is_of_run = self.checkpoint.format == "run_folder"
+        is_here = is_of_run and is_sentence_transformers(self.checkpoint.folder)
+        return is_here or self.checkpoint.format == "sentence_transformers"
 
     @property
     def is_bert(self) -> bool:
@@ -263,7 +269,9 @@ class OpenModel:
         """Modules and settings of a sentence encoder; None for other models."""
         if not self.is_sentence_encoder:
             return None
-        return read_sentence_model(self.path, self.checkpoint)
+        is_of_run = self.checkpoint.format == "run_folder"
+        folder = self.checkpoint.folder if is_of_run else self.path
+        return read_sentence_model(folder, self.checkpoint)
 
     @property
     def name(self) -> str:

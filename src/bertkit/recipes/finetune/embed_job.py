@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bertkit.base.errors import SettingsError
 from bertkit.base.progress import announce
 from bertkit.data.order import DistinctOrder
 from bertkit.models.bert.sentence_bert import SentenceBert
@@ -44,6 +45,11 @@ class EmbedJob(FineTuningJob):
     def _order_queries(self) -> DistinctOrder:
         """Return an order in which no passage of a step answers another of its queries."""
         rows = [(one.query, one.passages) for one in self.data.train.examples]
+        if self.settings.batch_size == 1 and all(len(passages) == 1 for _, passages in rows):
+            raise SettingsError(
+                "a batch of one query has no other passage to tell its own from; raise"
+                " `batch_size`, or give rows with negatives"
+            )
         order = DistinctOrder(rows, self.settings.batch_size, self.settings.seed)
         order.examples(0)
         if order.num_unplaced:

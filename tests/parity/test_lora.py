@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from bertkit.checkpoints.sentence_modules import Pooling
 from bertkit.checkpoints.sentence_transformers import SentenceModel, write_sentence_model
+from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.predictor import EncodedExamples, Predictor
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.bert.fine_tuning import (
@@ -24,6 +25,8 @@ from bertkit.models.bert.fine_tuning import (
     BertForTokenClassification,
 )
 from bertkit.models.bert.pretrained import PretrainedBert
+from bertkit.recipes.finetune.run import Sources, finetune
+from bertkit.tasks.table import TASKS
 
 pytestmark = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")
 LORA = SETTINGS.model_copy(update={"lora": 2})
@@ -85,6 +88,21 @@ def test_our_adapter_of_a_sentence_encoder_is_loaded_by_peft_and_sentence_transf
         for path in (output, output / "adapter")
     )
     assert_close(apart, whole, floor=MULTIPLIED)
+
+
+def test_our_adapter_of_trained_vectors_is_loaded_by_sentence_transformers(
+    base: Path, tmp_path: Path
+) -> None:
+    rows = "".join(f"{word} saw,the {word}\n" for word in ("cat", "dog", "hat", "a", "the"))
+    (tmp_path / "pairs.csv").write_text(f"query,passage\n{rows}")
+    sources = Sources("embed", str(base), str(tmp_path / "pairs.csv"))
+    task = TASKS["embed"].settings.model_validate({"max_length": 12})
+    finetune(sources, tmp_path / "output", task, LORA.model_copy(update={"held_out": 0.4}))
+    texts = ["the cat lost", "a dog"]
+    ours = Embedder.load(tmp_path / "output", device="cpu", precision="fp32")(texts)
+    for name in ("output", "output/adapter"):
+        theirs = SentenceTransformer(str(tmp_path / name), device="cpu").encode(texts)
+        assert_close(torch.from_numpy(theirs), torch.from_numpy(ours))
 
 
 SCALES = {"use_rslora": True, "rank_pattern": {"value": 3}, "alpha_pattern": {"0.output.dense": 5}}

@@ -9,8 +9,7 @@ Source: https://huggingface.co/docs/peft, "PEFT checkpoint format".
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -49,11 +48,12 @@ from bertkit.checkpoints.names import (
 )
 from bertkit.checkpoints.pytorch_file import open_pytorch
 from bertkit.checkpoints.safetensors_file import open_safetensors, write_safetensors
-from bertkit.checkpoints.transfer import SHOWN_PROBLEMS, is_own_head
+from bertkit.checkpoints.transfer import is_own_head
 
 BASE_KEY = "base_model_sha256"  # in `adapted_config.json`, beside the keys of a config
 PREFIX = "base_model.model."  # of all names of tensors: PEFT wraps the model
-KINDS = ("A.weight", "B.weight")  # what follows `lora_` in the names of an update's factors
+MARK = ".lora_"  # in the names of tensors: before it the layer, behind it which factor
+KINDS = ("A.weight", "B.weight")
 FACTORS = dict(zip(("lora_a", "lora_b"), KINDS, strict=True))  # by our name of a parameter
 ENCODING = "FEATURE_EXTRACTION"
 # The classes of models, by PEFT's name of a task.
@@ -140,48 +140,34 @@ def adapter_names(name: str) -> tuple[str, ...]:
 ADAPTER = NameTable(adapter_names, BERT.find_part, {}, ())
 
 
-def is_adapter(folder: Path) -> bool:
-    """Whether a folder holds an adapter in PEFT's format."""
-    return has_member(folder, ADAPTER_CONFIG_FILE)
-
-
 def open_folder(folder: Path) -> Checkpoint:
     """Open an adapter together with its base model, or a folder that has all weights."""
-    return open_adapter(folder) if is_adapter(folder) else open_huggingface(folder)
+    is_adapter = has_member(folder, ADAPTER_CONFIG_FILE)
+    return open_adapter(folder) if is_adapter else open_huggingface(folder)
 
 
 def open_adapter(folder: Path) -> Checkpoint:
     """Open an adapter together with its base model, as one model."""
     path = folder / ADAPTER_CONFIG_FILE
-    adapter = validate(
-        AdapterConfig, read_config(folder, ADAPTER_CONFIG_FILE), str(path), CheckpointError
-    )
+    adapter = validate(AdapterConfig, read_config(folder, path.name), str(path), CheckpointError)
     base = _open_base(folder, adapter)
     found, file = open_adapter_tensors(folder)
     tensors, own = _apply(base, adapter, found, folder), [path, file]
-    if has_member(folder, ADAPTED_FILE):
+    config = describe_adapted(base.config, adapter, found)
+    if has_member(folder, ADAPTED_FILE):  # it is bertkit's, and has all heads
+        own.append(folder / ADAPTED_FILE)
+        config = read_config(folder, ADAPTED_FILE)
         tensors = {
             name: tensor
             for name, tensor in tensors.items()
             if name in found or find_part(name) not in HEADS
         }
-        config = read_config(folder, ADAPTED_FILE)
-        own.append(folder / ADAPTED_FILE)
         if config.pop(BASE_KEY, None) != identify_base(base):
             raise CheckpointError(
                 f"{folder} was trained on another model than {base.folder} is now, of the same"
                 " sizes; set base_model_name_or_path to that one"
             )
-    else:
-        config = describe_adapted(base.config, adapter, found)
-    return Checkpoint(
-        format="peft",
-        folder=folder,
-        config=config,
-        tensors=tensors,
-        files=(*own, *base.files),
-        base=base.folder,
-    )
+    return Checkpoint("peft", folder, config, tensors, (*own, *base.files), base.folder)
 
 
 def open_adapter_tensors(folder: Path) -> tuple[dict[str, LazyTensor], Path]:
@@ -239,106 +225,77 @@ def write_adapter(
 _is_in_base: ContextVar[bool] = ContextVar("_is_in_base", default=False)
 
 
-@contextmanager
-def _in_base(folder: Path) -> Iterator[None]:
-    """Open a base model in the block; an adapter that has another one as its base is an error."""
+def _open_base(folder: Path, adapter: AdapterConfig) -> Checkpoint:
+    """Open the base model, whose folder may be named relative to the adapter's."""
+    from bertkit.checkpoints.formats import open_checkpoint  # it opens adapters, too
+
+    path, name = folder / ADAPTER_CONFIG_FILE, adapter.base_model_name_or_path
+    if has_member(folder, CONFIG_FILE):  # as in transformers, the folder has the base model, too
+        return open_huggingface(folder)
+    if is_remote(name):
+        raise UnsafeFileError(
+            f"{path} names a URL as its base model; expected a folder, or the id of a model of the"
+            " Hub"
+        )
     if _is_in_base.get():
         raise CheckpointError(
             f"{folder} is an adapter, and the base of another one; merge it into its own base first"
         )
     token = _is_in_base.set(True)
     try:
-        yield
+        found = folder / name if is_on_disk(folder / name) else name
+        return open_checkpoint(resolve_model(found, revision=adapter.revision))
+    except MissingFileError:
+        raise MissingFileError(
+            f"{path} names {show(name)} as its base model, which is neither a model on this disk"
+            " nor the id of one on the Hub; correct base_model_name_or_path there"
+        ) from None
     finally:
         _is_in_base.reset(token)
-
-
-def _open_base(folder: Path, adapter: AdapterConfig) -> Checkpoint:
-    """Open the base model, whose folder may be named relative to the adapter's."""
-    from bertkit.checkpoints.formats import open_checkpoint  # it opens adapters, too
-
-    if has_member(folder, CONFIG_FILE):  # as in transformers, the folder has the base model, too
-        return open_huggingface(folder)
-    with _in_base(folder):
-        name = adapter.base_model_name_or_path
-        if is_remote(name):
-            raise UnsafeFileError(
-                f"{folder / ADAPTER_CONFIG_FILE} names a URL as its base model; expected a folder,"
-                " or the id of a model of the Hub"
-            )
-        path = folder / name if is_on_disk(folder / name) else name
-        try:
-            return open_checkpoint(resolve_model(path, revision=adapter.revision))
-        except MissingFileError:
-            raise MissingFileError(
-                f"{folder / ADAPTER_CONFIG_FILE} names {show(name)} as its base model, which is"
-                " neither a model on this disk nor the id of one on the Hub; correct"
-                " base_model_name_or_path there"
-            ) from None
 
 
 def describe_adapted(
     config: Mapping[str, JsonValue], adapter: AdapterConfig, found: Mapping[str, LazyTensor]
 ) -> dict[str, JsonValue]:
     """Return the config of a base model as its adapter's task and head change it."""
-    changed = dict(config)
+    changed, labels, head = dict(config), config.get("id2label"), found.get("classifier.weight")
     if adapter.task_type in TASK_TYPES:
         changed["architectures"] = [TASK_TYPES[adapter.task_type]]
-    head = found.get("classifier.weight")
-    if head is not None and len(head.shape) == 2 and adapter.task_type in ("SEQ_CLS", "TOKEN_CLS"):
-        labels = config.get("id2label")
-        if not isinstance(labels, dict) or len(labels) != head.shape[0]:
-            for key in ("label2id", "num_labels"):
-                changed.pop(key, None)
-            changed["id2label"] = {str(index): f"LABEL_{index}" for index in range(head.shape[0])}
-    return changed
+    if head is None or (isinstance(labels, dict) and len(labels) == head.shape[0]):
+        return changed
+    kept = {key: value for key, value in changed.items() if key not in ("label2id", "num_labels")}
+    return {**kept, "id2label": {str(index): f"LABEL_{index}" for index in range(head.shape[0])}}
 
 
 def _apply(
     base: Checkpoint, adapter: AdapterConfig, found: Mapping[str, LazyTensor], folder: Path
 ) -> dict[str, LazyTensor]:
     """Return the base model's tensors with updates added, and with those replaced that it has."""
-    factors, problems = dict[str, dict[str, LazyTensor]](), []
-    tensors = dict(base.tensors)
-    for name, tensor in found.items():
-        layer, _, kind = name.partition(".lora_")
-        if not kind:
-            tensors[name] = tensor
-        elif kind in KINDS:
-            factors.setdefault(layer, {})[kind] = tensor
-        else:
-            problems.append(f"{show(name)} isn't part of a plain LoRA")
+    layers = list(dict.fromkeys(name.partition(MARK)[0] for name in found if MARK in name))
+    factors = {layer: [found.get(f"{layer}{MARK}{kind}") for kind in KINDS] for layer in layers}
+    tensors = {**base.tensors} | {name: each for name, each in found.items() if MARK not in name}
+    problems = [] if layers else ["it updates no layer"]
+    problems += [
+        f"{show(name)} isn't part of a plain LoRA"
+        for name in found
+        if MARK in name and name.partition(MARK)[2] not in KINDS
+    ]
     for layer, pair in factors.items():
-        weight = base.tensors.get(f"{layer}.weight")
-        if problem := _find_problem(weight, [pair.get(kind) for kind in KINDS]):
-            problems.append(f"{show(layer)} {problem}")
+        weight, (a, b) = base.tensors.get(f"{layer}.weight"), pair
+        shape, down, up = (() if each is None else each.shape for each in (weight, a, b))
+        if weight and a and b and all(down) and up[:1] + down[1:] == shape and up[1:] == down[:1]:
+            scale = adapter.scale(layer, down[0])
+            tensors[f"{layer}.weight"] = _add_update(weight, a, b, scale)
         else:
-            assert weight is not None, "it fits"
-            a, b = (pair[kind] for kind in KINDS)
-            tensors[f"{layer}.weight"] = _add_update(weight, a, b, adapter.scale(layer, a.shape[0]))
-    if not factors:
-        problems.append("it updates no layer")
+            shapes = " and ".join(str([*each]) for each in (up, down))
+            problems.append(f"{show(layer)} is {[*shape]} there, and its factors are {shapes}")
     if problems:
-        base_name = show(adapter.base_model_name_or_path)
         raise CheckpointError(
-            f"{folder} isn't an adapter for {base_name}: {'; '.join(problems[:SHOWN_PROBLEMS])};"
-            " set base_model_name_or_path to the model it was trained on"
+            f"{folder} isn't an adapter for {show(adapter.base_model_name_or_path)}:"
+            f" {'; '.join(problems[:2])}; set base_model_name_or_path to the model it"
+            " was trained on"
         )
     return tensors
-
-
-def _find_problem(weight: LazyTensor | None, factors: Sequence[LazyTensor | None]) -> str | None:
-    """Return why factors aren't an update of a weight; None if they are."""
-    a, b = factors
-    if a is None or b is None:
-        return "has one factor of two"
-    if weight is None:
-        return "isn't a layer of that model"
-    if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[0] != b.shape[1] or not a.shape[0]:
-        return f"has factors that can't be multiplied: {[*b.shape]} and {[*a.shape]}"
-    if (b.shape[0], a.shape[1]) != weight.shape:
-        return f"has an update of {[b.shape[0], a.shape[1]]} for {[*weight.shape]}"
-    return None
 
 
 def _add_update(weight: LazyTensor, a: LazyTensor, b: LazyTensor, scale: float) -> LazyTensor:

@@ -12,10 +12,16 @@ from bertkit.base.errors import MissingFileError, storage_errors
 from bertkit.base.files import check_is_file
 from bertkit.base.members import find_member, has_member
 from bertkit.base.progress import ProgressBar, show_progress
-from bertkit.checkpoints.adapter import is_adapter, open_adapter
+from bertkit.checkpoints.adapter import open_adapter
 from bertkit.checkpoints.bundled import PACKAGE, describe_name
 from bertkit.checkpoints.checkpoint import Checkpoint
-from bertkit.checkpoints.file_names import CONFIG_FILE, DATA_SUFFIX, DESCRIPTIONS, WEIGHTS
+from bertkit.checkpoints.file_names import (
+    ADAPTER_CONFIG_FILE,
+    CONFIG_FILE,
+    DATA_SUFFIX,
+    DESCRIPTIONS,
+    WEIGHTS,
+)
 from bertkit.checkpoints.huggingface import open_huggingface
 from bertkit.checkpoints.run_folder import RUN_FOLDER, is_run, open_run
 from bertkit.checkpoints.sentence_transformers import (
@@ -36,7 +42,7 @@ class Format(NamedTuple):
 FORMATS = {
     "run_folder": Format(is_run, open_run),
     "sentence_transformers": Format(is_sentence_transformers, open_sentence_transformers),
-    "peft": Format(is_adapter, open_adapter),
+    "peft": Format(lambda folder: has_member(folder, ADAPTER_CONFIG_FILE), open_adapter),
     "huggingface": Format(lambda folder: has_member(folder, CONFIG_FILE), open_huggingface),
     "tensorflow": Format(is_tensorflow, open_tensorflow),
 }

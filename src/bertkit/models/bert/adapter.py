@@ -6,10 +6,11 @@ from torch import Tensor, nn
 
 from bertkit.base.checksums import FileRecord
 from bertkit.checkpoints.adapter import ADAPTER, AdapterOrigin, open_adapter_tensors, write_adapter
+from bertkit.checkpoints.names import HEADS
 from bertkit.checkpoints.transfer import check_finite, export_tensors, import_tensors
 from bertkit.models.bert.labels import ConfigValues
 from bertkit.models.bert.weights import describe_config
-from bertkit.nn.low_rank import SCALE, LowRankLinear, add_low_rank
+from bertkit.nn.low_rank import SCALE, add_low_rank
 
 ENCODER = "encoder."
 
@@ -27,17 +28,11 @@ def adapt(model: nn.Module, rank: int) -> None:
 
 
 def list_adapted(model: nn.Module) -> dict[str, Tensor]:
-    """Return the factors of all updates, and the head's weights, by name."""
-    factors = {
-        f"{name}.{factor}"
-        for name, module in model.named_modules()
-        if isinstance(module, LowRankLinear)
-        for factor in ("lora_a", "lora_b")
-    }
+    """Return the factors of all updates, and the weights of heads that are trained, by name."""
     return {
-        name: tensor
-        for name, tensor in model.state_dict().items()
-        if name in factors or not name.startswith(ENCODER)
+        name: parameter
+        for name, parameter in model.named_parameters()
+        if parameter.requires_grad and (name.startswith(ENCODER) or name.partition(".")[0] in HEADS)
     }
 
 

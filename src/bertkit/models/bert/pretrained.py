@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError, InputError, SettingsError
 from bertkit.checkpoints.adapter import AdapterOrigin
-from bertkit.models.bert.adapter import save_adapter
+from bertkit.models.bert.adapter import fill_adapter, save_adapter
 from bertkit.models.bert.config import CROSS_ENCODER, FEATURE_HEAD, BertConfig, check_bidirectional
 from bertkit.models.bert.labels import LABEL_KEYS
 from bertkit.models.bert.weights import fill_model, save_weights, without_memory
@@ -133,6 +133,10 @@ class PretrainedBert(nn.Module):
         if self.adapter_origin is not None:
             return save_adapter(self, self.config.to_dict(), Path(folder), self.adapter_origin)
         return save_weights(self, self.config.to_dict(), Path(folder))
+
+    def load_adapter(self, folder: Path) -> None:
+        """Load what `save_pretrained` wrote of a model that is trained with LoRA."""
+        fill_adapter(self, folder)
 
     @classmethod
     def _for_heads(cls, config: BertConfig, heads: Collection[str]) -> Self:

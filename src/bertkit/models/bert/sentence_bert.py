@@ -16,8 +16,12 @@ from torch import Tensor, nn
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints.checkpoint import LazyTensor
-from bertkit.checkpoints.sentence_modules import Dense, Normalize, Pooling
-from bertkit.checkpoints.sentence_transformers import SentenceModel, write_sentence_model
+from bertkit.checkpoints.sentence_modules import Dense, Normalize, Pooling, read_dense
+from bertkit.checkpoints.sentence_transformers import (
+    SentenceModel,
+    list_module_folders,
+    write_sentence_model,
+)
 from bertkit.models.bert.encoder import BertModel, summary_tokens
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.models.bert.weights import without_memory
@@ -77,6 +81,7 @@ class SentenceBert(FineTunedBert):
             self.pooler.requires_grad_(requires_grad=False)
         layers = [module for module in sentences.modules if isinstance(module, Dense)]
         self.dense = nn.ModuleList([_load_dense(layer) for layer in layers])
+        self.sentences = self.describe()  # without maps of files, so that models can be copied
 
     @classmethod
     def from_pretrained(
@@ -123,17 +128,26 @@ class SentenceBert(FineTunedBert):
     def save_pretrained(self, folder: str | Path) -> dict[str, FileRecord]:
         """Write a folder that sentence-transformers loads; return its files' records by name."""
         with without_memory():
-            bert = BertModel(self.config, has_pooler=self.pooler is not None)
-        states = self.state_dict()
-        own = {name: value for name, value in states.items() if not name.startswith("dense.")}
-        bert.load_state_dict(own, assign=True)
+            bert = BertModel(self.config, has_pooler=False)
+        bert.encoder, bert.pooler = self.encoder, self.pooler
+        bert.adapter_origin = self.adapter_origin
+        described = write_sentence_model(Path(folder), self.describe())
+        return {**bert.save_pretrained(folder), **described}
+
+    def describe(self) -> SentenceModel:
+        """Return the modules with the weights of today."""
         layers = iter(self.dense)
         modules = tuple(
             _store_dense(next(layers), module) if isinstance(module, Dense) else module
             for module in self.sentences.modules
         )
-        described = replace(self.sentences, modules=modules)
-        return {**bert.save_pretrained(folder), **write_sentence_model(Path(folder), described)}
+        return replace(self.sentences, modules=modules)
+
+    def load_adapter(self, folder: Path) -> None:
+        """As in `PretrainedBert`; the dense layers are in folders of their own."""
+        super().load_adapter(folder)
+        found = [name[:-1] for name in list_module_folders(folder) if name.endswith("_Dense/")]
+        self.dense = nn.ModuleList([_load_dense(read_dense(folder, name)) for name in found])
 
 
 def _load_dense(module: Dense) -> nn.Linear:

@@ -14,7 +14,6 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.progress import announce
 from bertkit.data.order import EpochOrder
-from bertkit.models.bert.adapter import fill_adapter
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.recipes.finetune.data import FineTuningData
 from bertkit.recipes.finetune.row_files import RowFiles
@@ -144,7 +143,7 @@ class FineTuningJob(Job[TaskBatch]):
             loaded: FineTunedBert = type(self.model).from_pretrained(folder)
         else:
             loaded = copy.deepcopy(self.model).eval()
-            fill_adapter(loaded, folder)
+            loaded.load_adapter(folder)
         return loaded
 
     @property

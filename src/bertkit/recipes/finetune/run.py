@@ -12,7 +12,7 @@ from bertkit.base.output import list_names
 from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.data.tables.records import RecordTable
 from bertkit.data.tables.rows import Table
-from bertkit.models.bert.adapter import adapt, fill_adapter
+from bertkit.models.bert.adapter import adapt
 from bertkit.models.bert.config import FEATURE_HEAD
 from bertkit.models.bert.feature_based import BertFeatureBased
 from bertkit.models.open_model import OpenModel
@@ -220,7 +220,7 @@ def build_job(
         adapt(model, settings.lora)
         model.adapter_origin = name_origin(pretrained)
         if checkpoint is not None:
-            fill_adapter(model, checkpoint)
+            model.load_adapter(checkpoint)
     job_kind = JOBS.get(data.task.name, FineTuningJob)
     return job_kind(
         data,

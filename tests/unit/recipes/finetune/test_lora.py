@@ -19,11 +19,16 @@ from bertkit.base.errors import (
     StoppedError,
 )
 from bertkit.checkpoints.adapter import open_adapter
+from bertkit.checkpoints.checkpoint import LazyTensor
+from bertkit.checkpoints.sentence_modules import Dense, Normalize, Pooling
+from bertkit.checkpoints.sentence_transformers import SentenceModel, write_sentence_model
+from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.models.bert.pretrained import PretrainedBert
 from bertkit.models.open_model import OpenModel
 from bertkit.recipes.finetune.run import Sources, finetune
 from bertkit.recipes.finetune.seeds import finetune_seeds
+from bertkit.tasks.table import TASKS
 
 LORA = QUICK.model_copy(update={"lora": 4, "learning_rate": 3e-2})
 IDS = torch.tensor([[2, 5, 6, 7, 8, 3], [2, 9, 8, 7, 6, 3]])
@@ -134,7 +139,7 @@ def change(folder: Path, **values: object) -> None:
 
 def test_an_adapter_for_another_model_is_an_error(output: Path, tmp_path: Path) -> None:
     save_model(tmp_path / "base", hidden_size=16)
-    with pytest.raises(CheckpointError, match=r"isn.t an adapter for .*query has an update"):
+    with pytest.raises(CheckpointError, match=r"adapter for .*output.dense is \[16, 16\] there"):
         score(output / "adapter")
 
 
@@ -173,7 +178,10 @@ def test_a_factor_without_the_other_is_an_error(output: Path) -> None:
     tensors = load_file(path)
     del tensors["base_model.model.bert.encoder.layer.0.output.dense.lora_A.weight"]
     save_file(tensors, path)
-    with pytest.raises(CheckpointError, match="one factor of two"):
+    with pytest.raises(
+        CheckpointError,
+        match=r"its factors are \[32, 4\] and \[\]",
+    ):
         open_adapter(output / "adapter")
 
 
@@ -198,3 +206,38 @@ def test_the_default_learning_rate_is_higher(sources: Sources) -> None:
     assert open_job(sources, TASK, settings).settings.learning_rate == pytest.approx(3e-4)
     given = type(LORA)(lora=4, device="cpu", learning_rate=1e-3)
     assert open_job(sources, TASK, given).settings.learning_rate == 1e-3
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Sources:
+    """Queries and passages, and a sentence encoder with a dense layer."""
+    save_model(tmp_path / "encoder")
+    weight = torch.randn(16, 32, generator=torch.Generator().manual_seed(0))
+    modules = (Pooling(32, ("mean",)), Dense(LazyTensor.of(weight), None, "tanh"), Normalize())
+    write_sentence_model(tmp_path / "encoder", SentenceModel(modules, max_seq_length=12))
+    words = ["the cat saw", "a dog lost", "the hat", "cat hat", "dog saw", "lost the", "saw a cat"]
+    rows = [{"query": f"{word} .", "passage": f"{word} the dog"} for word in words * 2]
+    path = tmp_path / "pairs.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return Sources("embed", str(tmp_path / "encoder"), str(path))
+
+
+def test_an_encoder_of_texts_is_adapted_and_resumed(
+    pairs: Sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = LORA.model_copy(update={"batch_size": 4, "held_out": 0.3, "checkpoint_every": 2})
+    task = TASKS["embed"].settings.model_validate({"max_length": 12})
+    finetune(pairs, tmp_path / "whole", task, settings)
+    with monkeypatch.context() as patch:
+        stop_at(3, patch)
+        with pytest.raises(StoppedError):
+            finetune(pairs, tmp_path / "parts", task, settings)
+    finetune(pairs, tmp_path / "parts", task, settings)
+    found = [
+        Embedder.load(tmp_path / name, device="cpu", precision="fp32")(["the cat", "a dog"])
+        for name in ("encoder", "whole", "parts", "whole/adapter")
+    ]
+    start, whole, parts, adapter = (torch.from_numpy(vectors) for vectors in found)
+    assert not torch.allclose(start, whole, atol=1e-3)
+    assert torch.equal(whole, parts)
+    assert_close(adapter, whole)

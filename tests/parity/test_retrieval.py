@@ -7,7 +7,10 @@ import pytest
 import pytrec_eval
 import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
+from sentence_transformers.sentence_transformer.evaluation import (
+    EmbeddingSimilarityEvaluator,
+    InformationRetrievalEvaluator,
+)
 from tests.closeness import assert_close
 
 import bertkit
@@ -100,3 +103,23 @@ def test_sentence_transformers_evaluates_the_same(judged, found):
     ours = dict(zip(found.metrics, ours.tolist(), strict=True))
     expected = {name: float(measured[other]) for name, other in OF_SENTENCE_TRANSFORMERS.items()}
     assert_close(ours, expected, within=1e-4)
+
+
+def test_sentence_transformers_correlates_the_same():
+    draw = random.Random(1)
+    rows = [
+        {
+            "sentence1": " ".join(draw.choices(WORDS, k=6)),
+            "sentence2": " ".join(draw.choices(WORDS, k=6)),
+            "score": draw.random(),
+        }
+        for _ in range(40)
+    ]
+    found = bertkit.evaluate(find_bundled("vectors"), rows, precision="fp32").metrics
+    model = SentenceTransformer(
+        str(find_bundled("vectors")), device="cpu", model_kwargs={"dtype": torch.float32}
+    )
+    columns = ([row[name] for row in rows] for name in ("sentence1", "sentence2", "score"))
+    measured = EmbeddingSimilarityEvaluator(*columns, main_similarity="cosine")(model)
+    expected = {name: measured[f"{name}_cosine"] for name in ("pearson", "spearman")}
+    assert_close({name: found[name] for name in expected}, expected, within=1e-4)

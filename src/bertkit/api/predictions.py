@@ -20,7 +20,9 @@ from bertkit.inference.settings import EngineSettings
 from bertkit.inference.zero_shot import load_zero_shot
 from bertkit.jobs.predict import answer_file, answer_values, open_rows
 from bertkit.jobs.settings import PredictSettings
+from bertkit.models.open_model import OpenModel
 from bertkit.recipes.evaluate import judged_set
+from bertkit.recipes.evaluate.pairs import evaluate_pairs, is_encoder
 from bertkit.recipes.evaluate.result import EvaluateResult
 from bertkit.recipes.evaluate.retrieval import evaluate_retrieval, load_encoder
 from bertkit.recipes.evaluate.run import evaluate as run_evaluate
@@ -216,10 +218,14 @@ def evaluate(
         judged = judged_set.JudgedSet.read([hold_rows(each) for each in retrieval], chosen)
         shown = "the encoder" if isinstance(model, Embedder) else str(model)
         return evaluate_retrieval(partial(load_encoder, model, loading), judged, shown)
-    if data is None or retrieval is not None or isinstance(model, Embedder):
+    if data is None or retrieval is not None:
         raise SettingsError(judged_set.NEEDS_DATA)
-    load = partial(Predictor.take, model, loading)
-    name = None if isinstance(model, Predictor) else str(model)
-    kept = find_kept(model)
+    kept = {} if isinstance(model, Embedder) else find_kept(model)
     table = open_records(hold_rows(data), chosen, split=chosen.split, kept=kept)
+    name = str(model) if isinstance(model, str | Path) else None
+    if isinstance(model, Embedder) or (
+        name is not None and is_encoder(OpenModel.open(name, revision=loading.revision))
+    ):
+        return evaluate_pairs(partial(load_encoder, model, loading), table, columns, name)
+    load = partial(Predictor.take, model, loading)
     return run_evaluate(load, table, chosen, columns, name)

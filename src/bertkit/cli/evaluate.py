@@ -126,8 +126,13 @@ def prepare_rows(
     split = settings.split
     table = open_for_model(model, data, settings, columns, split=split, needs_answer=True)
     from bertkit.inference.predictor import AnyPredictor
+    from bertkit.models.open_model import OpenModel
+    from bertkit.recipes.evaluate.pairs import evaluate_pairs, is_encoder
+    from bertkit.recipes.evaluate.retrieval import load_encoder
     from bertkit.recipes.evaluate.run import evaluate
 
+    if is_encoder(OpenModel.open(model, revision=loading.revision)):
+        return partial(evaluate_pairs, partial(load_encoder, model, loading), table, columns, model)
     load = partial(AnyPredictor.load, model, loading)
     return partial(evaluate, load, table, settings, columns, model)
 

@@ -11,6 +11,7 @@ from bertkit.checkpoints.run_folder import METRICS_FILE
 from bertkit.data.tables.records import RecordTable, open_records
 from bertkit.data.tables.rows import Table
 from bertkit.inference.predictor import AnyPredictor, PredictionCounts
+from bertkit.models.open_model import OpenModel
 from bertkit.recipes.evaluate.result import EvaluateResult
 from bertkit.recipes.finetune.card import SavedFineTuning
 from bertkit.recipes.finetune.data import SetCounts, TaskSet
@@ -47,7 +48,7 @@ def evaluate(
             progress.advance(len(window.encoded))
     labeled.count(task, counted)
     evaluation = task.score(labeled.examples, predictions).evaluate()
-    warnings = (*warn_of_training_rows(predictor, labeled), *evaluation.warnings)
+    warnings = (*warn_of_training_rows(predictor.loaded.opened, labeled), *evaluation.warnings)
     evaluation = replace(evaluation, warnings=warnings)
     return EvaluateResult(
         name or task.name,
@@ -65,9 +66,9 @@ def evaluate(
     )
 
 
-def warn_of_training_rows(predictor: AnyPredictor, labeled: TaskSet) -> list[str]:
+def warn_of_training_rows(opened: OpenModel | None, labeled: TaskSet) -> list[str]:
     """Warn if the file is the one that the model was trained on, by the checksum in its record."""
-    opened, sha256 = predictor.loaded.opened, labeled.counts.sha256
+    sha256 = labeled.counts.sha256
     if opened is None:
         return []
     try:

@@ -259,6 +259,21 @@ def pad(
     return padded
 
 
+def take_sequences(batch: PackedBatch, chosen: Sequence[int]) -> PackedBatch:
+    """Return the batch of some sequences, in the given order; only the host looks at lengths."""
+    counts = np.array(batch.lengths)
+    starts, counts = (np.cumsum(counts) - counts)[chosen], counts[chosen]
+    shifts = starts - (np.cumsum(counts) - counts)
+    places = torch.from_numpy(np.arange(counts.sum()) + np.repeat(shifts, counts))
+    places = places.to(batch.input_ids.device, non_blocking=True)
+    return PackedBatch(
+        input_ids=batch.input_ids[places],
+        token_type_ids=batch.token_type_ids[places],
+        position_ids=batch.position_ids[places],
+        lengths=tuple(counts.tolist()),
+    )
+
+
 def reduce_tokens(
     tokens: Float[Tensor, "tokens features"], batch: PackedBatch, how: Literal["mean", "max"]
 ) -> Float[Tensor, "sequences features"]:

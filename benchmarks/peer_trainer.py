@@ -44,7 +44,9 @@ class Recipe:
     is_bf16: bool = False
 
 
-def build_arguments(recipe: Recipe, folder: Path, **changes: Any) -> TrainingArguments:
+def build_arguments(
+    recipe: Recipe, folder: Path, kind: type[TrainingArguments] = TrainingArguments, **changes: Any
+) -> TrainingArguments:
     """The trainer's arguments; on a GPU, where there is one, mixed with bf16 as bertkit's runs."""
     has_gpu = torch.cuda.is_available()
     values: dict[str, Any] = {
@@ -65,7 +67,7 @@ def build_arguments(recipe: Recipe, folder: Path, **changes: Any) -> TrainingArg
         "disable_tqdm": True,
         "save_strategy": "no",
     }
-    return TrainingArguments(**{**values, **changes})
+    return kind(**{**values, **changes})
 
 
 class Judge:

@@ -161,6 +161,7 @@ def write_set(data: Path, name: str, folder: Path) -> list[Row]:
             for row in rows
             if float(row["score"]) >= LEAST_SCORE and row["sentence1"] != row["sentence2"]
         ]
+    rows = put_new_texts_first(rows)
     folder.mkdir(parents=True, exist_ok=True)
     for part, chosen in (("train", rows), ("dev", rows[:NUM_HELD_OUT])):
         with (folder / f"{part}.csv").open("w", encoding="utf-8", newline="") as stream:
@@ -168,6 +169,18 @@ def write_set(data: Path, name: str, folder: Path) -> list[Row]:
             writer.writeheader()
             writer.writerows(chosen)
     return rows
+
+
+def put_new_texts_first(rows: Sequence[Row]) -> list[Row]:
+    """The rows in an order whose first batch has no text twice, which bertkit would leave out."""
+    seen: set[str] = set()
+    new: list[Row] = []
+    others: list[Row] = []
+    for row in rows:
+        texts = set(list(row.values())[:2])
+        (others if texts & seen else new).append(row)
+        seen |= texts
+    return [*new, *others]
 
 
 def read_pairs(data: Path, part: str) -> list[Row]:

@@ -145,7 +145,7 @@ def train_ours(plan: Plan) -> None:
         precision=place.precision,
     )
     sources = Sources("embed", plan.model, str(folder / "train.csv"), str(folder / "dev.csv"))
-    job = FineTuning(sources, EmbedSettings(temperature=1 / SCALE), settings).open(
+    job = FineTuning(sources, EmbedSettings(loss_temperature=1 / SCALE), settings).open(
         None, Machine.choose(settings)
     )
     first = job.collate(range(plan.batch_size)).to(place.device)

@@ -33,6 +33,8 @@ SMALL = {
 }
 # The flags of each benchmark; names in braces are folders.
 SMALLEST = {
+    "bench_contrastive": "--data {data} --sets stsb squad --seeds 0 --rounds 1 --steps 1"
+    " --batch-size 4 --pairs 8 --parts 2",
     "bench_decode": "--data {data} --size tiny --texts 2 --tokens 2 --rounds 1",
     "bench_embed": "--data {data} --sets short --every 4 --rounds 1",
     "bench_explain": "--data {data} --rows 32 --texts 4",
@@ -171,9 +173,12 @@ def write_inference_sets(data: Path) -> None:
         write(data / "parallel" / "multi30k" / f"{name}.gz", lines + "\n")
     pairs = [{"sentence_good": next(sentences), "sentence_bad": next(sentences)} for _ in range(4)]
     write(data / "tasks" / "blimp" / "pairs.jsonl.gz", list_json(pairs))
-    rows = [[next(sentences), next(sentences), f"{number}.0"] for number in range(5)]
-    table = list_rows(["sentence1", "sentence2", "score"], *rows)
-    write(data / "tasks" / "stsb" / "en" / "test.csv.gz", table)
+    for part, num_pairs in (("test", 5), ("train", 48)):
+        rows = [
+            [next(sentences), next(sentences), f"{number % 6}.0"] for number in range(num_pairs)
+        ]
+        table = list_rows(["sentence1", "sentence2", "score"], *rows)
+        write(data / "tasks" / "stsb" / "en" / f"{part}.csv.gz", table)
     cranfield = data / "retrieval" / "cranfield"
     texts = [{"id": str(number), "title": "", "text": next(sentences)} for number in range(12)]
     write(cranfield / "corpus.jsonl.gz", list_json(texts))

@@ -34,11 +34,13 @@ WITHOUT_FLAG = frozenset(
         "classifier_dropout",
         "clip_norm",
         "diversity",
+        "false_negative_margin",
         "initialization",
         "has_scores",
         "label_smoothing",
         "loss_temperature",
         "mask_token_share",
+        "matryoshka",
         "muon_learning_rate",
         "max_answer_length",
         "max_question_length",
@@ -57,6 +59,7 @@ WITHOUT_FLAG = frozenset(
         "short_rate",
         "split_cjk",
         "split_seed",
+        "symmetric",
         "where",
     }
 )

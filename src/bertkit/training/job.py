@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -48,6 +48,9 @@ class Scores:
 
     losses: dict[str, Tensor]
     correct: dict[str, Tensor]  # numbers of correct predictions; empty if none is right or wrong
+    counts: dict[str, Tensor] = field(
+        default_factory=dict
+    )  # other numbers for the log, by their names
 
 
 AnyBatch = TypeVar("AnyBatch", bound=Batch)

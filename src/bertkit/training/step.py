@@ -92,6 +92,7 @@ def add_gradients(
     totals = _count_targets(parts, ranks)
     losses: dict[str, Tensor] = {}
     correct: dict[str, Tensor] = {}
+    counts: dict[str, Tensor] = {}
     for part in parts:
         weight = 1.0 if part.counts else 0.0
         torch.manual_seed(derive_seed(seed, step, part.number))
@@ -103,8 +104,10 @@ def add_gradients(
             loss.backward()  # type: ignore[no-untyped-call]
         _add(losses, {name: weight * value.detach() for name, value in scores.losses.items()})
         _add(correct, {name: weight * value for name, value in scores.correct.items()})
-    metrics = _mean_metrics(*_sum_over_ranks(losses, correct, ranks), totals)
-    return {"loss": sum(metrics[f"{name}_loss"] for name in totals), **metrics}
+        _add(counts, {name: weight * value for name, value in scores.counts.items()})
+    sums, hits, counted = _sum_over_ranks((losses, correct, counts), ranks)
+    metrics = _mean_metrics(sums, hits, totals)
+    return {"loss": sum(metrics[f"{name}_loss"] for name in totals), **metrics, **counted}
 
 
 def _count_targets(parts: Sequence[MicroBatch[AnyBatch]], ranks: Ranks) -> dict[str, int]:
@@ -115,16 +118,11 @@ def _count_targets(parts: Sequence[MicroBatch[AnyBatch]], ranks: Ranks) -> dict[
     return {name: max(1, int(total)) for name, total in zip(names, sums, strict=True)}
 
 
-def _sum_over_ranks(
-    losses: Mapping[str, Tensor], correct: Mapping[str, Tensor], ranks: Ranks
-) -> tuple[dict[str, float], dict[str, float]]:
-    """Sum losses and numbers of correct predictions over the ranks; the device waits once."""
-    numbers = torch.stack([value.double() for value in (*losses.values(), *correct.values())])
-    sums = ranks.sum(numbers.tolist())
-    return (
-        dict(zip(losses, sums[: len(losses)], strict=True)),
-        dict(zip(correct, sums[len(losses) :], strict=True)),
-    )
+def _sum_over_ranks(groups: Sequence[Mapping[str, Tensor]], ranks: Ranks) -> list[dict[str, float]]:
+    """Sum losses, numbers of correct predictions and others over the ranks; the device waits once."""
+    numbers = torch.stack([value.double() for group in groups for value in group.values()])
+    sums = iter(ranks.sum(numbers.tolist()))
+    return [{name: next(sums) for name in group} for group in groups]
 
 
 def clip_gradients(model: nn.Module, clip_norm: float) -> float:

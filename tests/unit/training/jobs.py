@@ -3,7 +3,7 @@
 import copy
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -54,6 +54,7 @@ class Points:
 class Sums:
     losses: dict[str, Tensor]
     correct: dict[str, Tensor]
+    counts: dict[str, Tensor] = field(default_factory=dict)
 
 
 class Line(nn.Module):

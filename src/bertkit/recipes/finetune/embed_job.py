@@ -12,12 +12,14 @@ from bertkit.base.errors import SettingsError
 from bertkit.base.progress import announce
 from bertkit.data.order import DistinctOrder
 from bertkit.models.bert.sentence_bert import SentenceBert
+from bertkit.recipes.finetune.cached_vectors import compute_in_parts, count_parts
 from bertkit.recipes.finetune.job import FineTuningJob, sum_loss
 from bertkit.recipes.solved_head import TOKENS_PER_BATCH
-from bertkit.tasks.batch import Encoded, compute_logits
+from bertkit.tasks.batch import Encoded, TaskBatch, compute_logits
 from bertkit.tasks.embed.task import Embed
 from bertkit.tasks.ranking import RankedQuery
 from bertkit.tasks.task import AnyTask, TaskPrediction
+from bertkit.training.job import Scores
 
 MAX_PASSAGES = 10_000  # that held-out queries rank
 DRAWING = 5  # the purpose of the random generator; part of its seed
@@ -58,6 +60,11 @@ class EmbedJob(FineTuningJob):
                 " or a query of theirs, because too many rows share them"
             )
         return order
+
+    def loss(self, model: SentenceBert, batch: TaskBatch) -> Scores:  # type: ignore[override]
+        """Return the loss of the whole batch; a large one is computed in parts."""
+        num_parts = max(self.settings.accumulate, count_parts(self.model.config, batch.packed))
+        return self.task.loss(compute_in_parts(model.scores, batch.packed, num_parts), batch)
 
     def predict_held_out(self) -> tuple[float, list[TaskPrediction]]:
         """Return the held-out loss; and a similarity for each row, or a ranking for its query."""

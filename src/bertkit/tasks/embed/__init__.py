@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from bertkit.base.settings import NO_FLAG, redefine
+from bertkit.base.settings import NO_FLAG, Count, redefine
 from bertkit.tasks.settings import MiningSettings, PairedSettings, TaskSettings
 
 DEFAULT_LENGTH = 256
@@ -31,6 +31,20 @@ class EmbeddingSettings(MiningSettings, PairedSettings):
     )
     loss_temperature: Annotated[float, Field(gt=0.0), NO_FLAG] = Field(
         default=TEMPERATURE, description="What cosines are divided by in the loss."
+    )
+    symmetric: Annotated[bool, NO_FLAG] = Field(
+        default=False,
+        description="Whether each passage also looks for its query among those of the batch.",
+    )
+    false_negative_margin: Annotated[float | None, NO_FLAG] = Field(
+        default=None,
+        description="Other rows' passages that are closer to a query than its own by more than this"
+        " difference of cosines are no negatives of it; by default all are, but for equal texts.",
+    )
+    matryoshka: Annotated[tuple[Count, ...], NO_FLAG] = Field(
+        default=(),
+        description="Lengths to which vectors may be cut later: the loss is the mean over these and"
+        " the whole length.",
     )
     prompts: Annotated[Mapping[str, str], NO_FLAG] = Field(
         default_factory=dict,

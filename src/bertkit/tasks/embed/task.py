@@ -1,7 +1,8 @@
 """The task embed: a vector for each text, compared by the cosine."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from typing import Any, ClassVar, Self
 
@@ -17,7 +18,13 @@ from bertkit.models.open_model import OpenModel
 from bertkit.tasks.batch import Encoded, Logits, TaskBatch
 from bertkit.tasks.embed import DEFAULT_LENGTH, EmbeddingSettings
 from bertkit.tasks.embed.examples import EmbedExample
-from bertkit.tasks.embed.losses import in_batch_loss, number_texts
+from bertkit.tasks.embed.losses import (
+    VectorLoss,
+    cosent_loss,
+    in_batch_loss,
+    matryoshka,
+    number_texts,
+)
 from bertkit.tasks.ranking import RankedQuery, Similarity, SimilarityScoring, score_rankings
 from bertkit.tasks.settings import TextSettings
 from bertkit.tasks.task import Task
@@ -105,10 +112,28 @@ class Embed(Task[EmbedExample, Any]):
 
     def loss(self, vectors: Float[Tensor, "sequences dimension"], batch: TaskBatch) -> Scores:
         """Compute the contrastive loss, summed over examples; each batch is a whole one."""
-        found = in_batch_loss(
-            vectors, batch.num_sequences, number_texts(batch.packed), self.settings.loss_temperature
+        loss = self._choose_loss(batch)
+        if self.settings.matryoshka:
+            loss = matryoshka(loss, self.settings.matryoshka)
+        found = loss(vectors)
+        if found.hits is None or found.num_masked is None:  # pairs with a score
+            return Scores({"task": found.total}, {})
+        counts = {"masked_negatives": found.num_masked}
+        return Scores({"task": found.total}, {"task": found.hits}, counts)
+
+    def _choose_loss(self, batch: TaskBatch) -> Callable[[Tensor], VectorLoss]:
+        """Return the loss of the batch's vectors."""
+        settings = self.settings
+        if self.is_scored:
+            return partial(cosent_loss, scores=batch.labels, scale=1 / settings.loss_temperature)
+        return partial(
+            in_batch_loss,
+            num_sequences=batch.num_sequences,
+            group_ids=number_texts(batch.packed),
+            temperature=settings.loss_temperature,
+            is_symmetric=settings.symmetric,
+            margin=settings.false_negative_margin,
         )
-        return Scores({"task": found.total}, {} if found.hits is None else {"task": found.hits})
 
     def decode(
         self, example: EmbedExample, encoded: Encoded, vectors: Logits

@@ -238,7 +238,7 @@ def list_rows(rows: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
 
 def correlate(folder: Path, rows: Sequence[Row]) -> float:
     """Spearman's correlation of cosines with the scores, times 100."""
-    from scipy.stats import spearmanr
+    from scipy import stats
     from sentence_transformers import SentenceTransformer
 
     model = SentenceTransformer(str(folder), device="cpu")
@@ -247,7 +247,7 @@ def correlate(folder: Path, rows: Sequence[Row]) -> float:
         for column in ("sentence1", "sentence2")
     )
     scores = [float(row["score"]) for row in rows]
-    return 100 * float(spearmanr((first * second).sum(axis=1), scores).statistic)
+    return 100 * float(stats.spearmanr((first * second).sum(axis=1), scores).statistic)
 
 
 if __name__ == "__main__":

@@ -15,35 +15,26 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
-from datasets import Dataset
-from sentence_transformers import (
-    SentenceTransformer,
-    SentenceTransformerTrainer,
-    SentenceTransformerTrainingArguments,
-)
-from sentence_transformers.sentence_transformer import losses
 from torch import Tensor
-from transformers import TrainerCallback, set_seed
 
 from bertkit.recipes.finetune.run import FineTuning, Sources
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.batch import TaskBatch
-from bertkit.tasks.embed import EmbedSettings
+from bertkit.tasks.embed import EmbeddingSettings
 from bertkit.training.device import prepare_memory
 from bertkit.training.job import Machine
 from bertkit.training.loop import fit
 from bertkit.training.run import Run, RunState
 from devices import Place
 from peaks import read_status
-from peer_trainer import Recipe, build_arguments
-from program import answer, be_quiet
+from program import answer
 
 NEVER = 1 << 40
-MANY_EPOCHS = 1000
-SCALE = 20.0
+MANY_EPOCHS = 1000.0
+LEARNING_RATE = 2e-5
+SCALE = 20.0  # of cosines, and 1 / 0.05
 
 
 @dataclass(frozen=True)
@@ -76,10 +67,6 @@ class Plan:
     device: str = "cpu"
     precision: str = "fp32"
     saved: str = ""
-
-    @property
-    def recipe(self) -> Recipe:
-        return Recipe(MANY_EPOCHS, self.batch_size, 2e-5, self.seed, self.precision == "bf16")
 
 
 class Clock:
@@ -121,10 +108,11 @@ class Clock:
 
 def main() -> None:
     plan = Plan(**json.loads(sys.argv[1]))
-    be_quiet()
     if plan.side == "bertkit":
         train_ours(plan)
         return
+    from contrastive_peer import train_theirs  # only there, since libraries take memory
+
     if plan.side == "kept":
         prepare_memory(torch.device("cpu"))
     train_theirs(plan)
@@ -132,12 +120,12 @@ def main() -> None:
 
 def train_ours(plan: Plan) -> None:
     """The job of `bertkit finetune embed`; nothing is held out while it is timed."""
-    place, folder, recipe = Place.of(plan.device, plan.precision), Path(plan.folder), plan.recipe
+    place, folder = Place.of(plan.device, plan.precision), Path(plan.folder)
     settings = FineTuneSettings(
-        epochs=recipe.epochs,
-        batch_size=recipe.batch_size,
-        learning_rate=recipe.learning_rate,
-        seed=recipe.seed,
+        epochs=MANY_EPOCHS,
+        batch_size=plan.batch_size,
+        learning_rate=LEARNING_RATE,
+        seed=plan.seed,
         accumulate=plan.num_parts,
         eval_every=NEVER,
         checkpoint_every=NEVER,
@@ -145,7 +133,7 @@ def train_ours(plan: Plan) -> None:
         precision=place.precision,
     )
     sources = Sources("embed", plan.model, str(folder / "train.csv"), str(folder / "dev.csv"))
-    job = FineTuning(sources, EmbedSettings(loss_temperature=1 / SCALE), settings).open(
+    job = FineTuning(sources, EmbeddingSettings(loss_temperature=1 / SCALE), settings).open(
         None, Machine.choose(settings)
     )
     first = job.collate(range(plan.batch_size)).to(place.device)
@@ -166,75 +154,6 @@ def train_ours(plan: Plan) -> None:
     clock.answer(float(loss))
     if plan.saved:
         job.save_model(Path(plan.saved))
-
-
-class TimedTrainer(SentenceTransformerTrainer):  # type: ignore[misc]
-    """A trainer that counts."""
-
-    clock: Clock
-
-    def training_step(self, model: Any, inputs: dict[str, Tensor], *rest: Any) -> Tensor:
-        masks = [each for name, each in inputs.items() if name.endswith("attention_mask")]
-        tokens = torch.stack([mask.sum() for mask in masks]).sum()
-        self.clock.count(tokens, sum(mask.numel() for mask in masks))
-        loss: Tensor = super().training_step(model, inputs, *rest)
-        return loss
-
-
-class Watch(TrainerCallback):  # type: ignore[misc]
-    """Tells a clock where steps begin."""
-
-    def __init__(self, clock: Clock) -> None:
-        self.clock = clock
-
-    def on_step_begin(self, *_: Any, **__: Any) -> None:
-        self.clock.begin_step()
-
-
-def train_theirs(plan: Plan) -> None:
-    """The trainer of sentence-transformers, with the loss that its guide names for such rows."""
-    set_seed(plan.seed)
-    place, recipe = Place.of(plan.device, plan.precision), plan.recipe
-    model = SentenceTransformer(plan.model, device=plan.device)
-    rows = Dataset.from_csv(str(Path(plan.folder) / "train.csv"))
-    loss = choose_loss(plan, model)
-    clock = Clock(plan, place)
-    with tempfile.TemporaryDirectory() as scratch:
-        arguments = build_arguments(
-            recipe,
-            Path(scratch),
-            kind=SentenceTransformerTrainingArguments,
-            max_steps=plan.num_steps + 2,
-            use_cpu=not place.is_gpu,
-            bf16=place.precision == "bf16",
-        )
-        trainer = TimedTrainer(model, arguments, train_dataset=rows, loss=loss)
-        first = find_loss(trainer, [rows[number] for number in range(plan.batch_size)], place)
-        trainer.clock = clock
-        trainer.add_callback(Watch(clock))
-        trainer.train()
-    clock.answer(first)
-    if plan.saved:
-        model.save_pretrained(plan.saved)
-
-
-def choose_loss(plan: Plan, model: Any) -> Any:
-    if plan.is_scored:
-        return losses.CoSENTLoss(model, scale=SCALE)
-    if plan.num_parts == 1:
-        return losses.MultipleNegativesRankingLoss(model, scale=SCALE)
-    size = plan.batch_size // plan.num_parts
-    return losses.CachedMultipleNegativesRankingLoss(model, scale=SCALE, mini_batch_size=size)
-
-
-@torch.no_grad()
-def find_loss(trainer: Any, rows: list[dict[str, Any]], place: Place) -> float:
-    """The loss of some rows without dropout."""
-    inputs = trainer._prepare_inputs(trainer.data_collator(rows))  # noqa: SLF001
-    features, labels = trainer.collect_features(inputs)
-    trainer.model.eval()
-    with place.mixed_precision():
-        return float(trainer.loss(features, labels))
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ SMALL = {
 }
 # The flags of each benchmark; names in braces are folders.
 SMALLEST = {
-    "bench_contrastive": "--data {data} --sets stsb squad --seeds 0 --rounds 1 --steps 1"
+    "bench_contrastive": "--data {data} --sets stsb --seeds 0 --rounds 1 --steps 1"
     " --batch-size 4 --pairs 8 --parts 2",
     "bench_decode": "--data {data} --size tiny --texts 2 --tokens 2 --rounds 1",
     "bench_embed": "--data {data} --sets short --every 4 --rounds 1",

@@ -146,6 +146,9 @@ class FinetuneEmbedKeywords(FinetuneKeywords, total=False):
     max_length: int  # 256
     has_scores: bool | None  # None
     loss_temperature: float  # 0.05
+    symmetric: bool  # False
+    false_negative_margin: float | None  # None
+    matryoshka: Sequence[int]  # ()
     prompts: Mapping[str, str]  # PydanticUndefined
     metric: Literal['auto', 'loss', 'accuracy', 'f1', 'macro_f1', 'matthews', 'micro_f1', 'subset_accuracy']  # 'auto'
     text_column: str | None  # None

@@ -119,7 +119,7 @@ def _count_targets(parts: Sequence[MicroBatch[AnyBatch]], ranks: Ranks) -> dict[
 
 
 def _sum_over_ranks(groups: Sequence[Mapping[str, Tensor]], ranks: Ranks) -> list[dict[str, float]]:
-    """Sum losses, numbers of correct predictions and others over the ranks; the device waits once."""
+    """Sum the numbers of each group over the ranks; the device waits once."""
     numbers = torch.stack([value.double() for group in groups for value in group.values()])
     sums = iter(ranks.sum(numbers.tolist()))
     return [{name: next(sums) for name in group} for group in groups]

@@ -124,7 +124,7 @@ class Embed(Task[EmbedExample, Any]):
     def _choose_loss(self, batch: TaskBatch) -> Callable[[Tensor], VectorLoss]:
         """Return the loss of the batch's vectors."""
         settings = self.settings
-        if self.is_scored:
+        if settings.has_scores:
             return partial(cosent_loss, scores=batch.labels, scale=1 / settings.loss_temperature)
         return partial(
             in_batch_loss,

@@ -10,7 +10,7 @@ from tests.unit.recipes.finetune.small import QUICK, open_job, save_model
 from bertkit.base.errors import SettingsError
 from bertkit.recipes.finetune import embed_job
 from bertkit.recipes.finetune.run import Sources
-from bertkit.tasks.embed import EmbedSettings
+from bertkit.tasks.embed import EmbeddingSettings
 from bertkit.tasks.embed.losses import cosent_loss, in_batch_loss, matryoshka, number_texts
 from bertkit.training.replica import Replica
 from bertkit.training.step import take_step
@@ -42,7 +42,7 @@ def build(tmp_path):
         table = str(tmp_path / "rows.csv")
         sources = Sources("embed", str(tmp_path / "model"), table, table)
         settings = QUICK.model_copy(update={"accumulate": accumulate})
-        return open_job(sources, EmbedSettings(max_length=12, **task_settings), settings)
+        return open_job(sources, EmbeddingSettings(max_length=12, **task_settings), settings)
 
     return open_small
 

@@ -31,6 +31,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from bertkit.tasks.metrics.correlation import spearman
 from contrastive_side import Plan
 from devices import Place
 from minilm import find_minilm
@@ -238,7 +241,6 @@ def list_rows(rows: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
 
 def correlate(folder: Path, rows: Sequence[Row]) -> float:
     """Spearman's correlation of cosines with the scores, times 100."""
-    from scipy import stats
     from sentence_transformers import SentenceTransformer
 
     model = SentenceTransformer(str(folder), device="cpu")
@@ -246,8 +248,8 @@ def correlate(folder: Path, rows: Sequence[Row]) -> float:
         model.encode([row[column] for row in rows], normalize_embeddings=True)
         for column in ("sentence1", "sentence2")
     )
-    scores = [float(row["score"]) for row in rows]
-    return 100 * float(stats.spearmanr((first * second).sum(axis=1), scores).statistic)
+    scores = np.array([float(row["score"]) for row in rows])
+    return 100 * float(spearman((first * second).sum(axis=1), scores, None))
 
 
 if __name__ == "__main__":

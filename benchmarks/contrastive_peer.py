@@ -21,7 +21,7 @@ from peer_trainer import Recipe, build_arguments
 from program import be_quiet
 
 
-class TimedTrainer(SentenceTransformerTrainer):  # type: ignore[misc]
+class TimedTrainer(SentenceTransformerTrainer):
     """A trainer that counts."""
 
     clock: Clock

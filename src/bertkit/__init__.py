@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bertkit.api.predictions import classify as classify
     from bertkit.api.predictions import evaluate as evaluate
     from bertkit.api.predictions import predict as predict
+    from bertkit.api.predictions import rerank as rerank
     from bertkit.api.review import review as review
     from bertkit.api.training import finetune as finetune
     from bertkit.api.training import prepare as prepare
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from bertkit.inference.predictor import Predictor as Predictor
     from bertkit.inference.predictor import Regressor as Regressor
     from bertkit.inference.predictor import Tagger as Tagger
+    from bertkit.inference.reranker import Reranker as Reranker
     from bertkit.inference.text_scorer import TextScorer as TextScorer
     from bertkit.interpret.ablation import ablate as ablate
     from bertkit.interpret.attention_view import AttentionView as AttentionView
@@ -85,7 +87,7 @@ _NAMES = {
     "bertkit.api.language": "fill_mask next_sentence score",
     "bertkit.api.models": "export inspect report",
     "bertkit.api.training": "finetune prepare pretrain train_tokenizer",
-    "bertkit.api.predictions": "classify evaluate predict",
+    "bertkit.api.predictions": "classify evaluate predict rerank",
     "bertkit.api.review": "review",
     "bertkit.api.vectors": "embed search similarity",
     "bertkit.base.errors": "BertkitError",
@@ -101,6 +103,7 @@ _NAMES = {
     "bertkit.decoders.generation.settings": "GeneratorSettings",
     "bertkit.inference.next_sentence": "NextSentence",
     "bertkit.inference.predictor": "Answerer Chooser Classifier Predictor Regressor Tagger",
+    "bertkit.inference.reranker": "Reranker",
     "bertkit.inference.text_scorer": "TextScorer",
     "bertkit.interpret.ablation": "ablate",
     "bertkit.interpret.attention_view": "AttentionView",

@@ -22,6 +22,8 @@ from bertkit.tasks.choose import ChooseSettings
 from bertkit.tasks.choose.task import Choose
 from bertkit.tasks.regress import RegressSettings
 from bertkit.tasks.regress.task import Regress
+from bertkit.tasks.rerank import RerankSettings
+from bertkit.tasks.rerank.task import Rerank
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -173,6 +175,7 @@ MAKERS: Mapping[str, Callable[[Path], object]] = {
     "reader": save_answerer,
     "report.txt": write_texts,
     "reviews.csv": write_reviews,
+    "reranker": lambda folder: save_model(folder, Rerank(RerankSettings(max_length=16))),
     "run": save_pretrained,
     "sentence-transformers/all-MiniLM-L6-v2": save_sentence_encoder,
     "sentiment": save_sentiment,

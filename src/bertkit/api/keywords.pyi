@@ -160,6 +160,20 @@ class FinetuneEmbedKeywords(FinetuneKeywords, total=False):
     negative_margin: float  # 0.05
     negative_ranks: Sequence[int]  # (1, 100)
 
+class FinetuneRerankKeywords(FinetuneKeywords, total=False):
+    pooling: Literal['cls', 'mean', 'max'] | None  # None
+    pairs: Literal[True]  # True
+    max_length: int  # 256
+    metric: Literal['auto', 'loss', 'accuracy', 'f1', 'macro_f1', 'matthews', 'micro_f1', 'subset_accuracy']  # 'auto'
+    text_column: str | None  # None
+    pair_column: str | None  # None
+    label_column: str | None  # None
+    negative_column: str | None  # None
+    negatives: Literal['file', 'mine'] | None  # None
+    num_negatives: int | None  # None
+    negative_margin: float  # 0.05
+    negative_ranks: Sequence[int]  # (1, 100)
+
 class PrepareKeywords(TypedDict, total=False):
     language: str  # 'en'
     sentences: Literal['split', 'lines']  # 'split'
@@ -279,6 +293,16 @@ class PredictKeywords(TypedDict, total=False):
     precision: Literal['auto', 'fp32', 'bf16', 'int8']  # 'auto'
     device: str  # 'auto'
     revision: str | None  # None
+
+class RerankKeywords(TypedDict, total=False):
+    engine: Literal['auto', 'torch', 'onnx']  # 'auto'
+    precision: Literal['auto', 'fp32', 'bf16', 'int8']  # 'auto'
+    device: str  # 'auto'
+    revision: str | None  # None
+    encoding: str | None  # None
+    delimiter: str | None  # None
+    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet', 'xlsx']  # 'auto'
+    text_column: str | None  # None
 
 class ReviewKeywords(TypedDict, total=False):
     text_column: str | None  # None

@@ -1,11 +1,11 @@
-"""Functions of fine-tuned models: predict, evaluate; and of labels without training: classify."""
+"""Functions of fine-tuned models: predict, evaluate, rerank; and classify by labels alone."""
 
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
-from bertkit.api.inputs import SeveralTexts, are_tuples, hold_rows, take_texts
+from bertkit.api.inputs import SeveralTexts, are_tuples, hold_rows, read_texts, take_texts
 from bertkit.api.settings import build, check_names, list_fields, takes
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.progress import show_progress
@@ -16,6 +16,7 @@ from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import TableSettings
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.predictor import AnyPredictor, PredictionCounts, Predictor
+from bertkit.inference.reranker import RankedPassage, Reranker
 from bertkit.inference.settings import EngineSettings
 from bertkit.inference.zero_shot import load_zero_shot
 from bertkit.jobs.predict import answer_file, answer_values, open_rows
@@ -34,7 +35,12 @@ from bertkit.tasks.classify.zero_shot import read_zero_shot
 from bertkit.tasks.saved import find_reading
 
 if TYPE_CHECKING:
-    from bertkit.api.keywords import ClassifyKeywords, EvaluateKeywords, PredictKeywords
+    from bertkit.api.keywords import (
+        ClassifyKeywords,
+        EvaluateKeywords,
+        PredictKeywords,
+        RerankKeywords,
+    )
 
 Model = str | Path | AnyPredictor
 
@@ -229,3 +235,35 @@ def evaluate(
         return evaluate_pairs(partial(load_encoder, model, loading), table, columns, name)
     load = partial(Predictor.take, model, loading)
     return run_evaluate(load, table, chosen, columns, name)
+
+
+@takes(EngineSettings, TableSettings)
+def rerank(
+    query: str,
+    texts: Table,
+    *,
+    model: str | Path | Reranker,
+    top_k: int | None = None,
+    **settings: "Unpack[RerankKeywords]",
+) -> list[RankedPassage]:
+    """Order texts by how well they answer a query, the best first.
+
+    Args:
+        query: a text.
+        texts: a list of texts, a data frame, a file, folder or glob by name, or a list of `Path`.
+        model: a model of `bertkit finetune rerank` or another model of pairs, its folder, or the
+            id of a model of the Hub.
+        top_k: return so many; by default all.
+
+    Further keyword arguments: fields of `EngineSettings`, and of `TableSettings`, which say how to
+    read the texts.
+
+    Raises:
+        InputError: the query is empty, or the texts can't be read.
+        BertkitError: the model can't be loaded, or isn't one of pairs.
+    """
+    rows = read_texts(texts, build(TableSettings, settings))
+    reranker, counts = Reranker.take(model, build(EngineSettings, settings)), PredictionCounts()
+    found = reranker.rank(query, rows, top_k, counts)
+    announce_unknown(counts.unknown_tokens, counts.text_tokens, "the texts")
+    return found

@@ -30,6 +30,7 @@ from bertkit.inference.predictor import (
     Regressor,
     Tagger,
 )
+from bertkit.inference.reranker import Reranker
 from bertkit.recipes.finetune.run import Sources
 from bertkit.recipes.finetune.run import finetune as run_finetune
 from bertkit.recipes.finetune.seeds import finetune_seeds
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
         ChooseKeywords,
         FinetuneClassifyKeywords,
         FinetuneEmbedKeywords,
+        FinetuneRerankKeywords,
         PrepareKeywords,
         PretrainKeywords,
         RegressKeywords,
@@ -69,7 +71,11 @@ PREDICTORS: Mapping[str, type[AnyPredictor]] = {
     "answer": Answerer,
     "choose": Chooser,
 }  # of other tasks `Predictor` itself
-LOADED: Mapping[str, Any] = {**PREDICTORS, "embed": Embedder}  # what `finetune` returns
+LOADED: Mapping[str, Any] = {
+    **PREDICTORS,
+    "embed": Embedder,
+    "rerank": Reranker,
+}  # what `finetune` returns
 
 
 @takes(TrainTokenizerSettings)
@@ -240,6 +246,12 @@ def finetune(task: Literal["embed"], **arguments: "Unpack[FinetuneEmbedKeywords]
 
 
 @overload
+def finetune(
+    task: Literal["rerank"], **arguments: "Unpack[FinetuneRerankKeywords]"
+) -> Reranker: ...
+
+
+@overload
 def finetune(task: Literal["translate", "summarize"], *, train: Texts, **arguments: Any) -> Any: ...
 
 
@@ -268,7 +280,7 @@ def finetune(
     """Fine-tune an encoder for a task, as `bertkit finetune`, and return the model.
 
     Args:
-        task: classify, regress, tag, answer, choose, embed, translate or summarize.
+        task: classify, regress, tag, answer, choose, embed, rerank, translate or summarize.
         train: labeled examples: rows (mappings, tuples of text and label, a data frame, an Arrow
             table, a `datasets.Dataset`), or a file by name. To translate or summarize: pairs of
             texts, also as two files, whose lines n belong together.
@@ -285,8 +297,9 @@ def finetune(
     `SummarizeSettings` alone, with the defaults of their commands.
 
     Returns:
-        A `Classifier`, `Regressor`, `Tagger`, `Answerer`, `Chooser`, `Embedder`, `Predictor`,
-        `Translator` or `AbstractiveSummarizer`, with the `metrics` of the held-out examples.
+        A `Classifier`, `Regressor`, `Tagger`, `Answerer`, `Chooser`, `Embedder`, `Reranker`,
+        `Predictor`, `Translator` or `AbstractiveSummarizer`, with the `metrics` of the held-out
+        examples.
 
     Raises:
         BertkitError: as in `bertkit.recipes.finetune.run.finetune`.

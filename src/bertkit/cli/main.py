@@ -46,6 +46,7 @@ COMMANDS = {
     "embed": "bertkit.cli.vectors:embed",
     "similarity": "bertkit.cli.search:similarity",
     "search": "bertkit.cli.search:search",
+    "rerank": "bertkit.cli.search:rerank",
     "index add": "bertkit.cli.index:index_add",
     "index update": "bertkit.cli.index:index_update",
     "index delete": "bertkit.cli.index:index_delete",

@@ -1,8 +1,9 @@
-"""Commands that compare vectors: similarity, search, nearest."""
+"""Commands that find texts: similarity, search, rerank, nearest."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -12,9 +13,19 @@ from bertkit.base.progress import announce
 from bertkit.base.settings import replace_surrogates
 from bertkit.cli.index import Where, open_index
 from bertkit.cli.output import print_result
-from bertkit.cli.texts import NamedModel, TextFile, Words, choose_model, list_texts, printable
-from bertkit.data.problems import announce_unknown
+from bertkit.cli.texts import (
+    NamedModel,
+    TextFile,
+    Words,
+    choose_model,
+    list_problems,
+    list_texts,
+    printable,
+)
+from bertkit.data.problems import announce_unknown, append_problems
+from bertkit.data.tables.settings import CorpusSettings
 from bertkit.inference.embeddings.settings import SimilaritySettings, WordVectorSettings
+from bertkit.inference.settings import EngineSettings
 from bertkit.reports.text import format_number, make_legible, shorten
 from bertkit.retrieval.settings import IndexSettings, QuerySettings
 from bertkit.tasks.settings import TOP_K
@@ -143,6 +154,75 @@ def search(
 
 def _show_part(score: float | None) -> str:
     return f" {'-' if score is None else f'{score:.2f}':>6}"
+
+
+def rerank(
+    model: str,
+    query: Words,
+    /,
+    *inputs: Words,
+    top_k: TopK = 10,
+    reading: CorpusSettings = CorpusSettings(),
+    loading: EngineSettings = EngineSettings(),
+    json: bool = False,
+) -> None:
+    """Order texts by how well they answer a query, with a model that reads both together.
+
+    The model's value orders them; it may be any number, and higher is better. Each text has its id
+    or the number of its row, from 1.
+
+    **Examples**
+
+        bertkit rerank reranker/ "How do I mend a tire?" passages.txt
+
+        bertkit rerank reranker/ "a refund" faq.csv --text-column answer --id-column number --json
+
+        bertkit search "a refund" --corpus notes/ --rerank reranker/
+
+    Args:
+        model: A folder of `bertkit finetune rerank`, another model of pairs of texts, such as a
+            CrossEncoder, or the id of a model of the Hub.
+        query: A text.
+        inputs: Files, folders or globs of texts, or - for standard input.
+        json: Print one JSON object, with whole texts.
+    """
+    check_standard_output()
+    if not inputs:
+        raise SettingsError("give a file or folder of texts, or - for standard input")
+    from bertkit.checkpoints.hub import check_model
+
+    check_model(model)
+    from bertkit.data.tables.text_files import open_text_files
+
+    files = open_text_files(inputs, reading)
+    from bertkit.inference.predictor import PredictionCounts
+    from bertkit.inference.reranker import Reranker
+
+    reranker, counts, names = Reranker.load(model, loading), PredictionCounts(), list[str]()
+
+    def read() -> Iterator[str]:
+        for number, row in enumerate(files.rows(), start=1):
+            if row.text.strip():
+                names.append(str(row.id or number))
+                yield row.text
+
+    found = reranker.rank(replace_surrogates([query])[0], read(), top_k, counts)
+    if not names:
+        raise InputError(f"{files.name} has no text")
+    rows = [{"id": names[one.row], "score": one.score, "text": one.text} for one in found]
+    length = reranker.task.settings.max_length
+    if problems := list_problems(counts, max_length=length, num_undecodable=files.num_undecodable):
+        announce(append_problems(f"{files.name}: {pluralize(len(names), 'text')}", problems))
+    print_result(rows, describe_ranking, json=json, facts={"query": query, "texts": rows})
+
+
+def describe_ranking(rows: list[dict[str, Any]]) -> str:
+    """Show a line for each text: its score, its id, and its beginning."""
+    lines = []
+    for row in rows:
+        shown = shorten(printable(" ".join(row["text"].split())), SHOWN_CHARS)
+        lines.append(f"{format_number(row['score']):>7}  {printable(row['id']):<12} {shown}")
+    return "\n".join(lines)
 
 
 def nearest(

@@ -41,8 +41,6 @@ COMMANDS_OF_OTHERS = {
     "ner": "`bertkit tag` finds entities, with a model of `bertkit finetune tag`",
     "predict": TASKS_HINT,
     "qa": "`bertkit answer` answers questions, with a model of `bertkit finetune answer`",
-    "rerank": "`bertkit search --rerank` orders results with a model of `bertkit finetune regress`"
-    " on pairs of texts, and `bertkit serve` answers /rerank with it",
     "train": "`bertkit finetune` trains a model for a task, and `bertkit pretrain` one on raw text",
 }
 UNSUPPORTED_OPTIONS = {"lora": "bertkit has no adapters"}

@@ -8,9 +8,9 @@ from typing import Any, Self
 
 from bertkit.base.errors import InputError, MissingExtraError
 from bertkit.base.extras import describe_install
-from bertkit.retrieval.hits import Hit
+from bertkit.inference.reranker import Reranker
+from bertkit.inference.settings import EngineSettings
 from bertkit.retrieval.index import Index
-from bertkit.retrieval.reranking import load_reranker, rerank
 
 try:
     from langchain_core.documents import BaseDocumentCompressor, Document
@@ -120,9 +120,9 @@ class BertkitReranker(BaseDocumentCompressor):
         self, documents: Sequence[Document], query: str, callbacks: object = None
     ) -> list[Document]:
         """Return the best documents; `relevance_score` of their metadata is the model's value."""
-        hits = [Hit(str(row), 0.0, one.page_content) for row, one in enumerate(documents)]
-        best = rerank(load_reranker(self.model), query, hits)[: self.top_n]
-        found = [(documents[int(hit.id)], {"relevance_score": hit.score}) for hit in best]
+        reranker = Reranker.take(self.model, EngineSettings())
+        best = reranker.rank(query, [one.page_content for one in documents], self.top_n)
+        found = [(documents[one.row], {"relevance_score": one.score}) for one in best]
         return [one.model_copy(update={"metadata": one.metadata | value}) for one, value in found]
 
 

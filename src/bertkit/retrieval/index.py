@@ -16,7 +16,7 @@ from bertkit.checkpoints.bundled import describe_name
 from bertkit.data.problems import describe_unknown, name_problem
 from bertkit.data.tables.rows import Table, name_files
 from bertkit.inference.embeddings.settings import Similarity
-from bertkit.inference.settings import take_settings
+from bertkit.inference.settings import EngineSettings, take_settings
 from bertkit.inference.stream import cut_windows
 from bertkit.reports.notebook import ResultList
 from bertkit.retrieval.documents import (
@@ -235,9 +235,9 @@ class Index(AbstractContextManager["Index"]):
         with file.reading() as connection:  # an error here comes before a model is loaded
             compile_where(connection, options.where)
         if options.rerank is not None:
-            from bertkit.retrieval.reranking import load_reranker
+            from bertkit.inference.reranker import Reranker
 
-            load_reranker(options.rerank)
+            Reranker.take(options.rerank, EngineSettings())
         if options.by == "words":
             vectors = None
         else:

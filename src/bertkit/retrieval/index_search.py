@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertkit.base.errors import DamagedFileError
+from bertkit.inference.settings import EngineSettings
 from bertkit.reports.notebook import ResultList
 from bertkit.retrieval.filters import Condition, compile_filter, read_filter
 from bertkit.retrieval.fusion import fuse
@@ -104,9 +105,11 @@ class IndexSearch:
                 best.setdefault(hit.id, hit)
             hits = [*best.values()]
         if options.rerank is not None and hits:
-            from bertkit.retrieval.reranking import load_reranker, rerank
+            from bertkit.inference.reranker import Reranker
+            from bertkit.retrieval.reranking import rerank
 
-            hits = rerank(load_reranker(options.rerank), query, hits[: self.num_hits])
+            reranker = Reranker.take(options.rerank, EngineSettings())
+            hits = rerank(reranker, query, hits[: self.num_hits])
         return ResultList(hits[: options.top_k])
 
 

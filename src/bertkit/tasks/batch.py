@@ -92,9 +92,9 @@ class TaskBatch:
 
     @cached_property
     def target_counts(self) -> dict[str, int]:
-        """Number of targets that the loss is summed over."""
+        """Number of targets that the loss is summed over: of numbers, the examples."""
         if self.labels.dim() > 1 or self.labels.is_floating_point():
-            return {"task": len(self.labels)}
+            return {"task": len(self.num_sequences)}
         return {"task": int((self.labels != IGNORED_LABEL).sum())}
 
     def describe(self) -> str:

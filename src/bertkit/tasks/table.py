@@ -11,6 +11,7 @@ from bertkit.tasks.choose import ChooseInputs, ChooseSettings
 from bertkit.tasks.classify import ClassifyAnswers, ClassifySettings, NamedZeroShot
 from bertkit.tasks.embed import EmbeddingSettings
 from bertkit.tasks.regress import RegressSettings
+from bertkit.tasks.rerank import RerankSettings
 from bertkit.tasks.settings import ExplainAnswers, PairInputs, TaskInputs, TaskSettings
 from bertkit.tasks.tag import TagSettings
 
@@ -86,6 +87,13 @@ TASKS: Mapping[str, TaskEntry] = {
         "Compute vectors of texts, to search and compare them.",
         "bertkit.tasks.embed.task:Embed",
         pipeline_tag="sentence-similarity",
+        has_command=False,
+    ),
+    "rerank": TaskEntry(
+        RerankSettings,
+        "Order passages by how well they answer a query.",
+        "bertkit.tasks.rerank.task:Rerank",
+        pipeline_tag="text-ranking",
         has_command=False,
     ),
 }

@@ -27,7 +27,7 @@ from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits, TaskBatch
 from bertkit.tasks.evaluation import TaskScoring
 from bertkit.tasks.explanation import Explanation
 from bertkit.tasks.saved import TEMPERATURE
-from bertkit.tasks.settings import TaskSettings, TextSettings
+from bertkit.tasks.settings import TaskSettings
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Scores
 
@@ -225,7 +225,7 @@ class Task(ABC, Generic[Example, Prediction]):
     @property
     def reads_pairs(self) -> bool:
         """Whether every example is a pair of texts."""
-        return isinstance(self.settings, TextSettings) and bool(self.settings.pairs)
+        return bool(getattr(self.settings, "pairs", False))
 
     @property
     def samples(self) -> Sequence[Any]:

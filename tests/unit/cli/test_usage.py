@@ -42,7 +42,6 @@ def test_an_option_is_suggested_only_if_it_is_near(capsys, words, said):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["rerank", "a"], "no command `bertkit rerank`; `bertkit search --rerank` orders results"),
         (["train"], "`bertkit finetune` trains a model for a task"),
         pytest.param(["serv"], "did you mean `bertkit serve`?", marks=needs("serving")),
         (["frobnicate"], "no command `bertkit frobnicate` (see `bertkit --help`)"),

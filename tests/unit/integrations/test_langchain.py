@@ -15,14 +15,13 @@ from langchain_tests.integration_tests import (
 )
 
 from bertkit.base.errors import InputError, MissingExtraError
-from bertkit.integrations import langchain
+from bertkit.inference.reranker import RankedPassage, Reranker
 from bertkit.integrations.langchain import (
     BertkitEmbeddings,
     BertkitReranker,
     BertkitRetriever,
     BertkitVectorStore,
 )
-from bertkit.tasks.regress.task import Regression
 
 pytestmark = pytest.mark.anyio  # runs the asynchronous ones
 TEXTS = ["Take the wheel off first.", "Boil the eggs for ten minutes.", "Pump up the tire."]
@@ -93,10 +92,13 @@ def test_a_text_without_its_metadata_or_id_is_refused():
 
 
 def test_a_reranker_orders_documents_by_the_value_of_their_pair(monkeypatch):
-    def predict(pairs):
-        return [Regression(value=-float(len(text))) for _, text in pairs]
+    class ByLength:
+        def rank(self, query, texts, top_k):
+            rows = enumerate(texts)
+            found = [RankedPassage(row, -float(len(text)), text) for row, text in rows]
+            return sorted(found, key=lambda one: -one.score)[:top_k]
 
-    monkeypatch.setattr(langchain, "load_reranker", lambda model: predict)
+    monkeypatch.setattr(Reranker, "take", lambda model, loading: ByLength())
     documents = [Document(text, metadata={"row": row}) for row, text in enumerate(TEXTS)]
     found = BertkitReranker(model="any", top_n=2).compress_documents(documents, "a tire")
     assert [one.metadata["row"] for one in found] == [2, 0]

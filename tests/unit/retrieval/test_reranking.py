@@ -3,10 +3,11 @@
 import pytest
 
 import bertkit
-from bertkit.base.errors import CheckpointError, InputError
+from bertkit.base.errors import InputError
+from bertkit.inference.reranker import Reranker
 from bertkit.retrieval.hits import Hit
 from bertkit.retrieval.index import Index
-from bertkit.retrieval.reranking import load_reranker, rerank
+from bertkit.retrieval.reranking import rerank
 
 TEXTS = ["the cat", "a dog", "the hat"]
 
@@ -38,20 +39,15 @@ def test_hits_are_in_the_order_of_the_models_values(model, tmp_path):
     assert len({hit.id for hit in found}) == 5
 
 
-def test_equal_values_keep_their_order_and_labels_count_by_logits(model, tmp_path):
-    folder = make(model, "classify", ("no", "yes", "no"), tmp_path / "pairs")
-    predictor = load_reranker(folder)
+def test_equal_values_keep_their_order(model, tmp_path):
+    reranker = Reranker.load(make(model, "classify", ("no", "yes", "no"), tmp_path / "pairs"))
     hits = [Hit(str(number), 1.0, text) for number, text in enumerate([*TEXTS, *TEXTS])]
-    found = rerank(predictor, "the cat", hits)
-    logits = {text: predictor(("the cat", text)).logits for text in TEXTS}
-    differences = {text: float(two[1] - two[0]) for text, two in logits.items()}
-    assert [hit.text for hit in found[::2]] == sorted(TEXTS, key=differences.get, reverse=True)
+    found = rerank(reranker, "the cat", hits)
+    assert [one.reranked for one in found] == sorted((one.reranked for one in found), reverse=True)
     assert all(int(one.id) < int(two.id) for one, two in zip(found[::2], found[1::2], strict=True))
 
 
-def test_a_model_of_another_task_or_of_single_texts_is_refused(model, tmp_path):
-    with pytest.raises(CheckpointError, match="classify with 3 labels, and reranking takes"):
-        load_reranker(make(model, "classify", "abc", tmp_path / "three"))
+def test_a_model_of_single_texts_is_refused(model, tmp_path):
     rows = [("the cat", "a"), ("a dog", "b")] * 4
     given = {"model": model, "epochs": 1, "max_length": 16}
     bertkit.finetune("classify", train=rows, output=tmp_path / "single", **given)

@@ -9,11 +9,14 @@ from tests.unit.inference.small_task import save_model
 from tests.unit.serving.running import running
 
 from bertkit.inference.predictor import Predictor
+from bertkit.inference.reranker import Reranker
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.tasks.classify import ClassifySettings
 from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.regress import RegressSettings
 from bertkit.tasks.regress.task import Regress
+from bertkit.tasks.rerank import RerankSettings
+from bertkit.tasks.rerank.task import Rerank
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +25,9 @@ def far(tmp_path_factory):
     folder, paths = tmp_path_factory.mktemp("far"), {}
     number = Regress(RegressSettings(max_length=16))
     several = Classify(ClassifySettings(max_length=16, multi_label=True), ("bad", "good", "odd"))
-    for name, task in {"number": number, "cross": number, "labels": several}.items():
+    order = Rerank(RerankSettings(max_length=16))
+    tasks = {"number": number, "cross": number, "labels": several, "order": order}
+    for name, task in tasks.items():
         paths[name] = save_model(folder / name, task)
         model = BertForSequenceClassification.from_pretrained(folder / name)
         with torch.no_grad():
@@ -57,6 +62,27 @@ def test_order_is_that_of_the_value_where_all_scores_are_one(far):
     asked = {"inputs": "the cat", "options": {"top_k": 2}}
     kept = client.post("/v1/models/labels/classify", asked).json["results"]
     assert list(kept["probabilities"]) == [one["label"] for one in best[:2]]
+
+
+def test_a_reranker_answers_the_routes_of_rerankers(far):
+    client, paths = far
+    texts = ["a dog", "the cat saw a hat", "lost"]
+    best = Reranker.load(paths["order"], device="cpu").rank("the cat", texts)
+    assert client.get("/v1/models/order").json["tasks"] == ["rerank"]
+    assert [*client.get("/v1/models/order/info").json["model_type"]] == ["reranker"]
+    asked = {"query": "the cat", "texts": texts, "raw_scores": True}
+    ranked = client.post("/v1/models/order", asked).json
+    assert [one["index"] for one in ranked] == [one.row for one in best]
+    assert [one["score"] for one in ranked] == close([one.score for one in best], "float32")
+    asked = {"model": "order", "query": "the cat", "documents": texts}
+    found = client.post("/v1/rerank", asked).json["results"]
+    assert [one["index"] for one in found] == [one.row for one in best]
+    pairs = {"inputs": [["the cat", text] for text in texts], "raw_scores": True}
+    scored = client.post("/v1/models/order/predict", pairs).json
+    values = {one.row: one.score for one in best}
+    assert [one[0]["score"] for one in scored] == close(
+        [values[row] for row in range(3)], "float32"
+    )
 
 
 def test_a_number_of_a_regression_has_no_sigmoid_where_transformers_has_none(far):

@@ -22,6 +22,7 @@ TAKEN = {
     "answer": {("ab", "cde"): (5, "ab"), tuple(QUESTION.items()): (5, "ab")},
     "choose": {("ab", ("c", "d")): (6, "ab"), tuple(CHOICES.items()): (10, "ab e")},
     "embed": {"abc": (3, "abc")},
+    "rerank": {("ab", "cde"): (5, "ab"), ("ab", ("c", "d")): (6, "ab")},
 }
 # The words of its error, and what it refuses.
 REFUSED = {
@@ -43,6 +44,10 @@ REFUSED = {
         ),
     ),
     "embed": ("a text", ONE_TEXT),
+    "rerank": (
+        "a tuple of a query and a passage",
+        (None, 3, "a", ("a",), ("a", ()), ("a", ("b", 1)), (1, "a"), {"query": "a"}),
+    ),
 }
 
 

@@ -11,6 +11,7 @@ from bertkit.models.bert.feature_based import FeatureHead
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.models.open_model import OpenModel
 from bertkit.recipes.finetune.settings import FineTuneSettings
+from bertkit.tasks.rerank import RerankSettings
 from bertkit.tasks.settings import POOLINGS, PoolingName, TextSettings
 from bertkit.tasks.task import AnyTask
 
@@ -29,7 +30,7 @@ def open_pretrained(
             " out"
         )
     pooling: PoolingName = "cls"
-    if isinstance(task.settings, TextSettings):
+    if isinstance(task.settings, TextSettings | RerankSettings):
         pooling = task.settings.pooling or find_pooling(opened)
     changes = task.config_changes | settings.dropout_rates
     layers = settings.features or "last"

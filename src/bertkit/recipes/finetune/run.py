@@ -31,6 +31,7 @@ from bertkit.recipes.finetune.pretrained import (
     name_origin,
     open_pretrained,
 )
+from bertkit.recipes.finetune.rerank_job import RerankJob
 from bertkit.recipes.finetune.result import FineTuneResult, build_record, write_model
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.settings import TaskSettings, TextSettings
@@ -40,7 +41,7 @@ from bertkit.training.ranks import current_ranks
 from bertkit.training.run import RECORD_FILE, Run, RunRecord, RunState
 
 # Of tasks whose held-out examples aren't predicted one by one.
-JOBS: dict[str, type[FineTuningJob]] = {"embed": EmbedJob}
+JOBS: dict[str, type[FineTuningJob]] = {"embed": EmbedJob, "rerank": RerankJob}
 SEEDS_FOLDER = "seeds"
 OLD_SEEDS_FOLDER = "search"  # of earlier versions, which searched a grid, too
 OTHER_KINDS = (

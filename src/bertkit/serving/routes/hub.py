@@ -62,9 +62,9 @@ async def infer(call: RequestContext, body: AnyBody) -> Any:
             if is_comparison
             else embed_inputs(call, read(EmbedBody, given))
         )
-    if task == "regress" and "query" in given:
+    if task in {"regress", "rerank"} and "query" in given:
         return await rerank(call, read(RerankBody, given))
-    if task in {"classify", "regress"}:
+    if task in {"classify", "regress", "rerank"}:
         is_of_tei = call.route == INVOCATIONS or not OF_PREDICT.isdisjoint(given)
         if is_of_tei and "parameters" not in given:
             return await predict(call, read(PredictBody, given))
@@ -87,7 +87,7 @@ def read(kind: type[AnyRequest], given: Mapping[str, JsonValue]) -> AnyRequest:
 async def classify(call: RequestContext, body: ClassifyRequest) -> list[list[LabelScore]]:
     """Return the labels of each text with their scores, the highest first; a list for one, too."""
     task, pipeline = call.find().usual
-    function, has_sigmoid = body.parameters.function_to_apply, task == "regress"
+    function, has_sigmoid = body.parameters.function_to_apply, task != "classify"
     usual = default = "sigmoid" if has_sigmoid or pipeline.task.settings.multi_label else "softmax"
     if call.find().opened.config.problem_type == "regression":
         default = "none"  # as in transformers; a reranker's config doesn't say regression

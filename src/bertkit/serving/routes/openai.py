@@ -9,6 +9,7 @@ import numpy as np
 from pydantic import JsonValue
 
 from bertkit.inference.embeddings.settings import EmbedOptions
+from bertkit.inference.reranker import find_value
 from bertkit.inference.stream import TextOrIds
 from bertkit.serving.endpoint import Endpoint, RequestContext
 from bertkit.serving.errors import Reason
@@ -166,8 +167,9 @@ async def rank(
     if not texts:
         raise Reason.EMPTY.error("there are no texts; give at least one")
     pairs = [(query, text) for text in texts]
-    found = await call.compute("regress", pairs, truncate=truncate)
-    values = [one.value for one in found]
+    task = "rerank" if "rerank" in call.find("rerank", "regress").pipelines else "regress"
+    found = await call.compute(task, pairs, truncate=truncate)
+    values = list(map(find_value, found))
     order = sorted(range(len(values)), key=lambda index: -values[index])  # equal ones as they came
     return [(index, values[index] if is_raw else sigmoid(values[index])) for index in order]
 

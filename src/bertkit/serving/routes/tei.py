@@ -12,6 +12,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from bertkit._version import __version__
 from bertkit.inference.embeddings.embedder import Embedder
+from bertkit.inference.reranker import find_value
 from bertkit.serving.endpoint import Endpoint, RequestContext
 from bertkit.serving.errors import Reason
 from bertkit.serving.routes.openai import embed, list_inputs, rank
@@ -150,11 +151,12 @@ async def score_labels(
 
     With `is_raw` a score is what the model computes, before the sigmoid or softmax.
     """
-    loaded = call.find("classify", "regress")
-    if "regress" in loaded.pipelines:
+    loaded = call.find("classify", "regress", "rerank")
+    for task in loaded.pipelines.keys() & {"regress", "rerank"}:
         labels = loaded.opened.config.labels
-        found = await call.compute("regress", inputs, truncate=truncate)
-        scores = [one.value if is_raw else sigmoid(one.value) for one in found]
+        found = await call.compute(task, inputs, truncate=truncate)
+        values = map(find_value, found)
+        scores = [value if is_raw else sigmoid(value) for value in values]
         return [[LabelScore(score, label) for label in labels] for score in scores]
     found = await call.compute("classify", inputs, truncate=truncate)
     return [
@@ -278,7 +280,7 @@ def describe_type(loaded: ReadyModel) -> dict[str, dict[str, Any]]:
     if isinstance(embedder := loaded.pipelines.get("embed"), Embedder):
         return {"embedding": {"pooling": "_".join(embedder.head.poolings)}}
     task, _ = loaded.usual
-    kind = {"classify": "classifier", "regress": "reranker"}.get(task)
+    kind = {"classify": "classifier", "regress": "reranker", "rerank": "reranker"}.get(task)
     if kind is None:
         return {task: {}}
     labels = list(enumerate(loaded.opened.config.labels))

@@ -1,16 +1,16 @@
 """How often the verdict of `finetune embed` is right, with real pairs and with shuffled ones.
 
-    python benchmarks/bench_verdict.py --draws 10
+    python benchmarks/bench_verdict.py --draws 20
 
-Each draw takes 300 rows of a set and trains all-MiniLM-L6-v2 on them by `bertkit.finetune`, which
-holds a fifth of them out:
+Each draw takes 160 rows of a set and trains all-MiniLM-L6-v2 on them by `bertkit.finetune`, which
+holds 60 of them out:
 
 - `captions`: English captions and their German translations (Multi30k), ranked by nDCG@10;
 - `similarity`: German sentences with a score (STS-B), compared by Spearman's correlation.
 
 `real` are these rows. In `shuffled` the second texts, or the scores, of all rows are in random
 order, so nothing can be learned. In `shuffled training` only those of the rows that are trained on
-are. `truth` is the difference between the model that was saved and its start on 400 other rows
+are. `truth` is the difference between the model that was saved and its start on 200 other rows
 that are as they should be; of shuffled rows, no gain there is one that the rows taught.
 """
 
@@ -38,7 +38,8 @@ from turns import begin_table, format_row
 
 SETS = ("captions", "similarity")
 WAYS = ("real", "shuffled", "shuffled training")
-HELD_OUT, NUM_OTHERS = 0.2, 400
+HELD_OUT, NUM_OTHERS, NUM_EVALUATIONS = 3 / 8, 200, 4
+BATCH_SIZE = 32
 Texts = tuple[str, ...]
 
 
@@ -49,8 +50,8 @@ class Cell:
     set: str
     way: str
     draw: int
-    size: int = 300  # rows
-    epochs: int = 2
+    size: int = 160  # rows
+    epochs: int = 3
 
 
 def main() -> None:
@@ -58,9 +59,9 @@ def main() -> None:
     parser.add_argument("--model", type=Path, help="by default all-MiniLM-L6-v2")
     parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
     parser.add_argument("--ways", nargs="+", default=WAYS, choices=WAYS)
-    parser.add_argument("--draws", type=int, default=10)
-    parser.add_argument("--rows", type=int, default=300)
-    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--draws", type=int, default=20)
+    parser.add_argument("--rows", type=int, default=160)
+    parser.add_argument("--epochs", type=int, default=3)
     given = parser.parse_args()
     model = given.model or find_minilm()
     cells = Cells(given.output, Cell)
@@ -98,7 +99,8 @@ def run_cell(cell: Cell, data: Path, model: Path) -> Row:
             model=str(model),
             output=output,
             epochs=cell.epochs,
-            eval_every=max(1, len(rows) * cell.epochs // (32 * 6)),
+            eval_every=max(1, len(rows) * cell.epochs // (BATCH_SIZE * NUM_EVALUATIONS)),
+            batch_size=BATCH_SIZE,
             seed=cell.draw,
             device="cpu",
         )

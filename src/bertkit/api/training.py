@@ -332,6 +332,7 @@ def finetune(
             result = run_finetune(sources, place, task_settings, chosen)
         else:
             result = finetune_seeds(sources, place, task_settings, chosen, several.seeds)
-    for warning in result.saved.warnings:
-        announce(f"WARNING: {warning}")
+    warnings = (f"WARNING: {warning}" for warning in result.saved.warnings)
+    for line in (*warnings, *result.saved.verdict_lines):
+        announce(line)
     return LOADED.get(task, Predictor).load(place, device=chosen.device)

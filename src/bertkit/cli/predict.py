@@ -165,8 +165,7 @@ def describe(result: "FineTuneResult") -> str:
     sure = [] if calibration is None else [calibration.describe()]
     warnings = [f"WARNING: {warning}" for warning in saved.warnings]
     estimated = [] if saved.cross_validated is None else [saved.cross_validated.describe()]
-    told = [] if saved.verdict is None else [*saved.verdict.list_advice(), saved.verdict.describe()]
-    return legible("\n".join((*compared, line, *estimated, *sure, *warnings, *told)))
+    return legible("\n".join((*compared, line, *estimated, *sure, *warnings, *saved.verdict_lines)))
 
 
 DOCSTRING = """{summary}

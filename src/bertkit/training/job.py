@@ -72,6 +72,8 @@ class Watched:
             checkpoint wins.
         may_be_first: whether the weights before the first step may be the best, because their head
             isn't random.
+        stays_on_tie: whether these weights remain the best if a later value is equal, also if its
+            loss is lower.
     """
 
     metric: str
@@ -79,6 +81,7 @@ class Watched:
     patience: int | None = None
     is_tie_by_loss: bool = False
     may_be_first: bool = False
+    stays_on_tie: bool = False
 
 
 class Lookahead:

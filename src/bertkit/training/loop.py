@@ -54,7 +54,8 @@ def is_better(watched: Watched, metrics: Mapping[str, float], state: RunState) -
     """Whether metrics are better than the run's best so far.
 
     Until a value is finite, the lower loss is better. An equal value is better only if its loss is
-    lower, and `is_tie_by_loss` is set or the best are the weights before the first step.
+    lower, and `is_tie_by_loss` is set, or the best are the weights before the first step and don't
+    stay on a tie.
     """
     value, best, loss = metrics[watched.metric], state.best_metric, state.best_step_loss
     has_lower_loss = loss is None or metrics["loss"] < loss
@@ -63,7 +64,8 @@ def is_better(watched: Watched, metrics: Mapping[str, float], state: RunState) -
     if best is None:
         return True
     if value == best:
-        return (watched.is_tie_by_loss or state.best_step == 0) and has_lower_loss
+        is_left = state.best_step == 0 and not watched.stays_on_tie
+        return (watched.is_tie_by_loss or is_left) and has_lower_loss
     return (value > best) == watched.is_higher_better
 
 

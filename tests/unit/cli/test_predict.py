@@ -32,7 +32,7 @@ SAVED = SimpleNamespace(
     dev=SimpleNamespace(num_examples=40),
     calibration=None,
     cross_validated=None,
-    verdict=None,
+    verdict_lines=[],
     warnings=("every prediction is 'x'",),
 )
 RESULT = SimpleNamespace(output=Path("out"), comparison=None, saved=SAVED)
@@ -61,11 +61,10 @@ def test_the_last_line_is_the_verdict():
     counts = {"num_rows": 45, "num_groups": 45, "num_changed": 20, "chosen": (0, 20)}
     word = "NO CLEAR DIFFERENCE"
     verdict = Verdict(word=word, metric="ndcg@10", unit="query", **numbers, **counts)
-    saved = SimpleNamespace(**{**vars(SAVED), "verdict": verdict})
-    *_, first, second, last = describe(SimpleNamespace(**{**vars(RESULT), "saved": saved})).split(
-        "\n"
-    )
-    assert [first, second, last] == [*verdict.list_advice(), verdict.describe()]
+    changed = {**vars(SAVED), "verdict_lines": ["What usually helps: …", verdict.describe()]}
+    found = SimpleNamespace(**{**vars(RESULT), "saved": SimpleNamespace(**changed)})
+    *_, advice, last = describe(found).splitlines()
+    assert advice == "What usually helps: …"
     assert last.endswith("+10.0 (-10.0 to 30.0) on 45 held-out queries: NO CLEAR DIFFERENCE")
     assert json.loads(format_json({"verdict": verdict}))["verdict"]["word"] == word
 

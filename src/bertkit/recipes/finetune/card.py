@@ -55,6 +55,12 @@ class SavedFineTuning(FinishedRecord):
         return value
 
     @property
+    def verdict_lines(self) -> list[str]:
+        """The verdict, as the last line, and advice before it; none if the task has none."""
+        verdict = self.verdict
+        return [] if verdict is None else [*verdict.list_advice(), verdict.describe()]
+
+    @property
     def num_epoch_steps(self) -> int:
         """Number of steps of an epoch; without the best epoch's step to tell it, 1."""
         if self.steps_per_epoch:
@@ -183,15 +189,17 @@ def describe_metrics(facts: FineTuningFacts) -> str:
         interval = MetricCell.of(name, value, evaluation.intervals.get(name)).show_interval()
         baseline = facts.final.baseline.get(name, math.nan)
         shown = "" if math.isnan(baseline) else format_metric(name, baseline)
-        rows.append([name, format_metric(name, value), interval, shown])
+        row = [name, format_metric(name, value), interval, shown]
+        rows.append(row if facts.final.baseline else row[:-1])
     selected = ", which also selected the best epoch" if facts.saved.num_steps else ""
     columns = ["metric", "value", "95 % interval", "always predicting the most frequent label"]
-    parts = [model_card.tabulate(columns, rows)]
+    parts = [model_card.tabulate(columns[: len(rows[0])], rows)]
     if (num_more := len(evaluation.metrics) - MAX_METRICS) > 0:
         parts.append(f"… and {pluralize(num_more, 'metric')} more, all of them in `metrics.json`.")
     if facts.saved.verdict is not None:
         verdict = facts.saved.verdict
-        parts += [f"**{plain(verdict.describe())}**", HOW, *map(plain, verdict.list_advice())]
+        advice = "\n".join(f"- {plain(line)}" for line in verdict.list_advice())
+        parts += [f"**{plain(verdict.describe())}**", HOW, *([advice] if advice else [])]
     if facts.saved.cross_validated is not None:
         parts.append(f"{facts.saved.cross_validated.describe()}.")
     if evaluation.calibration is not None:

@@ -135,6 +135,7 @@ class FineTuningJob(Job[TaskBatch]):
             is_higher_better=not is_by_loss,
             patience=settings.patience,
             may_be_first=self.has_start,
+            stays_on_tie=self.task.has_start,
         )
 
     def load_model(self, folder: Path) -> FineTunedBert:

@@ -32,12 +32,12 @@ FEWEST_CHANGED = 6
 LARGEST_GROUP = 0.2  # share of the rows
 
 MORE_NEGATIVES = (
-    "what usually helps: more pairs, passages that look relevant and aren't (--negatives mine), and"
-    " a larger --batch-size, each of whose passages is a negative of the other queries"
+    "What usually helps: more pairs, passages that look relevant and aren't (--negatives mine), and"
+    " a larger --batch-size, each of whose passages is a negative of the other queries."
 )
 MORE_PAIRS = (
-    "what usually helps: more scored pairs, of all degrees of similarity, and a start that was"
-    " trained on similar texts"
+    "What usually helps: more scored pairs, of all degrees of similarity, and a start that was"
+    " trained on similar texts."
 )
 HOW = (
     "The held-out rows were halved. On each half the model is that of the step which is best on the"
@@ -92,40 +92,44 @@ class Verdict(BaseModel):
 
     def describe_difference(self) -> str:
         """Describe the difference with its interval, such as +6.2 (3.9 to 8.6)."""
-        shown = [self._show(each) for each in (self.difference, self.low, self.high)]
-        sign = "+" * (self.difference > 0)
-        return f"{sign}{shown[0]} ({shown[1]} to {shown[2]})"
+        shown, low, high = map(self._show, (self.difference, self.low, self.high))
+        interval = f" ({low} to {high})" if self.has_interval else ""
+        return f"{'+' * (self.difference > 0)}{shown}{interval}"
 
     def _show(self, number: float) -> str:
         """Format a difference: in points of a share."""
         return f"{100 * number:.1f}" if is_share(self.metric) else format_number(number)
 
     @property
+    def has_interval(self) -> bool:
+        """Whether the groups are enough for one."""
+        return self.num_groups >= FEWEST_GROUPS and math.isfinite(self.low + self.high)
+
+    @property
     def reason(self) -> str:
         """Why there is no clear difference, where the rows are too few for one; otherwise ""."""
         if not math.isfinite(self.difference):
-            return f"{show_name(self.metric)} isn't defined on so few or so similar rows"
+            return f"{show_name(self.metric)} isn't defined on so few or so similar rows."
         if self.num_groups < FEWEST_GROUPS:
-            found = pluralize(self.num_groups, "group")
-            return (
-                f"{found} of held-out rows that share no text; at least {FEWEST_GROUPS} are needed"
-            )
+            groups = pluralize(self.num_groups, "group")
+            few = "is" if self.num_groups == 1 else "are"
+            return f"{groups} of held-out rows that share no text {few} too few to say."
         if self.num_changed < FEWEST_CHANGED and self.low * self.high > 0:
-            found = pluralize(self.num_changed, "group")
-            return f"only {found} of held-out rows changed; at least {FEWEST_CHANGED} have to"
+            groups = pluralize(self.num_changed, "group")
+            return f"Only {groups} of held-out rows changed, too few to say."
         return ""
 
     def list_advice(self) -> list[str]:
-        """Return what usually helps, a line each, if the model didn't become better."""
+        """Return what usually helps, a sentence each, if the model didn't become better."""
         if self.word == "BETTER":
             return []
-        lines = [f"no verdict: {self.reason}"] if self.reason else []
+        lines = [self.reason] if self.reason else []
         if self.chosen == (0, 0):
-            lines.append("no step was better than the start")
+            lines.append("On neither half of the held-out rows was a step better than the start.")
         if self.word == "WORSE":
-            lines.append("a lower --learning-rate or fewer --epochs change the start less")
+            lines.append("A lower --learning-rate or fewer --epochs change the start less.")
         else:
-            lines.append("more held-out rows narrow the interval: --dev, or a larger --held-out")
+            lines.append("More held-out rows narrow the interval: --dev, or a larger --held-out.")
         return [*lines, MORE_NEGATIVES if self.unit == "query" else MORE_PAIRS]
 
 

@@ -44,7 +44,7 @@ def test_where_nothing_is_clear_the_advice_stands_in_the_report():
     assert changes.verdict.word == "NO CLEAR DIFFERENCE"
     shown = [getattr(each, "text", "") for each in changes.draw()]
     assert any("--negatives mine" in text for text in shown)
-    assert changes.verdict.list_advice()[0].startswith("more held-out rows")
+    assert changes.verdict.list_advice()[0].startswith("More held-out rows")
 
 
 def test_pairs_are_shown_with_both_similarities():

@@ -85,12 +85,14 @@ def test_rows_that_share_a_text_are_not_evidence_each():
 def test_few_groups_or_few_changes_give_no_verdict_and_say_why():
     few = judge(NDCG, values(0.2, 1, 9), [(1, values(0.8, 2, 9))], np.arange(9))
     assert (few.word, few.low > 0) == ("NO CLEAR DIFFERENCE", True)
-    assert few.reason == "9 groups of held-out rows that share no text; at least 10 are needed"
+    assert few.reason == "9 groups of held-out rows that share no text are too few to say."
+    assert few.list_advice()[0] == few.reason
+    assert "(" not in few.describe()  # no interval
     start = RowValues(np.zeros(ROWS))
     gained = RowValues(np.where(np.arange(ROWS) % 12 == 0, 1.0, 0.0))
     found = judge(NDCG, start, [(1, gained)], np.arange(ROWS))
     assert (found.word, found.low > 0, found.num_changed) == ("NO CLEAR DIFFERENCE", True, 5)
-    assert found.reason == "only 5 groups of held-out rows changed; at least 6 have to"
+    assert found.reason == "Only 5 groups of held-out rows changed, too few to say."
     assert compare(values(0.4, 1), values(0.7, 2)).reason == ""
 
 
@@ -111,7 +113,7 @@ def test_an_undefined_metric_gives_no_verdict():
     same = RowValues(np.linspace(0, 1, 20), truth)
     found = judge("spearman", same, [(0, same)], np.arange(20))
     assert found.word == "NO CLEAR DIFFERENCE"
-    assert found.reason == "Spearman correlation isn't defined on so few or so similar rows"
+    assert found.reason == "Spearman correlation isn't defined on so few or so similar rows."
     assert "not defined" in found.describe()
 
 

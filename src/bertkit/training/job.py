@@ -254,10 +254,6 @@ class Job(ABC, Generic[AnyBatch]):
         """Write the model's files; return their records by file name."""
         return {**self.model.save_pretrained(folder), **self.save_rest(folder)}
 
-    def load_model(self, folder: Path) -> Any:
-        """Return a model with the weights of a checkpoint."""
-        return type(self.model).from_pretrained(folder)
-
     def set_num_steps(self, num_steps: int, phase_step: int | None) -> None:
         """Prepare for so many steps, and for the last phase to begin at `phase_step`.
 

@@ -336,13 +336,18 @@ def finish(recipe: Recipe[AnyJob, Result], job: AnyJob, run: Run, state: RunStat
     return result
 
 
-def load_checkpoint(job: AnyJob, run: Run, step: int) -> AnyJob:
-    """Return a job with a checkpoint's weights; frozen parameters stay frozen."""
+def load_checkpoint(
+    job: AnyJob, run: Run, step: int, load: Callable[[Path], Any] | None = None
+) -> AnyJob:
+    """Return a job with a checkpoint's weights, by `load` if that has only some of them.
+
+    Frozen parameters stay frozen.
+    """
     path = checkpoint_path(run.folder, step)
     if not path.exists():
         raise ResumeError(f"{path} is missing; remove {run.folder} to start again")
     device = next(job.model.parameters()).device
-    model = job.load_model(path)
+    model = (load or type(job.model).from_pretrained)(path)
     for before, now in zip(job.model.parameters(), model.parameters(), strict=True):
         now.requires_grad_(before.requires_grad)
     loaded = copy.copy(job)

@@ -178,6 +178,13 @@ def test_modules_come_with_config_and_weights(hub):
     assert list_files(resolve_model(MODEL)) == sorted([*WANTED, *ours[1:]])
 
 
+def test_an_adapter_comes_without_a_config(hub):
+    wanted = ["adapter_config.json", "adapter_model.safetensors", "tokenizer.json"]
+    hub.files = {name: name.encode() for name in wanted}
+    hub.files |= dict.fromkeys(["adapter_model.bin", "training_args.bin"], b"not wanted")
+    assert list_files(resolve_model(MODEL)) == wanted
+
+
 @pytest.mark.parametrize(
     "name",
     [

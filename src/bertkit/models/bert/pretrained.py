@@ -1,5 +1,6 @@
 """The base class of all BERT models: a config, an encoder, loading and saving."""
 
+import copy
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
@@ -133,6 +134,12 @@ class PretrainedBert(nn.Module):
         if self.adapter_origin is not None:
             return save_adapter(self, self.config.to_dict(), Path(folder), self.adapter_origin)
         return save_weights(self, self.config.to_dict(), Path(folder))
+
+    def copy_with_adapter(self, folder: Path) -> Self:
+        """Return the model, which is trained with LoRA, with an adapter of it; for evaluation."""
+        copied = copy.deepcopy(self).eval()
+        copied.load_adapter(folder)
+        return copied
 
     def load_adapter(self, folder: Path) -> None:
         """Load what `save_pretrained` wrote of a model that is trained with LoRA."""

@@ -1,6 +1,5 @@
 """Builds the training loop's job for a task."""
 
-import copy
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -137,15 +136,6 @@ class FineTuningJob(Job[TaskBatch]):
             may_be_first=self.has_start,
             stays_on_tie=self.task.has_start,
         )
-
-    def load_model(self, folder: Path) -> FineTunedBert:
-        """As in `Job`; with LoRA, only what is trained is in the checkpoint."""
-        if self.model.adapter_origin is None:
-            loaded: FineTunedBert = type(self.model).from_pretrained(folder)
-        else:
-            loaded = copy.deepcopy(self.model).eval()
-            loaded.load_adapter(folder)
-        return loaded
 
     @property
     def frozen(self) -> FrozenModel:

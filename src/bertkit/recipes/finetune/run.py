@@ -149,7 +149,8 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
 
     def write_model(self, job: FineTuningJob, run: Run, state: RunState) -> SavedFineTuning:
         """Evaluate the best epoch, and write model, card and report."""
-        best, output = load_checkpoint(job, run, state.model_step), run.folder.parent
+        load = None if self.settings.lora is None else job.model.copy_with_adapter
+        best, output = load_checkpoint(job, run, state.model_step, load), run.folder.parent
         final = evaluate_model(best)
         saved = build_record(best, final, state, run)
         return write_model(output, run, best, final, saved)

@@ -61,6 +61,8 @@ SMALLEST = {
     "bench_query": "--data {data} --lengths 8 --queries 2 --repeats 1 --starts 1",
     "bench_ranks": "--data {shards} --models tiny --batch-size 4 --max-length 16 --steps 2"
     " --rounds 1",
+    "bench_retrieval_training": "--data {data} --model {minilm} --folds 2 --measured 1 --epochs 1"
+    " --max-length 16",
     "bench_repeats": "--data {data} --rows 20 --texts 30",
     "bench_score": "--data {data} --pairs 1 --rounds 1",
     "bench_search": "--rows 1000 --rounds 1",
@@ -182,8 +184,10 @@ def write_inference_sets(data: Path) -> None:
     cranfield = data / "retrieval" / "cranfield"
     texts = [{"id": str(number), "title": "", "text": next(sentences)} for number in range(12)]
     write(cranfield / "corpus.jsonl.gz", list_json(texts))
-    write(cranfield / "queries.jsonl", list_json(texts[:2]))
-    write(cranfield / "qrels.tsv", "query-id\tcorpus-id\tscore\n0\t0\t1\n1\t1\t1\n")
+    queries = [{"id": str(number), "text": next(sentences)} for number in range(10)]
+    write(cranfield / "queries.jsonl", list_json(queries))
+    judged = [f"{number}\t{number}\t1" for number in range(10)]
+    write(cranfield / "qrels.tsv", "\n".join(["query-id\tcorpus-id\tscore", *judged, ""]))
 
 
 def list_rows(*rows: list[str]) -> str:

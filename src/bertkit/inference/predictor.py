@@ -23,6 +23,7 @@ from bertkit.inference.settings import EngineSettings
 from bertkit.inference.stream import InputCounts
 from bertkit.models.bert.feature_based import BertFeatureBased
 from bertkit.models.bert.fine_tuning import FineTunedBert
+from bertkit.models.bert.sentence_bert import SentenceBert
 from bertkit.models.open_model import FEATURE_BASED, OpenModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.reports.notebook import show_metrics
@@ -117,6 +118,11 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
             raise CheckpointError(
                 f"{opened.folder} is a model for the task {task.name}, not"
                 f" {cls.task_kind.name}; load it with Predictor, or use `bertkit {task.name}`"
+            )
+        if task.model_kind is SentenceBert:
+            raise CheckpointError(
+                f"{opened.folder} is an encoder of texts, which predicts nothing; load it with"
+                " Embedder, or use `bertkit embed`"
             )
         limit = opened.config.max_position_embeddings
         if task.settings.max_length > limit:

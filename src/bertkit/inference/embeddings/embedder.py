@@ -163,9 +163,9 @@ class Embedder(TextTransformer):
         if not is_several(inputs):
             return ready.process_one(cast("str", inputs))
         texts = cast("Sequence[str]", inputs if hasattr(inputs, "__len__") else list(inputs))
-        vectors, done = np.empty((len(texts), self.dimension), dtype=np.float32), 0
+        vectors, done = np.empty((len(texts), ready.dimension), dtype=np.float32), 0
         with show_progress("Embedding", len(texts)) if progress else nullcontext() as bar:
-            for _, rows in self.stream_windows(self.read(texts), counts):
+            for _, rows in ready.stream_windows(ready.read(texts), counts):
                 vectors[done : done + len(rows)] = rows
                 done += len(rows)
                 if bar is not None:

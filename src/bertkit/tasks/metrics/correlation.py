@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bertkit.base.errors import InputError
-from bertkit.tasks.metrics.classification import Numbers, read_pair, read_weights
+from bertkit.tasks.metrics.classification import Numbers, divide, read_pair, read_weights
 
 BOOTSTRAP_SEED = 0
 NUM_RESAMPLES = 1000
@@ -134,6 +134,6 @@ def _has_spread(values: Numbers, weights: Numbers) -> NDArray[np.bool_]:
 
 
 def _center(values: Numbers, weights: Numbers) -> Numbers:
-    mean = (weights * values).sum(axis=-1, keepdims=True) / weights.sum(axis=-1, keepdims=True)
-    centered: Numbers = values - mean
+    sums, totals = (one.sum(axis=-1, keepdims=True) for one in (weights * values, weights))
+    centered: Numbers = values - divide(sums, totals)  # a resample of groups may have no row
     return centered

@@ -95,3 +95,8 @@ def test_wrong_examples_are_refused(metric):
         metric([1, 2], [1])
     with pytest.raises(InputError, match="are empty"):
         metric([], [])
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_resample_without_an_example_has_none(metric):
+    assert np.isnan(metric([0.0, 1.0, 2.0], [0.0, 2.0, 1.0], np.zeros((1, 3)))).all()

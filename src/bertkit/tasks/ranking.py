@@ -17,7 +17,7 @@ from bertkit.reports.text import format_number
 from bertkit.tasks.evaluation import Example, Numbers, Prediction, Statistic, TaskScoring
 from bertkit.tasks.metrics.classification import weighted_mean
 from bertkit.tasks.metrics.correlation import pearson, spearman
-from bertkit.tasks.metrics.ranking import measure_ranking, order_by_score
+from bertkit.tasks.metrics.ranking import measure_ranking
 from bertkit.tasks.task import TaskPrediction
 
 TOP_K = 10  # ranks that the metrics look at
@@ -127,7 +127,7 @@ class RankedQuery(TaskPrediction):
         relevant = np.flatnonzero(judged > 0)
         expected, rank = "", 0
         if len(relevant):
-            best = int(relevant[_order(passages, values, relevant)[0]])
+            best = _order(passages, values, relevant)[0]
             expected, tied = passages[best], np.flatnonzero(values == values[best]).tolist()
             rank = 1 + int((values > values[best]).sum())
             rank += sum(passages[place] > expected for place in tied)
@@ -142,11 +142,10 @@ class RankedQuery(TaskPrediction):
         return f"{self.rank:,} of {self.num_passages:,}: {self.query}"
 
 
-def _order(
-    passages: Sequence[str], scores: Numbers, places: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
-    """Order some of the passages."""
-    return order_by_score(scores[places], [passages[place] for place in places])
+def _order(passages: Sequence[str], scores: Numbers, places: npt.NDArray[np.int64]) -> list[int]:
+    """Order some of the passages as trec_eval: by score, and equal ones by descending text."""
+    chosen: list[int] = places.tolist()
+    return sorted(chosen, key=lambda place: (scores[place], passages[place]), reverse=True)
 
 
 def _measure(
@@ -156,9 +155,9 @@ def _measure(
     last = len(scores) - min(TOP_K, len(scores))
     # Only what may be among the first ranks is sorted: there may be many thousands.
     places = np.flatnonzero(scores >= np.partition(scores, last)[last])
-    ranked = places[_order(passages, scores, places)[:TOP_K]]
+    ranked = _order(passages, scores, places)[:TOP_K]
     found = measure_ranking(judged[ranked], judged, RANKING_METRICS)
-    return int(ranked[0]), float(found[NDCG]), float(found[MRR]), float(found[RECALL])
+    return ranked[0], float(found[NDCG]), float(found[MRR]), float(found[RECALL])
 
 
 class RankingScoring(ComparedScoring[Example, RankedQuery]):

@@ -174,6 +174,15 @@ def test_of_the_first_weights_and_equally_good_ones_those_with_the_lower_loss_ar
     assert seen == [0, best_step, best_step or 2]
 
 
+def test_first_weights_that_are_a_model_already_stay_the_best_on_a_tie():
+    watched = Watched("quality", is_higher_better=True, may_be_first=True, stays_on_tie=True)
+    state = RunState()
+    for step, loss in enumerate([1.0, 0.5]):
+        metrics = {"quality": 0.5, "loss": loss}
+        state = update_best(watched, metrics, state.model_copy(update={"step": step}), 10)
+    assert (state.best_step, state.num_not_better) == (0, 1)
+
+
 def test_weights_whose_head_is_not_random_may_be_the_best_before_the_first_step(tmp_path, run):
     curve = (0.9, *[0.5] * 8)
 

@@ -14,12 +14,12 @@ from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
 from bertkit.models.bert.feature_based import has_modules
 from bertkit.models.bert.sentence_bert import SentenceBert
 from bertkit.recipes import model_card
-from bertkit.recipes.finetune.changes import Changes
+from bertkit.recipes.finetune.changes import HeldOutChanges
 from bertkit.recipes.finetune.comparison import SeedComparison
 from bertkit.recipes.finetune.cross_validation import CrossValidated
 from bertkit.recipes.finetune.data import SetCounts
 from bertkit.recipes.finetune.evaluation import FinalEvaluation
-from bertkit.recipes.finetune.verdict import HOW, Verdict
+from bertkit.recipes.finetune.verdict import Verdict
 from bertkit.recipes.model_card import LibraryName, ModelFacts, plain
 from bertkit.reports.text import MetricCell, format_metric, make_legible
 from bertkit.tasks.metrics.calibration import CalibrationError
@@ -75,7 +75,7 @@ class FineTuningFacts(ModelFacts):
     saved: SavedFineTuning
     final: FinalEvaluation
     comparison: SeedComparison | None = None  # with the runs of other seeds
-    changes: Changes | None = None  # by training, of a task that is compared with its start
+    changes: HeldOutChanges | None = None  # by training, of a task that is compared with its start
 
     @property
     def task(self) -> str:
@@ -199,7 +199,11 @@ def describe_metrics(facts: FineTuningFacts) -> str:
     if facts.saved.verdict is not None:
         verdict = facts.saved.verdict
         advice = "\n".join(f"- {plain(line)}" for line in verdict.list_advice())
-        parts += [f"**{plain(verdict.describe())}**", HOW, *([advice] if advice else [])]
+        parts += [
+            f"**{plain(verdict.describe())}**",
+            verdict.describe_method(),
+            *([advice] if advice else []),
+        ]
     if facts.saved.cross_validated is not None:
         parts.append(f"{facts.saved.cross_validated.describe()}.")
     if evaluation.calibration is not None:

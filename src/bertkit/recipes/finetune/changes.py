@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bertkit.recipes.finetune.verdict import HOW, PLURALS, Verdict
+from bertkit.recipes.finetune.verdict import PLURALS, Verdict
 from bertkit.reports.report import Callout, Paragraph, Section, Table
 from bertkit.reports.text import Cell, MetricCell
 from bertkit.tasks.evaluation import Numbers
@@ -16,7 +16,7 @@ MAX_CHANGES = 10  # of each direction
 
 
 @dataclass(frozen=True)
-class Changes:
+class HeldOutChanges:
     """The held-out rows before and after training."""
 
     verdict: Verdict
@@ -26,7 +26,7 @@ class Changes:
     def draw(self) -> list[Section]:
         """Return the verdict with its advice, and the rows that gained and that lost most."""
         verdict = self.verdict
-        shown: Section = Paragraph(HOW, title=verdict.word.capitalize())
+        shown: Section = Paragraph(verdict.describe_method(), title=verdict.word.capitalize())
         advice: list[Section] = [Callout(line) for line in verdict.list_advice()]
         gains, plural = self.scoring.row_values.find_gains(self.start), PLURALS[verdict.unit]
         return [

@@ -11,7 +11,7 @@ from bertkit.checkpoints.sentence_transformers import write_sentence_model
 from bertkit.models.bert.feature_based import describe_modules
 from bertkit.nn.low_rank import merge_low_rank
 from bertkit.recipes.finetune.card import PICTURE_FILE, FineTuningFacts, SavedFineTuning, build_card
-from bertkit.recipes.finetune.changes import Changes
+from bertkit.recipes.finetune.changes import HeldOutChanges
 from bertkit.recipes.finetune.comparison import SeedComparison
 from bertkit.recipes.finetune.cross_validation import CrossValidated
 from bertkit.recipes.finetune.evaluation import FinalEvaluation
@@ -170,11 +170,13 @@ def write_files(folder: Path, job: FineTuningJob, task: AnyTask) -> dict[str, Fi
     return {**files, **job.save_tokenizer(folder), **save_task(folder, task)}
 
 
-def find_changes(run: Run, final: FinalEvaluation, verdict: Verdict | None) -> Changes | None:
+def find_changes(
+    run: Run, final: FinalEvaluation, verdict: Verdict | None
+) -> HeldOutChanges | None:
     """Return what training changed, if there is a verdict on it."""
     if verdict is None or final.compared is None:
         return None
-    return Changes(verdict, final.compared, read_rows(run)[0].before)
+    return HeldOutChanges(verdict, final.compared, read_rows(run)[0].before)
 
 
 def judge_held_out(
@@ -183,9 +185,17 @@ def judge_held_out(
     """Return the verdict on a run, or on several seeds; None if the task isn't compared."""
     if final.compared is None:
         return None
-    groups = number_groups([example.group for example in final.compared.examples])
-    rows = [read_rows(run) for run in runs]
-    return judge_runs(job.task.metric, rows, groups, may_be_first=job.has_start)
+    examples = final.compared.examples
+    groups, num_divided = number_groups(
+        [each.group for each in examples], [each.positives[:1] for each in examples]
+    )
+    return judge_runs(
+        job.task.metric,
+        [read_rows(run) for run in runs],
+        groups,
+        may_be_first=job.has_start,
+        num_divided=num_divided,
+    )
 
 
 def build_record(

@@ -10,7 +10,7 @@ Source: Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), chapter
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -41,8 +41,13 @@ MORE_PAIRS = (
 )
 HOW = (
     "The held-out rows were halved. On each half the model is that of the step which is best on the"
-    " other half, so that no row is judged by a step that it chose; rows that share a text are in"
-    " the same half. In parentheses: the 95 % interval, by resampling."
+    " other half, so that no row is judged by a step that it chose; {together}."
+    " In parentheses: the 95 % interval, by resampling."
+)
+TOGETHER = "rows that share a text are in the same half"
+DIVIDED = (
+    "rows that share a passage are in the same half, but {number:,} rows, which a chain of shared"
+    " texts links, are in both, so the interval may be too narrow"
 )
 PLURALS = {"query": "queries", "pair": "pairs"}
 
@@ -62,6 +67,7 @@ class Verdict(BaseModel):
         difference: between them, with its 95 % interval from `low` to `high`.
         unit: what a row is: a query or a pair.
         num_groups: rows that share a text are one group; groups were resampled.
+        num_divided: rows that share texts with rows of other groups, too; see `number_groups`.
         chosen: the steps that were chosen on either half; 0 is the start.
     """
 
@@ -77,6 +83,7 @@ class Verdict(BaseModel):
     num_rows: int
     unit: Literal["query", "pair"]
     num_groups: int
+    num_divided: int = 0
     num_changed: int  # groups with a difference
     chosen: tuple[int, int]
 
@@ -99,6 +106,11 @@ class Verdict(BaseModel):
     def _show(self, number: float) -> str:
         """Format a difference: in points of a share."""
         return f"{100 * number:.1f}" if is_share(self.metric) else format_number(number)
+
+    def describe_method(self) -> str:
+        """Describe how the verdict was found."""
+        divided = DIVIDED.format(number=self.num_divided)
+        return HOW.format(together=divided if self.num_divided else TOGETHER)
 
     @property
     def has_interval(self) -> bool:
@@ -142,7 +154,7 @@ def judge(
         start: the values before training.
         steps: those that may be chosen, with their values of the same rows. The start is among
             them if it may be the model.
-        groups: `[rows]`, as `number_groups` returns them.
+        groups: the number of each row's group, `[rows]`, from 0.
     """
     folds = deal_folds(groups)
     chosen = [choose_step(steps, folds != fold) for fold in (0, 1)]
@@ -211,6 +223,7 @@ def judge_runs(
     groups: Groups,
     *,
     may_be_first: bool,
+    num_divided: int = 0,
 ) -> Verdict:
     """Judge one run, or several that differ only in their seed, any of whose steps may be chosen.
 
@@ -218,11 +231,13 @@ def judge_runs(
         runs: the row values of each by step, with those of step 0.
         may_be_first: whether the weights before the first step may be the model. Where the data
             know the values before training, they aren't those of step 0.
+        num_divided: as in `Verdict`.
     """
     start = runs[0][0].before
     steps = [(0, start)] if may_be_first else []
     steps += [(step, rows) for run in runs for step, rows in sorted(run.items()) if step]
-    return judge(metric, start, steps, groups)
+    found = judge(metric, start, steps, groups)
+    return found.model_copy(update={"num_divided": num_divided})
 
 
 def choose_step(steps: Sequence[tuple[int, RowValues]], is_counted: npt.NDArray[np.bool_]) -> int:
@@ -233,16 +248,24 @@ def choose_step(steps: Sequence[tuple[int, RowValues]], is_counted: npt.NDArray[
     return ranked.index(max(ranked))
 
 
-def number_groups(names: Sequence[str | None]) -> Groups:
+def number_groups(names: Sequence[str | None], passages: Sequence[Hashable]) -> tuple[Groups, int]:
     """Number the groups of rows from 0; a row without a name is a group of its own.
 
-    So is each row where one group has a large share of all: resampling few groups says nothing.
+    A group with a large share of all rows, which are linked in a chain of shared texts, is divided
+    into rows that have the same passage: resampling few groups says nothing. Return the number of
+    rows in groups that were divided, too.
     """
-    rows: list[str | int] = [row if name is None else name for row, name in enumerate(names)]
-    if max(Counter(rows).values()) > max(1, LARGEST_GROUP * len(rows)):
-        rows = list(range(len(rows)))
-    numbers: dict[str | int, int] = {}
-    return np.array([numbers.setdefault(row, len(numbers)) for row in rows])
+    rows: list[Hashable] = [row if name is None else name for row, name in enumerate(names)]
+    counts = Counter(rows)
+    is_large = [counts[row] > max(1, LARGEST_GROUP * len(rows)) for row in rows]
+    finer = [
+        (row, passage) if large else row
+        for row, passage, large in zip(rows, passages, is_large, strict=True)
+    ]
+    parts = Counter(row for row, _ in {each for each in finer if isinstance(each, tuple)})
+    num_divided = sum(counts[row] for row, number in parts.items() if number > 1)
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(row, len(numbers)) for row in finer]), num_divided
 
 
 def deal_folds(groups: Groups) -> Groups:

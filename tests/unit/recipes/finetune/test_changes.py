@@ -4,14 +4,14 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from bertkit.recipes.finetune.changes import MAX_CHANGES, Changes
+from bertkit.recipes.finetune.changes import MAX_CHANGES, HeldOutChanges
 from bertkit.recipes.finetune.verdict import judge
 from bertkit.reports.report import Report, Table, render_report
 from bertkit.tasks.ranking import NDCG, RankedQuery, RankingScoring, RowValues, Similarity
 from bertkit.tasks.ranking import SimilarityScoring as Pairs
 
 
-def build_changes(gains: list[int]) -> Changes:
+def build_changes(gains: list[int]) -> HeldOutChanges:
     """Queries whose passage is first if they gained or stayed (1, 0), and second if not (-1)."""
     examples = [SimpleNamespace(shown=f"query {n}", group=None) for n in range(len(gains))]
     found = [
@@ -22,7 +22,7 @@ def build_changes(gains: list[int]) -> Changes:
     after = scoring.row_values
     start = RowValues(after.values - 0.3 * np.array(gains))
     verdict = judge(NDCG, start, [(0, start), (1, after)], np.arange(len(gains)))
-    return Changes(verdict, scoring, start)
+    return HeldOutChanges(verdict, scoring, start)
 
 
 def test_the_rows_that_gained_and_lost_most_are_shown():
@@ -54,7 +54,7 @@ def test_pairs_are_shown_with_both_similarities():
     start = RowValues(scoring.guess[::-1].copy(), truth)
     verdict = judge("spearman", start, [(1, scoring.row_values)], np.arange(12))
     (gained,) = (
-        each for each in Changes(verdict, scoring, start).draw() if isinstance(each, Table)
+        each for each in HeldOutChanges(verdict, scoring, start).draw() if isinstance(each, Table)
     )
     assert gained.columns == ["Pair", "Similarity before", "After", "True similarity"]
     assert [str(cell) for cell in gained.rows[0]] == ["pair 0", "0.550", "0", "0"]

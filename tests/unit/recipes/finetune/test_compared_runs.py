@@ -77,7 +77,7 @@ def test_a_resumed_run_has_the_same_values_and_the_same_verdict(sources, whole, 
 def test_any_step_of_any_seed_may_be_chosen(sources, tmp_path):
     found = finetune_seeds(sources, tmp_path / "model", TASK, SETTINGS, 2)
     runs = [Run(tmp_path / f"model/seeds/seed{seed}/run") for seed in (0, 1)]
-    groups = number_groups([None] * 24)
+    groups, _ = number_groups([None] * 24, range(24))
     wanted = judge_runs(NDCG, [read_rows(run) for run in runs], groups, may_be_first=True)
     assert found.saved.verdict == wanted
     assert json.loads((tmp_path / "model/metrics.json").read_text())["verdict"]["num_rows"] == 24

@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from bertkit.recipes.finetune.verdict import Verdict, choose_step, deal_folds, judge, number_groups
+from bertkit.recipes.finetune.verdict import (
+    Verdict,
+    choose_step,
+    deal_folds,
+    judge,
+    judge_runs,
+    number_groups,
+)
 from bertkit.tasks.ranking import NDCG, RowValues
 
 ROWS = 60
@@ -149,11 +156,31 @@ def test_the_earliest_of_equal_steps_is_chosen_and_an_undefined_one_never():
     assert choose_step(steps, np.ones(4, dtype=bool)) == 1
 
 
-def test_groups_are_those_of_the_rows_unless_one_has_most_rows():
-    numbers = number_groups(["a", "b", "a", None, None, *"cdefgh"]).tolist()
-    assert numbers[0] == numbers[2]
-    assert sorted(set(numbers)) == list(range(10))
-    assert len(set(number_groups(["a", "a", "a", "b"]).tolist())) == 4
+def test_groups_are_those_of_the_rows():
+    names = ["a", "b", "a", None, None, *"cdefgh"]
+    groups, num_divided = number_groups(names, range(11))
+    assert groups.tolist() == [0, 1, 0, 2, 3, 4, 5, 6, 7, 8, 9]
+    assert num_divided == 0
+
+
+def test_a_chain_of_most_rows_is_divided_by_passage_and_that_is_said():
+    names = [*["chain"] * 8, *"abcd"]
+    groups, num_divided = number_groups(names, ["x", "x", "y", "y", "z", "z", "u", "v", *"1234"])
+    assert groups.tolist() == [0, 0, 1, 1, 2, 2, 3, 4, 5, 6, 7, 8]
+    assert num_divided == 8
+    found = judge_runs(
+        NDCG, [{0: values(0.5, 1, 12)}], groups, may_be_first=True, num_divided=num_divided
+    )
+    assert "8 rows, which a chain of shared texts links, are in both" in found.describe_method()
+
+
+def test_rows_with_the_same_passage_stay_a_group_however_large():
+    """As in a list of frequent questions with few answers."""
+    groups, num_divided = number_groups(["answer"] * 12 + [None] * 20, ["answer"] * 12 + [""] * 20)
+    assert len(set(groups.tolist())) == 21
+    assert num_divided == 0
+    found = judge_runs(NDCG, [{0: values(0.5, 1, 32)}], groups, may_be_first=True)
+    assert "rows that share a text are in the same half" in found.describe_method()
 
 
 def test_folds_have_about_as_many_rows_and_split_no_group():

@@ -49,6 +49,7 @@ WITHOUT_FLAG = frozenset(
         "negative_column",
         "negative_margin",
         "negative_ranks",
+        "num_layers",
         "num_negatives",
         "pairs",
         "passage_overlap",
@@ -60,6 +61,7 @@ WITHOUT_FLAG = frozenset(
         "split_cjk",
         "split_seed",
         "symmetric",
+        "teacher",
         "where",
     }
 )

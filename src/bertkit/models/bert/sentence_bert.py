@@ -125,6 +125,20 @@ class SentenceBert(FineTunedBert):
                 rows = F.normalize(rows.float(), dim=1)
         return rows
 
+    @property
+    def dimension(self) -> int:
+        """Numbers of a vector, before any are cut off."""
+        return replace(self.sentences, truncate_dimension=None).dimension
+
+    def widen(self, dimension: int) -> None:
+        """Add a linear map to vectors of another length, before they are normalized."""
+        layer, modules = nn.Linear(self.dimension, dimension, bias=False), self.sentences.modules
+        place = len(modules) - isinstance(modules[-1], Normalize)
+        added = Dense(LazyTensor.of(layer.weight), None, "identity")
+        self.dense.append(layer)
+        changed = (*modules[:place], added, *modules[place:])
+        self.sentences = replace(self.sentences, modules=changed)
+
     def save_pretrained(self, folder: str | Path) -> dict[str, FileRecord]:
         """Write a folder that sentence-transformers loads; return its files' records by name."""
         with without_memory():

@@ -19,6 +19,7 @@ from bertkit.models.open_model import OpenModel
 from bertkit.recipes.finetune.card import SavedFineTuning
 from bertkit.recipes.finetune.cross_validation import solve_and_validate
 from bertkit.recipes.finetune.data import FineTuningData
+from bertkit.recipes.finetune.distillation import add_targets, shape_student
 from bertkit.recipes.finetune.embed_job import EmbedJob
 from bertkit.recipes.finetune.evaluation import evaluate_model
 from bertkit.recipes.finetune.job import FineTuningJob, decide_steps, freeze_parameters
@@ -119,6 +120,7 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
             source = {} if record is None else record.source
         found = None if checkpoint is None else Run.of(checkpoint).folder
         add_negatives(data, found or self.parent, settings.device)
+        add_targets(data, settings.device)
         data.encode(pretrained.tokenizer)
         is_sentence_encoder = bool(source.get(SENTENCE_ENCODER))
         job = build_job(
@@ -216,6 +218,7 @@ def build_job(
     is_whole = checkpoint is not None and settings.lora is None
     load = model_kind.from_pretrained if is_whole else partial(load_pretrained, kind=model_kind)
     model = load(pretrained)
+    shape_student(model, data.task)
     frozen = settings.freeze if settings.features is None else "encoder"
     freeze_parameters(model, frozen, model.config.num_hidden_layers)
     if settings.lora is not None:

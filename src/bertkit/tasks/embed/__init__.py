@@ -46,6 +46,15 @@ class EmbeddingSettings(MiningSettings, PairedSettings):
         description="Lengths to which vectors may be cut later: the loss is the mean over these and"
         " the whole length.",
     )
+    teacher: Annotated[str | None, NO_FLAG] = Field(
+        default=None,
+        description="Encoder of sentences whose vectors are learned, by the squared error, in place"
+        " of which passage belongs to which query.",
+    )
+    num_layers: Annotated[Count | None, NO_FLAG] = Field(
+        default=None,
+        description="Layers of the encoder that are kept, evenly spaced; by default all.",
+    )
     prompts: Annotated[Mapping[str, str], NO_FLAG] = Field(
         default_factory=dict,
         description="Text before each query and before each passage, under the names query and"

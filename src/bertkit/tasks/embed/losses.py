@@ -141,6 +141,14 @@ def cosent_loss(
         return VectorLoss(terms.logsumexp(dim=0) * len(scores))
 
 
+def squared_error(
+    vectors: Float[Tensor, "sequences dimension"], targets: Float[Tensor, "sequences dimension"]
+) -> Float[Tensor, ""]:
+    """Return the mean squared distance of vectors to those of a teacher, in float32 or better."""
+    precise = vectors.to(torch.promote_types(vectors.dtype, torch.float32))
+    return (precise - targets.to(precise.dtype)).square().sum(dim=1).mean()
+
+
 def matryoshka(
     loss: Callable[[Float[Tensor, "sequences dimension"]], VectorLoss], lengths: Sequence[int]
 ) -> Callable[[Float[Tensor, "sequences dimension"]], VectorLoss]:

@@ -24,6 +24,7 @@ from bertkit.tasks.embed.losses import (
     in_batch_loss,
     matryoshka,
     number_texts,
+    squared_error,
 )
 from bertkit.tasks.ranking import RankedQuery, Similarity, SimilarityScoring, score_rankings
 from bertkit.tasks.settings import TextSettings
@@ -42,10 +43,14 @@ class Embed(Task[EmbedExample, Any]):
 
     Attributes:
         sentences: modules and settings of the model's folder, once it is known.
+        targets: the teacher's vectors by whether a text is a query and by the text; empty without.
     """
 
     settings: EmbeddingSettings
     sentences: SentenceModel = field(default_factory=lambda: SentenceModel((), DEFAULT_LENGTH))
+    targets: Mapping[tuple[bool, str], Logits] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     name: ClassVar = "embed"
     example_kind: ClassVar = EmbedExample
@@ -106,12 +111,22 @@ class Embed(Task[EmbedExample, Any]):
         for example in examples:
             own = [next(readings) for _ in (example.query, *example.passages)]
             sequences = tuple(one.sequences[0] for one in own)
-            labels = np.array([example.number or 0.0], dtype=np.float32)
+            labels = self._find_targets(example)
             found.append(Encoded(sequences, labels, any(one.is_cut for one in own)))
         return found
 
+    def _find_targets(self, example: EmbedExample) -> Logits:
+        """Return the teacher's vectors of an example's texts, or its score."""
+        if not self.targets:
+            return np.array([example.number or 0.0], dtype=np.float32)
+        passages = (self.targets[False, text] for text in example.passages)
+        return np.stack([self.targets[True, example.query], *passages])
+
     def loss(self, vectors: Float[Tensor, "sequences dimension"], batch: TaskBatch) -> Scores:
         """Compute the contrastive loss, summed over examples; each batch is a whole one."""
+        if self.targets:
+            error = squared_error(vectors, batch.labels)
+            return Scores({"task": error * batch.target_counts["task"]}, {})
         loss = self._choose_loss(batch)
         if self.settings.matryoshka:
             loss = matryoshka(loss, self.settings.matryoshka)

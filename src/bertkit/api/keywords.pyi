@@ -149,6 +149,8 @@ class FinetuneEmbedKeywords(FinetuneKeywords, total=False):
     symmetric: bool  # False
     false_negative_margin: float | None  # None
     matryoshka: Sequence[int]  # ()
+    teacher: str | None  # None
+    num_layers: int | None  # None
     prompts: Mapping[str, str]  # PydanticUndefined
     metric: Literal['auto', 'loss', 'accuracy', 'f1', 'macro_f1', 'matthews', 'micro_f1', 'subset_accuracy']  # 'auto'
     text_column: str | None  # None

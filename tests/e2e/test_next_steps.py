@@ -31,6 +31,20 @@ def own_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.parametrize(("task", "command"), [("embed", "search"), ("rerank", "rerank")])
+def test_a_model_of_passages_is_tried_on_those_it_learned_from(
+    task, command, model, tmp_path, capsys
+):
+    words = ("cat", "dog", "hat", "fox", "door", "river")
+    rows = [f"the {one},a {one} saw the {one},the {other}" for one in words for other in words[:2]]
+    train = tmp_path / "pairs.csv"
+    train.write_text("\n".join(["query,passage,negative", *dict.fromkeys(rows)]))
+    line = f"finetune {task} --train {train} --output made --model {model} --epochs 1"
+    suggestion = follow(capsys, *line.split(), "--max-length", 20, "--negatives", "file")
+    assert suggestion[0] == command
+    assert suggestion[-3:] == [str(train), "--text-column", "passage"]
+
+
 # The command → what it is followed by.
 MAKERS = {
     "train-tokenizer {w}/corpus.txt --vocab-size 120 --output {o}": "prepare",

@@ -86,10 +86,10 @@ AROUND = {
 
 
 def test_every_task_is_tried():
-    assert WORDS.keys() == TASKS.keys()
+    assert WORDS.keys() == {name for name, entry in TASKS.items() if entry.has_command}
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", WORDS)
 def test_a_task_from_its_file_to_its_answers(workshop, tmp_path, capsys, task):
     data, model = write_data(tmp_path, task), tmp_path / "model"
     words = (

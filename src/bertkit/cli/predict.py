@@ -28,7 +28,7 @@ from bertkit.cli.texts import (
 )
 from bertkit.data.file_parts import FilesSettings, check_is_single, is_folder
 from bertkit.data.problems import append_problems
-from bertkit.data.tables.records import open_records
+from bertkit.data.tables.records import RecordTable, open_records
 from bertkit.data.tables.settings import RecordSettings
 from bertkit.inference.settings import EngineSettings
 from bertkit.jobs.settings import PredictSettings
@@ -37,7 +37,8 @@ from bertkit.reports.text import format_metric, show
 from bertkit.tasks.classify import NamedZeroShot
 from bertkit.tasks.classify.zero_shot import ZeroShot, read_zero_shot
 from bertkit.tasks.labeled_table import check_columns, open_training_tables
-from bertkit.tasks.settings import choose_columns, with_columns
+from bertkit.tasks.paired_rows import PairedColumns
+from bertkit.tasks.settings import PairedSettings, TaskSettings, choose_columns, with_columns
 from bertkit.tasks.table import TASKS, TaskEntry
 
 if TYPE_CHECKING:
@@ -131,7 +132,8 @@ def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
         print_result(result, describe, json=json, facts=facts)
         if not json:
             given = choose_arguments(each.arguments for each in result.examples)
-            suggest(name, output, *given, json=not given)
+            words = name_next(name, output, given, opened[0], task)
+            suggest(*words, json=not (given and words))
 
     finetune_task.__doc__ = FINETUNE_DOCSTRING.format(
         name=name,
@@ -139,6 +141,23 @@ def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
         data=entry.example_data,
     )
     return finetune_task
+
+
+def name_next(
+    name: str, output: Path, given: Sequence[str], table: RecordTable, task: TaskSettings
+) -> list[str | Path]:
+    """Return a command that uses a model; that of passages on those of its training data.
+
+    Empty if these are in no file.
+    """
+    if not isinstance(task, PairedSettings):
+        return [name, output, *given]
+    if not isinstance(table.path, Path):
+        return []
+    source = [table.path, "--text-column", PairedColumns.find(task, table).passage]
+    if name == "rerank":
+        return [name, output, *given, *source]
+    return ["search", *given, "--model", output, "--corpus", *source]
 
 
 def list_facts(result: Any, about_metrics: str) -> dict[str, Any]:

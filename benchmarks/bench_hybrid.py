@@ -7,8 +7,8 @@ as it comes, with the model that comes along; a document counts by its best pass
 stand with the 95 % interval of a paired bootstrap over the queries. `fusion` is nDCG@10 for each
 constant of reciprocal rank fusion and depth of the two lists, on the documents of each.
 
-With `--rerank`, half of the queries of a set train a model of pairs with `finetune regress`, since
-no public one comes along: relevant documents have the value 1, others among the best 50 have 0, 600
+With `--rerank`, half of the queries of a set train a model of pairs with `finetune rerank`, since
+no public one comes along: relevant documents have the label 1, others among the best 50 have 0, 600
 pairs in all. Up to 112 other queries are then searched without it (`both`) and with it
 (`reranked`).
 """
@@ -141,11 +141,9 @@ def compare_reranked(
     pairs = islice(chain.from_iterable(draw_pairs(judged, found)), arguments.pairs)
     train = write_jsonl(folder / "pairs.jsonl", pairs)
     reranker = folder / "reranker"
-    columns = ("--text-column=query", "--pair-column=passage", "--label-column=value")
     model = () if arguments.model is None else ("--model", arguments.model)
     run_bertkit(
-        *("finetune", "regress", "--train", train, "--output", reranker, *columns),
-        *("--epochs", 2, "--max-length", 256, *model),
+        *("finetune", "rerank", "--train", train, "--output", reranker, "--epochs", 3, *model),
     )
     held_out = queries[1::2][:NUM_HELD_OUT]
     return {
@@ -162,7 +160,7 @@ def draw_pairs(judged: JudgedSet, found: Found) -> Iterator[list[Pair]]:
         others = [name for name in found[query] if name not in relevant]
         chosen = draw.sample(others, min(len(others), NUM_NEGATIVES * len(relevant)))
         yield [
-            {"query": judged.queries[query], "passage": judged.documents[name], "value": value}
+            {"query": judged.queries[query], "passage": judged.documents[name], "label": value}
             for value, names in ((1, relevant), (0, chosen))
             for name in names
             if name in judged.documents

@@ -64,6 +64,7 @@ SMALLEST = {
     "bench_retrieval_training": "--data {data} --model {minilm} --folds 2 --measured 1 --epochs 1"
     " --max-length 16",
     "bench_repeats": "--data {data} --rows 20 --texts 30",
+    "bench_rerank": "--data {data} --passages 4 --rounds 1",
     "bench_score": "--data {data} --pairs 1 --rounds 1",
     "bench_search": "--rows 1000 --rounds 1",
     "bench_selection": "--data {data} --sets sst2 --draws 2 --rounds 2 --labels 8",

@@ -154,7 +154,11 @@ def name_next(
         return [name, output, *given]
     if not isinstance(table.path, Path):
         return []
-    source = [table.path, "--text-column", PairedColumns.find(task, table).passage]
+    source: list[str | Path] = [
+        table.path,
+        "--text-column",
+        PairedColumns.find(task, table).passage,
+    ]
     if name == "rerank":
         return [name, output, *given, *source]
     return ["search", *given, "--model", output, "--corpus", *source]

@@ -13,6 +13,7 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.progress import announce
 from bertkit.data.order import EpochOrder
+from bertkit.models.bert.feature_based import BertFeatureBased
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.recipes.finetune.data import FineTuningData
 from bertkit.recipes.finetune.row_files import RowFiles
@@ -118,7 +119,10 @@ class FineTuningJob(Job[TaskBatch]):
         interval = settings.eval_every or self.num_epoch_steps
         changes: dict[str, float] = {"eval_every": interval}
         if "learning_rate" not in settings.model_fields_set:
-            rate = SENTENCE_RATE if has_solved_head else settings.learning_rate
+            # one of passages on a sentence encoder has a new head on its pooling
+            is_pooled = not self.task.has_solvable_head and isinstance(model, BertFeatureBased)
+            is_sentence = has_solved_head or is_pooled
+            rate = SENTENCE_RATE if is_sentence else settings.learning_rate
             changes["learning_rate"] = rate * (LORA_FACTOR if settings.lora is not None else 1.0)
         self.settings = settings.model_copy(update=changes)
         self.num_micro_batches = settings.accumulate

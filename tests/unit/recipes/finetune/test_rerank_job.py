@@ -11,6 +11,7 @@ import bertkit
 from bertkit.base.errors import InputError, StoppedError
 from bertkit.recipes.finetune import rerank_job
 from bertkit.recipes.finetune.run import Sources, finetune
+from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.rerank import RerankSettings
 
 ANIMALS = {"cat": "the cat saw a hat", "dog": "a dog lost", "fox": "the fox"}
@@ -80,6 +81,13 @@ def test_a_large_step_is_computed_in_parts(sources, monkeypatch):
     many = QUICK.model_copy(update={"accumulate": 8})
     monkeypatch.setattr(rerank_job, "PART_TOKENS", 8192)
     assert open_job(sources, TASK, many).num_micro_batches == 8
+
+
+@pytest.mark.parametrize(("pooling", "rate"), [("cls", 3e-5), ("mean", 1e-4)])
+def test_a_sentence_encoder_learns_at_the_rate_of_one(sources, pooling, rate):
+    settings = FineTuneSettings(batch_size=8, device="cpu")
+    job = open_job(sources, TASK.model_copy(update={"pooling": pooling}), settings)
+    assert job.settings.learning_rate == rate
 
 
 def test_passages_that_are_all_relevant_teach_nothing(sources, tmp_path):

@@ -117,12 +117,21 @@ class RankedQuery(TaskPrediction):
     ) -> Self:
         """Rank passages, at least one, by their scores; equal scores are ordered as in trec_eval.
 
+        A passage that is the query itself is left out, unless it is relevant: as nothing is more
+        similar, it would only hide where the others are.
+
         Args:
             scores: `[passages]`.
             relevance: `[passages]`, over 0 if a passage is relevant; all that are, are among them.
             start_scores: `[passages]`, of the retriever that found them.
         """
         judged, values = np.asarray(relevance, np.float64), np.asarray(scores, np.float64)
+        if query in passages:
+            kept = [n for n, text in enumerate(passages) if text != query or judged[n] > 0]
+            if 0 < len(kept) < len(passages):
+                starts = None if start_scores is None else np.asarray(start_scores)[kept]
+                texts = [passages[number] for number in kept]
+                return cls.of(query, texts, values[kept], judged[kept], starts)
         first, ndcg, mrr, recall = _measure(passages, values, judged)
         relevant = np.flatnonzero(judged > 0)
         expected, rank = "", 0

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from scipy import stats
-from tests.closeness import assert_close
+from tests.closeness import assert_close, close
 
 from bertkit.tasks.metrics.correlation import spearman
 from bertkit.tasks.metrics.ranking import measure_ranking, order_by_score
@@ -131,3 +131,13 @@ def test_rows_that_share_a_text_directly_or_by_others_are_one_group():
     assert len({groups[0], groups[1], groups[2], groups[3]}) == 1
     assert groups[4] != groups[0]
     assert link_groups([]) == []
+
+
+def test_a_passage_that_is_the_query_itself_is_left_out():
+    found = RankedQuery.of("a", ["a", "b", "c"], [1.0, 0.5, 0.2], [0, 1, 0], [1.0, 0.1, 0.2])
+    assert (found.passage, found.rank, found.num_passages) == ("b", 1, 2)
+    assert found.metrics == (1.0, 1.0, 1.0)
+    assert found.start_ndcg == close(1 / np.log2(3))
+    answer = RankedQuery.of("a", ["a", "b"], [1.0, 0.5], [1, 0])
+    assert (answer.passage, answer.num_passages) == ("a", 2)
+    assert RankedQuery.of("a", ["a"], [1.0], [0]).num_passages == 1

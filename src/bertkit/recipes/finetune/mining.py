@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from bertkit.base.checksummed_json import ChecksummedModel
-from bertkit.base.errors import InputError, ResumeError, pluralize
+from bertkit.base.errors import BertkitError, InputError, ResumeError, pluralize
 from bertkit.base.progress import announce
 from bertkit.inference.embeddings.embedder import (
     PASSAGE_PROMPTS,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 NEGATIVES_FILE = "negatives.json"  # in the folder of a run
 NUM_NEGATIVES, NUM_TO_RANK = 1, 7  # by default, of a training example
 NUM_HELD_OUT = 50  # candidates of a held-out query to rank
-EXAMPLES_AT_ONCE = 4096
+QUERIES_AT_ONCE = 4096
 
 Vectors = NDArray[np.float32]
 
@@ -55,7 +55,7 @@ class Minable(Protocol):
         """Return the example with further passages, and the cosine of each to the query."""
 
 
-class Candidates(BaseModel):
+class MinedPassages(BaseModel):
     """The passages of an example by their numbers, its own ones first, and their cosines."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -76,8 +76,8 @@ class Mined(ChecksummedModel):
     limit_bytes: ClassVar[int] = 1 << 30
 
     num_passages: int
-    train: tuple[Candidates, ...]
-    held_out: tuple[Candidates, ...] = ()  # none if these keep their own passages
+    train: tuple[MinedPassages, ...]
+    held_out: tuple[MinedPassages, ...] = ()  # none if these keep their own passages
 
 
 def add_negatives(data: "FineTuningData", start: OpenModel | Path, device: str) -> None:
@@ -108,18 +108,31 @@ def add_negatives(data: "FineTuningData", start: OpenModel | Path, device: str) 
             " leave out --negatives mine"
         )
     if isinstance(start, Path):
-        data.mined = Mined.load(start / NEGATIVES_FILE)
+        data.mined = load_mined(start / NEGATIVES_FILE)
     else:
         data.mined = current_ranks().from_first(
             lambda: mine(data, settings, start, device, is_mining)
         )
     passages = list_passages([*train, *dev])
     if data.mined.num_passages != len(passages):
-        raise ResumeError(f"{NEGATIVES_FILE} of the run is of other data; train again")
+        raise ResumeError(
+            f"{NEGATIVES_FILE} of the run is of other data; train again with --overwrite"
+        )
     for examples, found in ((train, data.mined.train), (dev, data.mined.held_out)):
         for number, one in enumerate(found):
             texts = tuple(passages[place] for place in one.numbers)
             examples[number] = examples[number].with_candidates(texts, one.cosines)
+
+
+def load_mined(path: Path) -> Mined:
+    """Load what a run has mined; `ResumeError` if that is missing or damaged."""
+    try:
+        return Mined.load(path)
+    except BertkitError as error:
+        raise ResumeError(
+            f"the run can't be resumed without its negatives ({error}); train again with"
+            " --overwrite"
+        ) from None
 
 
 def mine(
@@ -131,7 +144,7 @@ def mine(
     own = start if start.is_sentence_encoder else None
     embedder = Embedder.load(own, loading)
     miner = Miner.build(settings, [*train, *dev], embedder)
-    mined, held_out = list[Candidates](), list[Candidates]()
+    mined, held_out = list[MinedPassages](), list[MinedPassages]()
     encoder = "the model that comes with bertkit" if own is None else embedder.opened.title
     if is_mining:
         mined = miner.mine(train, len(list_passages(train)))
@@ -175,28 +188,30 @@ class Miner:
         asked = with_prompt(embedder, QUERY_PROMPTS)(queries, progress=True)
         return cls(settings, numbers, answers, dict(zip(queries, asked, strict=True)), vectors)
 
-    def mine(self, examples: Sequence[Minable], num_passages: int) -> list[Candidates]:
+    def mine(self, examples: Sequence[Minable], num_passages: int) -> list[MinedPassages]:
         """Find negatives of training examples among the first passages."""
         first, last = self.settings.negative_ranks
-        usual = NUM_TO_RANK if self.settings.ranks_candidates else NUM_NEGATIVES
-        number, margin = self.settings.num_negatives or usual, self.settings.negative_margin
-        found = []
-        for one, rows, cosines in self._search(examples, num_passages, last):
-            own = self._compare_own(one)
-            nearest = max(own[self.numbers[text]] for text in one.positives)
-            limit = nearest - margin * abs(nearest)
-            others = [
-                (row, cosine)
-                for row, cosine in zip(rows, cosines, strict=True)
-                if row not in self.answers[one.query]
-            ][first - 1 : last]
-            far = [(row, cosine) for row, cosine in others if cosine <= limit]
-            self.num_close += len(others) - len(far)
-            new = [(row, cosine) for row, cosine in far if row not in own][:number]
-            found.append(Candidates.of(own | dict(new)))
-        return found
+        owners: dict[str, list[int]] = {}
+        for number, one in enumerate(examples):
+            owners.setdefault(one.query, []).append(number)
+        found = dict[int, MinedPassages]()
+        for query, rows, cosines in self._search(list(owners), num_passages, last):
+            others = list(zip(rows.tolist(), cosines.tolist(), strict=True))[first - 1 :]
+            found |= {number: self._choose(examples[number], others) for number in owners[query]}
+        return [found[number] for number in range(len(examples))]
 
-    def describe(self, examples: Sequence[Minable], found: Sequence[Candidates]) -> str:
+    def _choose(self, example: Minable, others: Sequence[tuple[int, float]]) -> MinedPassages:
+        """Add the most similar passages that are far enough to those of an example."""
+        own = self._compare_own(example)
+        nearest = max(own[self.numbers[text]] for text in example.positives)
+        limit = nearest - self.settings.negative_margin * abs(nearest)
+        far = [(row, cosine) for row, cosine in others if cosine <= limit]
+        self.num_close += len(others) - len(far)
+        usual = NUM_TO_RANK if self.settings.ranks_candidates else NUM_NEGATIVES
+        new = [(row, cosine) for row, cosine in far if row not in own]
+        return MinedPassages.of(own | dict(new[: self.settings.num_negatives or usual]))
+
+    def describe(self, examples: Sequence[Minable], found: Sequence[MinedPassages]) -> str:
         """Say how many negatives were found, and how many passages were left out."""
         new = [
             len(each.numbers) - len({*one.passages})
@@ -210,13 +225,16 @@ class Miner:
             " than that of a row's own passage"
         )
 
-    def retrieve(self, examples: Sequence[Minable], top_k: int) -> list[Candidates]:
+    def retrieve(self, examples: Sequence[Minable], top_k: int) -> list[MinedPassages]:
         """Find the passages that a search would show, whether or not they answer the query."""
+        search = ExactSearch(self.vectors, "cosine")
         found = []
-        for one, rows, cosines in self._search(examples, len(self.vectors), top_k):
+        for one in examples:
             own = self._compare_own(one)
-            others = zip(rows[:top_k], cosines, strict=False)
-            found.append(Candidates.of(own | {row: near for row, near in others if row not in own}))
+            cosines, rows = search.search(self.queries[one.query][None], top_k)
+            others = zip(rows[0].tolist(), cosines[0].tolist(), strict=True)
+            new = {row: cosine for row, cosine in others if row not in own}
+            found.append(MinedPassages.of(own | new))
         return found
 
     def _compare_own(self, example: Minable) -> dict[int, float]:
@@ -226,19 +244,25 @@ class Miner:
         return dict(zip(own, cosines.tolist(), strict=True))
 
     def _search(
-        self, examples: Sequence[Minable], num_passages: int, top_k: int
-    ) -> Iterator[tuple[Minable, list[int], list[float]]]:
-        """Yield each example with the rows of the most similar passages, and their cosines.
-
-        Passages that answer the query are among them, beside `top_k` others.
-        """
+        self, queries: Sequence[str], num_passages: int, top_k: int
+    ) -> Iterator[tuple[str, NDArray[np.int64], NDArray[np.float64]]]:
+        """Yield each query with the `top_k` passages most similar to it that don't answer it."""
         search = ExactSearch(self.vectors[:num_passages], "cosine")
-        for start in range(0, len(examples), EXAMPLES_AT_ONCE):
-            chosen = examples[start : start + EXAMPLES_AT_ONCE]
-            most = max(len(self.answers[one.query]) for one in chosen)
-            asked = np.stack([self.queries[one.query] for one in chosen])
-            cosines, rows = search.search(asked, top_k + most)
-            yield from zip(chosen, rows.tolist(), cosines.tolist(), strict=True)
+        few = [query for query in queries if len(self.answers[query]) <= top_k]
+        for start in range(0, len(few), QUERIES_AT_ONCE):
+            chosen = few[start : start + QUERIES_AT_ONCE]
+            most = max(len(self.answers[query]) for query in chosen)
+            asked = np.stack([self.queries[query] for query in chosen])
+            for query, cosines, rows in zip(
+                chosen, *search.search(asked, top_k + most), strict=True
+            ):
+                is_other = np.isin(rows, list(self.answers[query]), invert=True)
+                yield query, rows[is_other][:top_k], cosines[is_other][:top_k]
+        # A query with very many answers would make all searches long: the others are searched.
+        for query in (query for query in queries if len(self.answers[query]) > top_k):
+            among = np.setdiff1d(np.arange(num_passages), list(self.answers[query]))
+            [cosines], [rows] = search.search(self.queries[query][None], top_k, among)
+            yield query, rows, cosines
 
 
 def list_passages(examples: Sequence[Minable]) -> list[str]:

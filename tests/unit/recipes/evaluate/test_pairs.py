@@ -81,3 +81,13 @@ def test_a_trained_encoder_is_evaluated_by_its_columns(encoder, tmp_path, capsys
 def test_scores_that_are_all_equal_are_refused(encoder):
     with pytest.raises(InputError, match="all pairs have the score"):
         bertkit.evaluate(encoder, [{**row, "score": 3.0} for row in SCORED])
+
+
+def test_a_query_that_is_a_passage_of_another_row_is_not_found_for_itself(encoder):
+    rows = [("the cat", "a cat"), ("a dog saw", "the dog saw")]
+    both = [pair for first, second in rows for pair in ((first, second), (second, first))]
+    found = bertkit.evaluate(
+        encoder, [dict(zip(("query", "passage"), row, strict=True)) for row in both]
+    )
+    assert all(one.passage != one.query for one in found.predictions)
+    assert {one.num_passages for one in found.predictions} == {3}

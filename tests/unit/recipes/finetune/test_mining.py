@@ -9,10 +9,11 @@ from tests.unit.inference.small import save_small
 from tests.unit.recipes.stopping import stop_at
 
 import bertkit
-from bertkit.base.errors import InputError, StoppedError
+from bertkit.base.errors import InputError, ResumeError, StoppedError
 from bertkit.checkpoints.sentence_modules import Pooling
 from bertkit.checkpoints.sentence_transformers import SentenceModel, write_sentence_model
 from bertkit.cli.main import main
+from bertkit.inference.embeddings.exact_search import ExactSearch
 from bertkit.recipes.finetune.mining import NEGATIVES_FILE, Miner, list_passages
 from bertkit.tasks.embed import EmbeddingSettings
 from bertkit.tasks.embed.examples import EmbedExample
@@ -75,6 +76,24 @@ def test_cosines_are_those_of_the_passages_and_held_out_queries_get_what_a_searc
     assert [passages[number] for number in kept.numbers] == ["own", "opposite"]
 
 
+def test_a_query_with_many_answers_is_searched_among_the_others(monkeypatch):
+    rows = [EmbedExample("q", (text,)) for text in ("own", "near", "close")]
+    rows.append(EmbedExample("r", ("own",)))
+    miner, passages = build(rows, negative_ranks=(1, 2), negative_margin=0.0)
+    searched = []
+    search = ExactSearch.search
+
+    def remember(self, queries, top_k, among=None):
+        searched.append((len(queries), top_k))
+        return search(self, queries, top_k, among)
+
+    monkeypatch.setattr(ExactSearch, "search", remember)
+    found = miner.mine(rows, len(passages))
+    assert searched == [(1, 3), (1, 2)]  # r with its one answer, then q among the others
+    new = [[passages[number] for number in one.numbers[1:]] for one in found]
+    assert new == [["far"], ["far"], ["far"], ["close"]]
+
+
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("encoder")
@@ -123,6 +142,10 @@ def test_a_resumed_run_has_the_same_negatives(encoder, tmp_path, monkeypatch):
         with pytest.raises(StoppedError):
             train(encoder, stopped)
     monkeypatch.setattr("bertkit.recipes.finetune.mining.mine", None)  # not once more
+    kept = (stopped / "run" / NEGATIVES_FILE).rename(tmp_path / "kept")
+    with pytest.raises(ResumeError, match=r"without its negatives .* again with --overwrite"):
+        train(encoder, stopped)
+    kept.rename(stopped / "run" / NEGATIVES_FILE)
     train(encoder, stopped)
     for name in ("model.safetensors", f"run/{NEGATIVES_FILE}"):
         assert (stopped / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()

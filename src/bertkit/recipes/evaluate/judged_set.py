@@ -8,18 +8,20 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Self
 
 from pydantic import JsonValue
 
 from bertkit.base.errors import InputError, SettingsError, pluralize
 from bertkit.base.settings import Settings, name_flag
+from bertkit.data.input_files import find_extension
 from bertkit.data.tables.decoder import show_names
 from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import RecordTable, open_records
 from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import RecordSettings
-from bertkit.tasks.columns import find_usual, read_label, take_text, take_value
+from bertkit.tasks.columns import find_usual, read_label, read_number, take_text, take_value
 
 SOURCES = ("corpus", "queries", "qrels")
 CORPUS_IDS = ("_id", "id", "corpus-id", "corpus_id", "doc_id", "docid", "passage_id")
@@ -30,7 +32,9 @@ TITLE = "title"
 OF_QUERY = (*QUERY_IDS[2:], "query")
 OF_PASSAGE = (*CORPUS_IDS[2:], "document", "passage")
 RELEVANCE = ("score", "relevance", "rel", "label")
-NUM_CELLS = (3, 4)  # of a row without names: query, passage, number; trec_eval's has a 0 after it
+LINE = "text"  # the format of lines without names of columns, and their only column
+NUM_CELLS = (3, 4)  # of such a line
+NO_LINES = {".parquet", ".xlsx"}  # extensions of formats that aren't text
 # Settings of tables that are those of a single one.
 OF_ONE_TABLE = ("format", "delimiter", "header", "decimal")
 
@@ -79,11 +83,9 @@ class JudgedSet:
         usual = ((CORPUS_IDS, CORPUS_TEXTS), (QUERY_IDS, QUERY_TEXTS))
         # All columns are found before a file is read.
         columns = [_find(table, *names) for table, names in zip(tables, usual, strict=False)]
-        of_judgments = (
-            _find(tables[2], OF_QUERY, OF_PASSAGE, RELEVANCE)
-            if tables[2].settings.header
-            else ["1", *(tables[2].columns or ())[-2:]]
-        )
+        of_judgments = [LINE] * 3
+        if tables[2].format != LINE:
+            of_judgments = _find(tables[2], OF_QUERY, OF_PASSAGE, RELEVANCE)
         corpus, queries = (
             _read_texts(table, *names) for table, names in zip(tables, columns, strict=False)
         )
@@ -115,15 +117,26 @@ def _open(sources: Sequence[Table], settings: RecordSettings) -> list[RecordTabl
         raise SettingsError(
             f"each of the three files of --retrieval has a format of its own; leave out {names}"
         )
-    tables = [
-        open_records(source, settings, split=name)
-        for source, name in zip(sources, SOURCES, strict=True)
-    ]
-    cells = tables[2].columns or ()
-    if len(cells) in NUM_CELLS and cells[-1].removeprefix("-").isdecimal():  # as trec_eval's
-        unnamed = settings.model_copy(update={"header": False})
-        tables[2] = open_records(sources[2], unnamed, split=SOURCES[2])
-    return tables
+    *texts, judgments = zip(sources, SOURCES, strict=True)
+    tables = [open_records(source, settings, split=name) for source, name in texts]
+    return [*tables, _open_judgments(*judgments, settings)]
+
+
+def _open_judgments(source: Table, name: str, settings: RecordSettings) -> RecordTable:
+    """Open judgments: a table, or lines as trec_eval reads them, without names of columns."""
+    if isinstance(source, str | Path) and find_extension(Path(source)) not in NO_LINES:
+        lines = open_records(source, settings.model_copy(update={"format": LINE}), split=name)
+        first = next(iter(lines.look()), None)
+        if first is not None and not math.isnan(_split(str(first.values[LINE]))[2]):
+            return lines
+    return open_records(source, settings, split=name)
+
+
+def _split(line: str) -> Judgment:
+    """Split a line of trec_eval: a query, perhaps a 0, a passage, a number; NaN if it is none."""
+    cells = line.split("\t") if "\t" in line else line.split()
+    number = read_number(cells[-1]) if len(cells) in NUM_CELLS else math.nan
+    return (cells[0], cells[-2], number) if len(cells) in NUM_CELLS else ("", "", number)
 
 
 def _find(table: RecordTable, *usual: Sequence[str]) -> list[str]:
@@ -163,11 +176,11 @@ def _read_judgments(
     relevance: dict[str, dict[str, float]] = {}
 
     def parse(record: Record) -> Judgment:
-        query, passage = _take_id(record, query_column), _take_id(record, passage_column)
-        try:
-            number = float(str(take_value(record, number_column)))
-        except ValueError:
-            number = math.nan
+        if table.format == LINE:
+            query, passage, number = _split(str(record.values[LINE]))
+        else:
+            query, passage = _take_id(record, query_column), _take_id(record, passage_column)
+            number = read_number(str(take_value(record, number_column)))
         if not math.isfinite(number):
             raise BrokenRowError(f"{record.place} has no number in {number_column}")
         if passage in relevance.setdefault(query, {}):

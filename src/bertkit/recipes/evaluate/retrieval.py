@@ -165,12 +165,13 @@ def embed(embedder: Embedder, texts: Sequence[str], what: str, problems: list[st
     check_unknown(what, counts.unknown_tokens, counts.text_tokens)
     lines = describe_unknown(counts.unknown_tokens, counts.text_tokens)
     problems += [name_problem(what, line) for line in lines]
-    told = {
-        counts.empty: "without text, kept",
-        counts.truncated: f"longer than {embedder.text_encoder.max_length:,} tokens, truncated",
-    }
+    longest = embedder.text_encoder.max_length
+    told = [
+        (counts.empty, "without text, kept"),
+        (counts.truncated, f"longer than {longest:,} tokens, truncated"),
+    ]
     total = pluralize(len(texts), "text")
-    problems += [f"{what}: {number:,} of {total} {how}" for number, how in told.items() if number]
+    problems += [f"{what}: {number:,} of {total} {how}" for number, how in told if number]
     return vectors
 
 

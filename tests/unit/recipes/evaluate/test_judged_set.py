@@ -41,6 +41,8 @@ def test_titles_stand_before_texts_and_relevance_is_graded():
         ["query-id\tcorpus-id\tscore", "1\ta\t2", "2\tb\t1"],
         ["1\ta\t2", "2\tb\t1"],
         ["1\t0\ta\t2", "2\t0\tb\t1"],  # as trec_eval reads them
+        ["1 0 a 2", "2  0  b 1"],
+        ["1\ta\t2.0", "2\tb\t1.0"],
     ],
 )
 def test_files_as_data_sets_have_them(tmp_path, lines):
@@ -94,3 +96,13 @@ def test_wrong_files_are_refused(changes, message):
 def test_settings_of_one_table_are_refused():
     with pytest.raises(SettingsError, match="a format of its own; leave out --delimiter, --format"):
         read(format="csv", delimiter=";")
+
+
+def test_judgments_may_have_any_name_and_equal_cells(tmp_path):
+    texts = [{"_id": number, "text": "x"} for number in range(2)]
+    (tmp_path / "cran.qrels").write_text("0 0 0 1\n1 0 1 1\n")
+    judged = read(texts, texts, tmp_path / "cran.qrels")
+    assert judged.relevance == {"0": {"0": 1.0}, "1": {"1": 1.0}}
+    (tmp_path / "cran.txt").write_text("1\t1\t1\n0\t0\tmuch\n")
+    with pytest.raises(InputError, match="line 2 has no number in text"):
+        read(texts, texts, tmp_path / "cran.txt", max_broken=0.0)

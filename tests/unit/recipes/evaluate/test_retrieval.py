@@ -87,3 +87,13 @@ def test_what_is_refused(encoder, files, tmp_path, capsys):
         assert "give labeled data, or the three files" in capsys.readouterr().err
     with pytest.raises(SettingsError, match="leave out those of labeled data"):
         bertkit.evaluate(encoder, retrieval=files, text_column="x")
+
+
+def test_empty_and_truncated_texts_are_both_counted(encoder):
+    corpus = [{"id": "a", "text": ""}, {"id": "b", "text": "the cat " * 30}]
+    rows = [{"id": "1", "text": "the"}], [{"query-id": "1", "corpus-id": "b", "score": 1}]
+    problems = bertkit.evaluate(encoder, retrieval=(corpus, *rows)).data_problems
+    assert problems == [
+        "passages: 1 of 2 texts without text, kept",
+        "passages: 1 of 2 texts longer than 24 tokens, truncated",
+    ]

@@ -19,6 +19,7 @@ from torch import Tensor
 from bertkit.base.errors import SettingsError
 from bertkit.base.progress import show_progress
 from bertkit.base.settings import Settings
+from bertkit.checkpoints.run_folder import read_metrics
 from bertkit.checkpoints.sentence_transformers import SentenceModel
 from bertkit.inference.embeddings.features import as_array
 from bertkit.inference.embeddings.pooling import SentenceHead, Span
@@ -118,6 +119,11 @@ class Embedder(TextTransformer):
     def dimension(self) -> int:
         """Number of features of a vector."""
         return self.head.dimension
+
+    @cached_property
+    def metrics(self) -> Mapping[str, float]:
+        """Those of the held-out examples, if `bertkit finetune embed` wrote the model."""
+        return read_metrics(self.opened.path)
 
     @cached_property
     def identity(self) -> dict[str, str | bool | int | None]:

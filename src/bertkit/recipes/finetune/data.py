@@ -96,8 +96,13 @@ class TaskSet(LabeledSet[Any, EncodedTable, SetCounts]):
         together: defaultdict[str | int, list[int]] = defaultdict(list)
         for index, example in enumerate(self.examples):
             together[example.group or index].append(index)
-        # If all would stay together, each is its own group.
-        groups = list(together.values()) if len(together) > 1 else [[n] for n in range(number)]
+        groups = list(together.values())
+        if len(groups) == 1:  # all would stay together
+            groups = [[index] for index in range(number)]
+            announce(
+                f"{self.name}: all rows share a text, directly or by others, so held-out rows share"
+                " one with training rows; metrics on them say less about other texts"
+            )
         order = np.random.default_rng((seed, HOLDING_OUT)).permutation(len(groups))
         strata = [example.stratum for example in self.examples]
         held_out = take_groups([groups[place] for place in order], num_held_out, strata)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bertkit.base.errors import SettingsError
+from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.progress import announce
 from bertkit.data.order import DistinctOrder
 from bertkit.models.bert.sentence_bert import SentenceBert
@@ -36,6 +36,7 @@ class EmbedJob(FineTuningJob):
     def __init__(self, *given: Any, **options: Any) -> None:
         super().__init__(*given, **options)
         self.num_micro_batches = 1  # its loss is that of a whole batch
+        self._check_kinds()
         if not self.task.settings.has_scores:
             self.order = self._order_queries()
         self.model.sentences = replace(
@@ -43,6 +44,16 @@ class EmbedJob(FineTuningJob):
             prompts=self.task.sentences.prompts,
             max_seq_length=self.task.settings.max_length,
         )
+
+    def _check_kinds(self) -> None:
+        """Raise an `InputError` if only training rows or only held-out ones have scores."""
+        has_scores, dev = bool(self.task.settings.has_scores), self.data.dev
+        if any((example.number is not None) != has_scores for example in dev.examples):
+            kinds = ("queries with passages", "pairs with a score")
+            raise InputError(
+                f"{dev.name} has {kinds[not has_scores]}, and the training data have"
+                f" {kinds[has_scores]}; give the same in both"
+            )
 
     def _order_queries(self) -> DistinctOrder:
         """Return an order in which no passage of a step answers another of its queries."""

@@ -50,6 +50,8 @@ def freeze_parameters(model: nn.Module, what: str, num_layers: int) -> int:
         if _height(name, num_layers) <= highest:
             parameter.requires_grad_(False)
             num_frozen += parameter.numel()
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise SettingsError(f"freeze is {what}, and the model has nothing else to train; lower it")
     return num_frozen
 
 

@@ -11,6 +11,7 @@ from tests.closeness import assert_close
 from tests.unit.recipes.finetune.small import QUICK, open_job
 from tests.unit.recipes.stopping import read_files, read_rows, stop_at
 
+import bertkit
 from bertkit.base.errors import InputError, SettingsError, StoppedError
 from bertkit.checkpoints.checkpoint import LazyTensor
 from bertkit.checkpoints.sentence_modules import Dense, Normalize, Pooling
@@ -141,7 +142,9 @@ def test_the_folder_says_what_the_model_was_trained_with(pairs, tmp_path):
 def test_modules_of_the_start_are_trained_and_stay(made, tmp_path, pairs):
     start = save_sentence_encoder(tmp_path / "start", made / "model")
     sources = Sources("embed", str(start), pairs.train)
-    result = finetune(sources, tmp_path / "model", TASK, QUICK.model_copy(update={"epochs": 1.0}))
+    by_loss = EmbeddingSettings(max_length=12, metric="loss")
+    result = finetune(sources, tmp_path / "model", by_loss, QUICK)
+    assert result.saved.best_step > 0
     before, after = (OpenModel.open(path).sentences.modules for path in (start, result.output))
     assert [type(module) for module in after] == [type(module) for module in before]
     assert before[0] == after[0]
@@ -199,3 +202,40 @@ def test_a_batch_of_one_teaches_nothing(made, tmp_path):
     sources = Sources("embed", str(made / "model"), str(path))
     with pytest.raises(SettingsError, match="a batch of one query has no other passage"):
         finetune(sources, tmp_path / "model", TASK, QUICK.model_copy(update={"batch_size": 1}))
+
+
+def test_rows_without_scores_do_not_measure_pairs_with_scores(made, tmp_path):
+    train = write_pairs(tmp_path / "train.csv", 24, "text1", "text2", "score")
+    dev = write_pairs(tmp_path / "dev.csv", 8, "query", "passage")
+    sources = Sources("embed", str(made / "model"), str(train), str(dev))
+    with pytest.raises(InputError, match="has queries with passages, and the training data have p"):
+        finetune(sources, tmp_path / "model", TASK, QUICK)
+
+
+def test_an_encoder_without_other_layers_cannot_be_frozen(pairs, tmp_path):
+    frozen = QUICK.model_copy(update={"freeze": "encoder"})
+    with pytest.raises(SettingsError, match="freeze is encoder, and the model has nothing else to"):
+        finetune(pairs, tmp_path / "model", TASK, frozen)
+
+
+def test_from_python_it_is_an_embedder_with_its_metrics(made, tmp_path, capsys):
+    rows = [(f"a cat {n}", f"the hat {n}") for n in range(12)]
+    embed = bertkit.finetune(
+        "embed",
+        train=rows,
+        model=made / "model",
+        output=tmp_path / "model",
+        max_length=12,
+        epochs=1,
+        batch_size=4,
+        device="cpu",
+    )
+    assert embed(["a cat", "a dog"]).shape == (2, 32)
+    assert set(embed.metrics) == {"ndcg@10", "mrr@10", "recall@10"}
+
+
+def test_where_all_rows_share_a_text_a_line_says_so(made, tmp_path, capsys):
+    path = tmp_path / "train.csv"
+    path.write_text("\n".join(["query,passage", *(f"the cat,a hat {n}" for n in range(12))]))
+    open_job(Sources("embed", str(made / "model"), str(path)), TASK, QUICK)
+    assert "all rows share a text, directly or by others" in capsys.readouterr().err

@@ -15,8 +15,11 @@ from bertkit.nn.low_rank import SCALE, add_low_rank
 ENCODER = "encoder."
 
 
-def adapt(model: nn.Module, rank: int) -> None:
+def adapt(model: nn.Module, rank: int) -> tuple[int, int]:
     """Freeze the encoder and give it updates of low rank; the head stays as it is.
+
+    Returns:
+        The numbers of weights that are trained, and that are frozen.
 
     Raises:
         SettingsError: the rank isn't below that of the matrices.
@@ -25,6 +28,10 @@ def adapt(model: nn.Module, rank: int) -> None:
         if name.startswith(ENCODER):
             parameter.requires_grad_(False)
     add_low_rank(model, rank)
+    counts = {True: 0, False: 0}
+    for parameter in model.parameters():
+        counts[parameter.requires_grad] += parameter.numel()
+    return counts[True], counts[False]
 
 
 def list_adapted(model: nn.Module) -> dict[str, Tensor]:

@@ -57,9 +57,22 @@ def identify(parent: OpenModel) -> dict[str, str | bool | dict[str, str] | None]
 
 
 def name_origin(parent: OpenModel) -> AdapterOrigin:
-    """Return how an adapter names its base model: the id on the Hub, or the path."""
-    name = parent.name if parent.is_from_hub else str(parent.path.resolve())
-    return AdapterOrigin(name, parent.revision, identify_base(parent.checkpoint))
+    """Return how an adapter names its base model: id and commit on the Hub, or the folder.
+
+    Raises:
+        InputError: the model is an adapter itself.
+    """
+    if parent.checkpoint.base is not None:
+        raise InputError(
+            f"{parent.path} is an adapter, to which --lora would add another; merge it into its"
+            f" base model first, with `bertkit convert {parent.path} merged/`"
+        )
+    sha256 = identify_base(parent.checkpoint)
+    if parent.is_from_hub:
+        return AdapterOrigin(parent.name, parent.path.name, sha256)
+    is_prefix = parent.checkpoint.format == "tensorflow"
+    folder = parent.path if is_prefix else parent.folder
+    return AdapterOrigin(str(folder.resolve()), None, sha256)
 
 
 def find_pooling(opened: OpenModel) -> PoolingName:

@@ -9,6 +9,7 @@ import torch
 
 from bertkit.base.errors import ResumeError
 from bertkit.base.output import list_names
+from bertkit.base.progress import announce
 from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.data.tables.records import RecordTable
 from bertkit.data.tables.rows import Table
@@ -222,8 +223,9 @@ def build_job(
     frozen = settings.freeze if settings.features is None else "encoder"
     freeze_parameters(model, frozen, model.config.num_hidden_layers)
     if settings.lora is not None:
-        adapt(model, settings.lora)
         model.adapter_origin = name_origin(pretrained)
+        num_trained, num_weights = adapt(model, settings.lora)
+        announce(f"LoRA trains {num_trained:,} weights beside {num_weights:,} that are frozen")
         if checkpoint is not None:
             model.load_adapter(checkpoint)
     job_kind = JOBS.get(data.task.name, FineTuningJob)

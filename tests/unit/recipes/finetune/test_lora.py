@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,10 @@ from tests.closeness import assert_close
 from tests.unit.recipes.finetune.small import QUICK, TASK, open_job, save_model, write_tables
 from tests.unit.recipes.stopping import stop_at
 
+from bertkit import rerank
 from bertkit.base.errors import (
     CheckpointError,
+    InputError,
     MissingFileError,
     ResumeError,
     SettingsError,
@@ -149,6 +152,11 @@ def test_an_adapter_for_a_model_of_the_same_sizes_is_an_error(output: Path, tmp_
         score(output / "adapter")
 
 
+def test_an_adapter_is_not_adapted_again(output: Path, sources: Sources, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="merge it into its base model first"):
+        finetune(replace(sources, model=str(output / "adapter")), tmp_path / "again", TASK, LORA)
+
+
 def test_an_adapter_of_an_adapter_is_an_error(output: Path) -> None:
     change(output / "adapter", base_model_name_or_path=str(output / "adapter"))
     with pytest.raises(CheckpointError, match="the base of another one"):
@@ -241,3 +249,25 @@ def test_an_encoder_of_texts_is_adapted_and_resumed(
     assert not torch.allclose(start, whole, atol=1e-3)
     assert torch.equal(whole, parts)
     assert_close(adapter, whole)
+
+
+def test_a_reranker_is_adapted(sources: Sources, tmp_path: Path) -> None:
+    words = ("cat", "dog", "hat")
+    rows = [
+        f"{query} {end},the {word} {end},{int(query == word)}"
+        for end in ("saw", "lost")
+        for query in words
+        for word in words
+    ]
+    path = tmp_path / "pairs.csv"
+    path.write_text("\n".join(["query,passage,label", *rows]))
+    task = TASKS["rerank"].settings.model_validate({"max_length": 16})
+    settings = LORA.model_copy(update={"held_out": 0.4})
+    finetune(
+        replace(sources, task="rerank", train=path, dev=None), tmp_path / "out", task, settings
+    )
+    found = [
+        [hit.score for hit in rerank("cat saw", ["the cat", "the hat"], model=str(tmp_path / name))]
+        for name in ("out", "out/adapter")
+    ]
+    assert found[0] == pytest.approx(found[1], abs=1e-4)

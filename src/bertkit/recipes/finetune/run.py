@@ -39,7 +39,7 @@ from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.settings import TaskSettings, TextSettings
 from bertkit.training.job import Machine
 from bertkit.training.lifecycle import ModelRecipe, load_checkpoint, train
-from bertkit.training.ranks import current_ranks
+from bertkit.training.ranks import current_ranks, refuse_ranks
 from bertkit.training.run import RECORD_FILE, Run, RunRecord, RunState
 
 # Of tasks whose held-out examples aren't predicted one by one.
@@ -168,6 +168,8 @@ def finetune(
 ) -> FineTuneResult:
     """Fine-tune, or resume the run in `output`, as `train`; `data` is that of other seeds."""
     check_kind(output, RUN_FOLDER)
+    if sources.task == "embed":  # whose loss compares all passages of a batch
+        refuse_ranks("finetune embed")
     recipe = FineTuning(sources, task_settings, settings, data)
     result = train(recipe, output)
     return replace(result, examples=recipe.data.sets[0].examples)

@@ -9,7 +9,7 @@ from tests.unit.recipes.finetune.small import QUICK, open_job, save_model
 
 from bertkit.base.errors import SettingsError
 from bertkit.recipes.finetune import embed_job
-from bertkit.recipes.finetune.run import Sources
+from bertkit.recipes.finetune.run import Sources, finetune
 from bertkit.tasks.embed import EmbeddingSettings
 from bertkit.tasks.embed.losses import cosent_loss, in_batch_loss, matryoshka, number_texts
 from bertkit.training.replica import Replica
@@ -114,6 +114,19 @@ def test_a_step_logs_how_many_negatives_were_left_out(build):
     assert set(metrics) == {"loss", "task_loss", "task_accuracy", "gradient_norm"} | {
         "masked_negatives"
     }
+
+
+def test_several_processes_are_refused_because_each_would_see_a_part_of_the_passages(
+    build, tmp_path, monkeypatch
+):
+    job = build()
+    launch = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
+    for name, value in launch.items():
+        monkeypatch.setenv(name, value)
+    table = str(tmp_path / "rows.csv")
+    sources = Sources("embed", str(tmp_path / "model"), table, table)
+    with pytest.raises(SettingsError, match="finetune embed runs in one process, and torchrun"):
+        finetune(sources, tmp_path / "output", job.task.settings, QUICK)
 
 
 def test_a_length_beyond_the_vectors_is_an_error(build):

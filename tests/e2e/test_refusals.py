@@ -72,7 +72,7 @@ REFUSED = {
     FINETUNE: [
         ("--label-column sentiment", "no column sentiment"),
         ("--freeze head", "--freeze must be none, embeddings, encoder, or a number of layers"),
-        ("--features last --freeze 1", "leave out --freeze and --layer-decay"),
+        ("--features last --freeze 1", "leave out --freeze and layer_decay"),
         ("--threshold best", "--threshold is for --multi-label; a single label needs none"),
         ("--freeze 7", "the encoder has 2 layers"),
     ],

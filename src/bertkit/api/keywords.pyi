@@ -91,6 +91,7 @@ class FinetuneClassifyKeywords(FinetuneKeywords, total=False):
     label_separator: str  # ','
     class_weights: Literal['none', 'balanced']  # 'none'
     positive_label: str | None  # None
+    few_shot: bool  # False
     threshold: float | Literal['best']  # 0.5
     max_length: int  # 128
     metric: Literal['auto', 'loss', 'accuracy', 'f1', 'macro_f1', 'matthews', 'micro_f1', 'subset_accuracy']  # 'auto'

@@ -38,6 +38,7 @@ WITHOUT_FLAG = frozenset(
         "initialization",
         "has_scores",
         "label_smoothing",
+        "layer_decay",
         "loss_temperature",
         "mask_token_share",
         "matryoshka",

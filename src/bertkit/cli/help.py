@@ -34,7 +34,6 @@ RARE = frozenset(
         "header",
         "keep",
         "label-separator",
-        "layer-decay",
         "length-penalty",
         "long-share",
         "lowercase",
@@ -64,7 +63,14 @@ OFTEN: dict[str, frozenset[str]] = {"finetune classify": frozenset({"metric"})}
 # What stands first in a panel: where the text is, then how long and how a model is trained.
 FIRST = (
     *("--train", "--dev", "--data", "--output", "--model", "--size", "--recipe", "--objective"),
-    *("--text-column", "--pair-column", "--label-column", "--labels", "--multi-label"),
+    *(
+        "--text-column",
+        "--pair-column",
+        "--label-column",
+        "--labels",
+        "--multi-label",
+        "--few-shot",
+    ),
     *("--epochs", "--minutes", "--steps", "--tokens", "--learning-rate"),
     *("--batch-size", "--freeze", "--held-out", "--seed", "--seeds"),
 )

@@ -73,8 +73,8 @@ FINETUNE_DOCSTRING = """Train a model to {summary}
 SHOWN_METRICS, SHOWN_COLUMNS = 12, 40
 ZERO_SHOT_ADVICE = (
     "these labels were compared with the texts, not learned, and the percentages aren't calibrated:"
-    " a start. `bertkit evaluate` measures a model that learns them from labeled texts:"
-    " `bertkit finetune classify --train labeled.csv --output model/`"
+    " a start. `bertkit evaluate` measures a model that learns them from some labeled texts:"
+    " `bertkit finetune classify --few-shot --train labeled.csv --output model/`"
 )
 # Panels of the help, in this order: what one must say stands first.
 ONE_PASS = Group("Labels, numbers and spans of texts", sort_key=1)

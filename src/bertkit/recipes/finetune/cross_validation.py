@@ -11,9 +11,11 @@ from typing import ClassVar, Self
 
 from bertkit.base.checksummed_json import ChecksummedModel
 from bertkit.checkpoints.run_folder import SavedNumber
+from bertkit.recipes.finetune.few_shot import train_if_better
 from bertkit.recipes.finetune.job import FineTuningJob, decode_all
 from bertkit.recipes.solved_head import FOLDS_FOR_ALL, deal_folds, solve_head
 from bertkit.reports.text import format_metric
+from bertkit.tasks.classify.task import Classify
 
 ESTIMATE_FILE = "cross_validated.json"  # in the folder of a run
 ENOUGH_HELD_OUT = 100  # rows
@@ -47,7 +49,14 @@ class CrossValidated(ChecksummedModel):
 
 
 def solve_and_validate(run: Path, job: FineTuningJob) -> None:
-    """Solve the head; where few rows are held out, write the cross-validated estimate, too."""
+    """Solve the head; where few rows are held out, write the cross-validated estimate, too.
+
+    With `few_shot`, the encoder is trained before if that is better. Then there is no estimate: the
+    encoder has learned from all rows.
+    """
+    if isinstance(job.task, Classify) and job.task.settings.few_shot and train_if_better(run, job):
+        solve_head(run, job.frozen)
+        return
     train, dev = job.data.parts
     is_same = job.data.has_dev and train.sha256 == dev.sha256
     sets = [train] if is_same else [train, dev]

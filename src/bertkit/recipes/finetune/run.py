@@ -10,6 +10,7 @@ import torch
 from bertkit.base.errors import ResumeError
 from bertkit.base.output import list_names
 from bertkit.base.progress import announce
+from bertkit.base.settings import validate
 from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.data.tables.records import RecordTable
 from bertkit.data.tables.rows import Table
@@ -36,6 +37,7 @@ from bertkit.recipes.finetune.pretrained import (
 from bertkit.recipes.finetune.rerank_job import RerankJob
 from bertkit.recipes.finetune.result import FineTuneResult, build_record, write_model
 from bertkit.recipes.finetune.settings import FineTuneSettings
+from bertkit.tasks.classify import ClassifySettings
 from bertkit.tasks.settings import TaskSettings, TextSettings
 from bertkit.training.job import Machine
 from bertkit.training.lifecycle import ModelRecipe, load_checkpoint, train
@@ -76,6 +78,8 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
         settings: FineTuneSettings,
         data: FineTuningData | None = None,  # that of other seeds, which is read once
     ) -> None:
+        if isinstance(task_settings, ClassifySettings) and task_settings.few_shot:
+            settings = solve_only(settings)
         self.sources, self.task_settings, self.settings = sources, task_settings, settings
         self.data = data or open_data(sources, task_settings, settings)
         self.inputs, self.overwrite = list_paths(sources), settings.overwrite
@@ -157,6 +161,13 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
         final = evaluate_model(best)
         saved = build_record(best, final, state, run)
         return write_model(output, run, best, final, saved)
+
+
+def solve_only(settings: FineTuneSettings) -> FineTuneSettings:
+    """Return the settings of a run whose head is solved; SettingsError if some are of training."""
+    given = settings.model_dump(exclude_unset=True)
+    values = {**given, "features": settings.features or "last"}
+    return validate(FineTuneSettings, values, "few_shot trains with settings of its own")
 
 
 def finetune(

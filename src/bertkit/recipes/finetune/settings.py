@@ -57,7 +57,7 @@ class FineTuneSettings(LoopSettings, RecordSettings, OverwriteSettings):
         shown=f"3e-05, and {SENTENCE_RATE:g} for texts on a sentence encoder;"
         f" {LORA_FACTOR:g} times as much with --lora",
     )
-    layer_decay: Annotated[float, Field(gt=0.0, le=1.0)] = Field(
+    layer_decay: Annotated[float, Field(gt=0.0, le=1.0), NO_FLAG] = Field(
         default=1.0,
         description="Factor of the learning rate from each layer to the one below it; the head has"
         " the whole rate, the embeddings the lowest.",

@@ -53,6 +53,11 @@ class ClassifySettings(TextSettings):
         description="The label that the metric f1 is computed for; by default the second of two."
         " It is required for f1, unless labels are listed or are such as 0 and 1, or no and yes.",
     )
+    few_shot: bool = Field(
+        default=False,
+        description="For 8 to 64 rows of each label: solve the head, and train the encoder on pairs"
+        " of texts with the same label before, if cross-validation finds that better.",
+    )
     threshold: float | Literal["best"] = Field(
         default=DEFAULT_THRESHOLD,
         description="Minimum probability of a predicted label, with --multi-label; best: the one"
@@ -105,6 +110,8 @@ class ClassifySettings(TextSettings):
             )
         if self.threshold == "best" and not self.multi_label:
             raise ValueError("`threshold` is for `multi_label`; a single label needs none")
+        if self.few_shot and self.multi_label:
+            raise ValueError("`few_shot` is for one label per text: leave out `multi_label`")
         return self
 
     @model_validator(mode="after")

@@ -190,7 +190,7 @@ def test_a_run_that_fails_is_the_worst(whole, sources, tmp_path, monkeypatch, ca
 def test_other_settings_or_data_and_other_kinds_of_runs_are_refused(whole, sources, tmp_path):
     output, _ = whole
     other = SETTINGS.model_copy(update={"layer_decay": 0.5})
-    with pytest.raises(ResumeError, match=r"--layer-decay 1 → 0\.5"):
+    with pytest.raises(ResumeError, match=r"layer_decay 1 → 0\.5"):
         finetune_seeds(sources, output, TASK, other, 2)
     path = write_rows(tmp_path / "train.csv", make_rows(40, 3))
     changed = dataclasses.replace(sources, train=str(path))

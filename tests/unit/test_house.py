@@ -68,6 +68,7 @@ PUBLIC_NAMES = [
     "WordVectors",
     "__version__",
     "ablate",
+    "classify",
     "compare_contexts",
     "embed",
     "evaluate",

@@ -94,6 +94,8 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
         task_settings = self.task_settings.model_dump(mode="json")
         if "pairs" in task_settings:  # not given, the data decide, as with false
             task_settings["pairs"] = bool(task_settings["pairs"])
+        if not task_settings.get("few_shot"):  # as in records of versions that hadn't got it
+            task_settings.pop("few_shot", None)
         return RunRecord(
             settings={
                 "task": self.sources.task,

@@ -136,6 +136,16 @@ class ExactSearch:
         shape = len(queries), num_found
         return scores.reshape(shape), rows.reshape(shape)
 
+    def score_all(self, queries: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Score all vectors for a few queries in float32, `[queries, rows]`.
+
+        A Euclidean distance is its negative square, which ranks alike.
+        """
+        norms = find_norms(queries, "the queries").astype(np.float32)[:, None]
+        inputs = torch.tensor(queries), torch.from_numpy(norms)
+        scores: NDArray[np.float32] = self._rank(inputs, slice(None), None).numpy()
+        return scores
+
     def _find(
         self, queries: NDArray[np.float32], top_k: int, among: NDArray[np.int64] | None
     ) -> SearchCandidates:

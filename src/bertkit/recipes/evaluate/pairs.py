@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from bertkit.base.errors import pluralize
+from bertkit.base.progress import show_progress
 from bertkit.base.settings import Settings, validate
 from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.data.tables.records import RecordTable
@@ -16,6 +17,7 @@ from bertkit.inference.embeddings.embedder import (
     Embedder,
     with_prompt,
 )
+from bertkit.inference.embeddings.exact_search import ExactSearch
 from bertkit.inference.embeddings.similarity import compare
 from bertkit.inference.predictor import PredictionCounts
 from bertkit.inference.stream import TextCounts
@@ -29,6 +31,8 @@ from bertkit.tasks.embed.task import Embed
 from bertkit.tasks.ranking import RankedQuery, Similarity
 from bertkit.tasks.saved import BY_ARCHITECTURE, find_saved
 from bertkit.tasks.settings import with_columns
+
+QUERIES_AT_ONCE = 64  # of which all scores are held
 
 
 def is_encoder(opened: OpenModel) -> bool:
@@ -99,10 +103,13 @@ def rank_passages(
     answer, ask = (with_prompt(embedder, names) for names in (PASSAGE_PROMPTS, QUERY_PROMPTS))
     corpus = answer(passages, progress=True, counts=counts)
     vectors = ask(list(relevant), progress=True, counts=counts)
-    ranked = {}
-    for (query, places), vector in zip(relevant.items(), vectors, strict=True):
-        relevance = np.zeros(len(passages))
-        relevance[places] = 1.0
-        similarities = compare(embedder.similarity, corpus, vector)
-        ranked[query] = RankedQuery.of(query, passages, similarities, relevance)
+    search, ranked = ExactSearch(corpus, embedder.similarity), dict[str, RankedQuery]()
+    with show_progress("Ranking", len(relevant)) as progress:
+        for query, places in relevant.items():
+            if len(ranked) % QUERIES_AT_ONCE == 0:
+                scores = iter(search.score_all(vectors[len(ranked) :][:QUERIES_AT_ONCE]))
+            relevance = np.zeros(len(passages))
+            relevance[places] = 1.0
+            ranked[query] = RankedQuery.of(query, passages, next(scores), relevance)
+            progress.advance(1)
     return [ranked[one.query] for one in examples]

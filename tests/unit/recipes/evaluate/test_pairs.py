@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 from tests.closeness import close
 from tests.unit.inference.small import save_small
@@ -12,6 +13,9 @@ from bertkit.base.errors import InputError
 from bertkit.checkpoints.sentence_modules import Pooling
 from bertkit.checkpoints.sentence_transformers import SentenceModel, write_sentence_model
 from bertkit.cli.main import main
+from bertkit.inference.embeddings.settings import SIMILARITIES
+from bertkit.inference.embeddings.similarity import compare
+from bertkit.recipes.evaluate import pairs
 
 SCORED = [
     {"sentence1": "the cat saw", "sentence2": "the cat saw", "score": 5.0},
@@ -91,3 +95,20 @@ def test_a_query_that_is_a_passage_of_another_row_is_not_found_for_itself(encode
     )
     assert all(one.passage != one.query for one in found.predictions)
     assert {one.num_passages for one in found.predictions} == {3}
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+def test_queries_are_ranked_alike_however_many_are_compared_at_once(
+    encoder, monkeypatch, similarity
+):
+    embedder = bertkit.Embedder.load(encoder)
+    embedder.similarity = similarity
+    rows = [{"query": query, "passage": passage} for query, passage in ROWS]
+    found = bertkit.evaluate(embedder, rows).predictions
+    monkeypatch.setattr(pairs, "QUERIES_AT_ONCE", 1)
+    assert bertkit.evaluate(embedder, rows).predictions == found
+    vectors = {text: embedder(text) for row in ROWS for text in row}
+    passages = list(dict.fromkeys(passage for _, passage in ROWS))
+    for one in found:
+        scores = [compare(similarity, vectors[text], vectors[one.query]) for text in passages]
+        assert one.passage == passages[int(np.argmax(scores))]

@@ -37,7 +37,12 @@ class EmbedJob(FineTuningJob):
         super().__init__(*given, **options)
         self.num_micro_batches = 1  # its loss is that of a whole batch
         self._check_kinds()
-        if not self.task.settings.has_scores:
+        examples, has_scores = self.data.train.examples, self.task.settings.has_scores
+        if self.settings.batch_size == 1 and all(len(one.passages) == 1 for one in examples):
+            other = "pair to be compared with" if has_scores else "passage to tell its own from"
+            advice = "" if has_scores else ", or give rows with negatives"
+            raise SettingsError(f"a batch of one has no other {other}; raise `batch_size`{advice}")
+        if not has_scores:
             self.order = self._order_queries()
         self.model.sentences = replace(
             self.model.sentences,
@@ -58,11 +63,6 @@ class EmbedJob(FineTuningJob):
     def _order_queries(self) -> DistinctOrder:
         """Return an order in which no passage of a step answers another of its queries."""
         rows = [(one.query, one.passages) for one in self.data.train.examples]
-        if self.settings.batch_size == 1 and all(len(passages) == 1 for _, passages in rows):
-            raise SettingsError(
-                "a batch of one query has no other passage to tell its own from; raise"
-                " `batch_size`, or give rows with negatives"
-            )
         order = DistinctOrder(rows, self.settings.batch_size, self.settings.seed)
         order.examples(0)
         if order.num_unplaced:

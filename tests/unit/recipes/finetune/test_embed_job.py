@@ -197,10 +197,17 @@ def test_no_layer_is_solved(pairs, tmp_path):
         finetune(pairs, tmp_path / "model", TASK, settings)
 
 
-def test_a_batch_of_one_teaches_nothing(made, tmp_path):
-    path = write_pairs(tmp_path / "plain.csv", 20, "query", "passage")
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (("query", "passage"), "a batch of one has no other passage"),
+        (("text1", "text2", "score"), "a batch of one has no other pair to be compared with"),
+    ],
+)
+def test_a_batch_of_one_teaches_nothing(made, tmp_path, columns, message):
+    path = write_pairs(tmp_path / "plain.csv", 20, *columns)
     sources = Sources("embed", str(made / "model"), str(path))
-    with pytest.raises(SettingsError, match="a batch of one query has no other passage"):
+    with pytest.raises(SettingsError, match=message):
         finetune(sources, tmp_path / "model", TASK, QUICK.model_copy(update={"batch_size": 1}))
 
 

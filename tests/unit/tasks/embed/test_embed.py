@@ -81,6 +81,7 @@ def test_rows_that_share_a_text_directly_or_by_others_are_a_group():
     ("rows", "message"),
     [
         ([("a", "b", 3), ("c", "d", 3)], "all pairs have the score 3; nothing can be learned"),
+        ([("a", "a", 3), ("c", "c", 2)], "each pair is the same text twice; nothing can be lear"),
         ([("a", "b"), ("c", "b")], "there is no second passage"),
     ],
 )

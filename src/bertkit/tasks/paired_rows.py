@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 from bertkit.base.errors import InputError
 from bertkit.data.tables.decoder import look_up, show_names
 from bertkit.data.tables.record import BrokenRowError, Record
-from bertkit.data.tables.records import RecordTable
+from bertkit.data.tables.records import ROWS_FORMAT, RecordTable
 from bertkit.reports.text import show
 from bertkit.tasks.columns import (
     TEXT,
@@ -27,6 +27,7 @@ from bertkit.tasks.columns import (
 from bertkit.tasks.settings import PairedSettings
 
 NEGATIVE = re.compile(r"(hard[_ ]?)?neg(ative)?s?[_ ]?\d*", re.ASCII | re.IGNORECASE)
+TRIPLES = ("text", "pair", "label")  # names of what tuples from Python have
 SHOWN_NAMES = 4  # of usual columns, in an error
 USUAL_SCORES = ("score", "label", "similarity", "similarity_score", "relevance")
 
@@ -64,7 +65,7 @@ class PairedColumns:
         elif (usual_score := find_usual(others, USUAL_SCORES)) is not None:
             if _has_numbers(table, usual_score):
                 score = usual_score
-            elif not negatives and usual_score == others[0]:  # the third of tuples from Python
+            elif not negatives and table.format == ROWS_FORMAT and table.columns == TRIPLES:
                 negatives = (usual_score,)
         found = cls(query, passage, negatives, score, table.settings.decimal)
         if (note := found.describe()) not in table.report.notes:
@@ -134,7 +135,8 @@ def _take_texts(record: Record, column: str) -> list[str]:
     except KeyError:
         return []
     if isinstance(value, str):
-        value = read_list(value) or value
+        found = read_list(value)
+        value = value if found is None else found
     given: list[object] = value if isinstance(value, list) else [value]
     texts = [text for text in given if isinstance(text, str)]
     if any(text is not None and not isinstance(text, str) for text in given):

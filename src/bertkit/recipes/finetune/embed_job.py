@@ -22,7 +22,7 @@ from bertkit.tasks.task import AnyTask, TaskPrediction
 from bertkit.training.job import Scores
 
 MAX_PASSAGES = 10_000  # that held-out queries rank
-DRAWING = 5  # the purpose of the random generator; part of its seed
+DRAWING = 5  # the seed of the random generator that draws them
 
 Vectors = npt.NDArray[np.float32]
 
@@ -131,12 +131,12 @@ class EmbedJob(FineTuningJob):
                     found.setdefault(passage, (number, place))
         passages, room = list(found), max(0, MAX_PASSAGES - len(held_out))
         if len(passages) > room:
-            generator = np.random.default_rng((self.settings.seed, DRAWING))
+            generator = np.random.default_rng(DRAWING)  # the same for all seeds
             chosen = np.sort(generator.permutation(len(passages))[:room])
             announce(
                 f"held-out queries rank {len(held_out) + room:,} of the"
                 f" {len(held_out) + len(passages):,} passages: all held-out ones, and training ones"
-                " drawn by the seed"
+                " drawn at random"
             )
             passages = [passages[place] for place in chosen]
         sequences = (self.train[found[one][0]].sequences[found[one][1]] for one in passages)

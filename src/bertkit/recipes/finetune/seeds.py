@@ -142,6 +142,7 @@ def finetune_seeds(
             wanted = plan.recipe.describe(record)
         elif (finished := read_finished(plan)) is not None:
             return finished
+        data.adapt(plan.recipe.parent)
         parent = open_pretrained(plan.recipe.parent, data.task, plan.settings)
         data.encode(parent.tokenizer)
         wanted = wanted.model_copy(update={"source": identify(parent)})

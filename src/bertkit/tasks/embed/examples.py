@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Self, TypeVar
 
 from bertkit.base.errors import InputError
@@ -52,7 +53,7 @@ class EmbedExample(TaskExample):
         del settings, known
         if {example.number for example in examples} <= {None, 0.0, 1.0}:
             examples = _leave_out_equal(_settle_labels(examples, report), report)
-        groups = link_groups([(one.query, one.passages[0]) for one in examples])
+        groups = link_groups([(_fold(one.query), _fold(one.passages[0])) for one in examples])
         rows = zip(examples, groups, strict=True)
         return [replace(example, group=group) for example, group in rows]
 
@@ -90,6 +91,7 @@ class EmbedExample(TaskExample):
         return self.query if self.number is None else f"{self.query} ||| {self.passages[0]}"
 
 
+MAX_NEGATIVES = 8  # of a row
 Example = TypeVar("Example", bound=EmbedExample)
 
 
@@ -99,11 +101,19 @@ def _settle_labels(examples: list[Example], report: RowReport) -> list[Example]:
     for example in examples:
         if example.number == 0.0:
             refused[example.query].append(example.passages[0])
-    kept = [
-        replace(one, passages=(*one.passages, *refused[one.query]), number=None)
-        for one in examples
-        if one.number != 0.0
-    ]
+    answers = {(one.query, one.passages[0]) for one in examples if one.number != 0.0}
+    kept = []
+    for one in examples:
+        if one.number != 0.0:
+            others = (each for each in refused[one.query] if (one.query, each) not in answers)
+            negatives = dict.fromkeys((*one.passages[1:], *others))
+            passages = (one.passages[0], *islice(negatives, MAX_NEGATIVES))
+            kept.append(replace(one, passages=passages, number=None))
+    if (most := max(map(len, refused.values()), default=0)) > MAX_NEGATIVES:
+        report.notes.append(
+            f"a query has up to {most:,} passages with the label 0; the first {MAX_NEGATIVES} of"
+            " each are used"
+        )
     queries = {example.query for example in kept}
     for example in examples:
         if example.number == 0.0 and example.query not in queries:
@@ -120,3 +130,8 @@ def _leave_out_equal(examples: list[Example], report: RowReport) -> list[Example
         else:
             kept.append(example)
     return kept
+
+
+def _fold(text: str) -> str:
+    """Return what texts share that differ only in case and spaces."""
+    return " ".join(text.casefold().split())

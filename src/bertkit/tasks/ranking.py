@@ -5,7 +5,7 @@ row, so that two models are compared on the same rows.
 """
 
 from abc import abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Self
@@ -277,8 +277,16 @@ class SimilarityScoring(ComparedScoring[Any, Similarity]):
         return RowValues(self.guess, self.truth)
 
 
-def link_groups(rows: Sequence[Sequence[Hashable]]) -> list[str]:
-    """Return a group for each row, the same for rows that share a text, directly or by others."""
+def fold_text(text: str) -> str:
+    """Return a text in the form in which texts count as the same: without case and spaces."""
+    return " ".join(text.casefold().split())
+
+
+def link_groups(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return a group for each row, the same for rows that share a text, directly or by others.
+
+    Texts that differ only in case or white space are the same.
+    """
     parents = list(range(len(rows)))
 
     def find(row: int) -> int:
@@ -287,8 +295,8 @@ def link_groups(rows: Sequence[Sequence[Hashable]]) -> list[str]:
             row = parents[row]
         return row
 
-    owners: dict[Hashable, int] = {}
+    owners: dict[str, int] = {}
     for row, texts in enumerate(rows):
-        for text in texts:
+        for text in map(fold_text, texts):
             parents[find(row)] = find(owners.setdefault(text, row))
     return [str(find(row)) for row in range(len(rows))]

@@ -133,6 +133,11 @@ def test_rows_that_share_a_text_directly_or_by_others_are_one_group():
     assert link_groups([]) == []
 
 
+def test_texts_that_differ_in_case_or_spaces_are_the_same():
+    groups = link_groups([("What is it?", "a"), ("what  is\nit?", "b"), ("c", "A ")])
+    assert len(set(groups)) == 1
+
+
 def test_a_passage_that_is_the_query_itself_is_left_out():
     found = RankedQuery.of("a", ["a", "b", "c"], [1.0, 0.5, 0.2], [0, 1, 0], [1.0, 0.1, 0.2])
     assert (found.passage, found.rank, found.num_passages) == ("b", 1, 2)

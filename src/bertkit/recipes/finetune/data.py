@@ -21,6 +21,7 @@ from bertkit.models.bert.labels import check_names
 from bertkit.models.open_model import OpenModel
 from bertkit.recipes.finetune.mining import Mined
 from bertkit.recipes.finetune.settings import FineTuneSettings
+from bertkit.recipes.finetune.verdict import number_groups
 from bertkit.recipes.labeled_set import HELD_OUT, LabeledData, LabeledSet
 from bertkit.recipes.model_card import DataCounts
 from bertkit.reports.text import make_legible, show
@@ -93,20 +94,51 @@ class TaskSet(LabeledSet[Any, EncodedTable, SetCounts]):
         if number < MIN_EXAMPLES:
             raise InputError(f"{self.name} has {number} example; give held-out ones with --dev")
         num_held_out = min(max(1, round(share * number)), number - 1)
-        together: defaultdict[str | int, list[int]] = defaultdict(list)
-        for index, example in enumerate(self.examples):
-            together[example.group or index].append(index)
-        groups = list(together.values())
-        if len(groups) == 1:  # all would stay together
-            groups = [[index] for index in range(number)]
+        held_out = self._choose_held_out(
+            [each.group or row for row, each in enumerate(self.examples)], num_held_out, seed
+        )
+        if 2 * len(held_out) < num_held_out and (groups := self._divide_groups()):
+            held_out = self._choose_held_out(groups, num_held_out, seed)
+        if not held_out:  # all would stay together
+            held_out = self._choose_held_out(range(number), num_held_out, seed)
             announce(
                 f"{self.name}: all rows share a text, directly or by others, so held-out rows share"
                 " one with training rows; metrics on them say less about other texts"
             )
-        order = np.random.default_rng((seed, HOLDING_OUT)).permutation(len(groups))
-        strata = [example.stratum for example in self.examples]
-        held_out = take_groups([groups[place] for place in order], num_held_out, strata)
+        elif 2 * len(held_out) < num_held_out:
+            announce(
+                f"{self.name}: only {len(held_out):,} of {num_held_out:,} rows could be held out,"
+                " since rows that share a text stay together; give held-out ones with --dev"
+            )
         return self.divide([n for n in range(number) if n not in held_out], sorted(held_out))
+
+    def _choose_held_out(self, groups: Sequence[object], num_held_out: int, seed: int) -> set[int]:
+        """Choose examples, up to this number if their groups allow it; none of a single group."""
+        together: defaultdict[object, list[int]] = defaultdict(list)
+        for row, group in enumerate(groups):
+            together[group].append(row)
+        rows = list(together.values())
+        if len(rows) == 1:
+            return set()
+        order = np.random.default_rng((seed, HOLDING_OUT)).permutation(len(rows))
+        strata = [example.stratum for example in self.examples]
+        return take_groups([rows[place] for place in order], num_held_out, strata)
+
+    def _divide_groups(self) -> list[int]:
+        """Divide large groups by passage, which is announced; none if there are none."""
+        if not all(hasattr(example, "positives") for example in self.examples):
+            return []
+        names = [example.group for example in self.examples]
+        passages = [example.positives[:1] for example in self.examples]
+        groups, num_divided = number_groups(names, passages)
+        if not num_divided:
+            return []
+        announce(
+            f"{self.name}: {num_divided:,} rows are linked by a chain of shared texts, so of these"
+            " only rows with the same passage are held out together"
+        )
+        numbers: list[int] = groups.tolist()
+        return numbers
 
     def encode(self, task: AnyTask, tokenizer: Tokenizer) -> None:
         """Encode all examples as token ids, and count them and their problems."""

@@ -17,7 +17,7 @@ from bertkit.recipes.finetune.job import FineTuningJob, sum_loss
 from bertkit.recipes.solved_head import TOKENS_PER_BATCH
 from bertkit.tasks.batch import Encoded, TaskBatch, compute_logits
 from bertkit.tasks.embed.task import Embed
-from bertkit.tasks.ranking import RankedQuery
+from bertkit.tasks.ranking import RankedQuery, fold_text
 from bertkit.tasks.task import AnyTask, TaskPrediction
 from bertkit.training.job import Scores
 
@@ -95,12 +95,19 @@ class EmbedJob(FineTuningJob):
         others = self._compute(list(self.other_passages.values()))
         vectors |= dict(zip(self.other_passages, others, strict=True))
         passages, corpus = list(vectors), _normalize(np.stack([*vectors.values()]))
+        folded = [fold_text(passage) for passage in passages]
         ranked: dict[str, TaskPrediction] = {}
         for example, own in zip(examples, logits, strict=True):
             if example.query not in ranked:
-                cosines, relevant = corpus @ _normalize(own[0]), self.relevant[example.query]
+                cosines, relevant = (
+                    corpus @ _normalize(own[0]),
+                    self.relevant[fold_text(example.query)],
+                )
                 ranked[example.query] = RankedQuery.of(
-                    example.query, passages, cosines, [one in relevant for one in passages]
+                    example.query,
+                    passages,
+                    cosines,
+                    [one in relevant for one in folded],
                 )
         return loss, [ranked[example.query] for example in examples]
 
@@ -113,11 +120,12 @@ class EmbedJob(FineTuningJob):
 
     @cached_property
     def relevant(self) -> dict[str, set[str]]:
-        """The passages of each query, in all rows."""
+        """The passages of each query in all rows, both as `fold_text` returns them."""
         found: dict[str, set[str]] = {}
         for part in self.data.parts:
             for example in part.examples:
-                found.setdefault(example.query, set()).add(example.passages[0])
+                query, passage = fold_text(example.query), fold_text(example.passages[0])
+                found.setdefault(query, set()).add(passage)
         return found
 
     @cached_property

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bertkit.base.checksums import FileRecord
-from bertkit.base.errors import pluralize
+from bertkit.base.errors import DamagedFileError, MissingFileError, pluralize
 from bertkit.base.json_files import write_json
+from bertkit.base.progress import announce
 from bertkit.checkpoints.sentence_transformers import write_sentence_model
 from bertkit.models.bert.feature_based import describe_modules
 from bertkit.nn.low_rank import merge_low_rank
@@ -182,8 +183,19 @@ def find_changes(
 def judge_held_out(
     job: FineTuningJob, final: FinalEvaluation, runs: Sequence[Run]
 ) -> Verdict | None:
-    """Return the verdict on a run, or on several seeds; None if the task isn't compared."""
+    """Return the verdict on a run, or on several seeds; None if the task isn't compared.
+
+    Where there can't be one although it is, that is announced: the trained model is worth more.
+    """
     if final.compared is None:
+        return None
+    if job.watched is not None and job.watched.metric != job.task.metric:
+        announce("no verdict: it chooses steps by its own metric, not by --metric loss")
+        return None
+    try:
+        rows = [read_rows(run) for run in runs]
+    except (DamagedFileError, MissingFileError) as error:
+        announce(f"no verdict: {error}")
         return None
     examples = final.compared.examples
     groups, num_divided = number_groups(
@@ -191,7 +203,7 @@ def judge_held_out(
     )
     return judge_runs(
         job.task.metric,
-        [read_rows(run) for run in runs],
+        rows,
         groups,
         may_be_first=job.has_start,
         num_divided=num_divided,

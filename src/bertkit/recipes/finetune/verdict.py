@@ -22,18 +22,21 @@ from bertkit.base.errors import pluralize
 from bertkit.checkpoints.run_folder import SavedNumber
 from bertkit.reports.text import format_metric, format_number, is_share
 from bertkit.tasks.metrics.correlation import bootstrap_interval
+from bertkit.tasks.metrics.shares import QUANTILE
 from bertkit.tasks.ranking import RowValues
 from bertkit.tasks.sections import show_name
 
 FOLD_SEED = 0
 FEWEST_GROUPS = 10  # fewer say too little about others
-# Of fewer groups with a difference, all in the same direction, a sign test isn't significant.
-FEWEST_CHANGED = 6
 LARGEST_GROUP = 0.2  # share of the rows
 
 MORE_NEGATIVES = (
     "What usually helps: more pairs, passages that look relevant and aren't (--negatives mine), and"
     " a larger --batch-size, each of whose passages is a negative of the other queries."
+)
+MORE_QUERIES = (
+    "What usually helps: more queries, more --epochs, since the head starts at random, and passages"
+    " that look relevant and aren't (--negatives mine)."
 )
 MORE_PAIRS = (
     "What usually helps: more scored pairs, of all degrees of similarity, and a start that was"
@@ -68,6 +71,7 @@ class Verdict(BaseModel):
         unit: what a row is: a query or a pair.
         num_groups: rows that share a text are one group; groups were resampled.
         num_divided: rows that share texts with rows of other groups, too; see `number_groups`.
+        is_head_random: whether the untrained model can't do the task, so the start is another one.
         chosen: the steps that were chosen on either half; 0 is the start.
     """
 
@@ -84,6 +88,7 @@ class Verdict(BaseModel):
     unit: Literal["query", "pair"]
     num_groups: int
     num_divided: int = 0
+    is_head_random: bool = False
     num_changed: int  # groups with a difference
     chosen: tuple[int, int]
 
@@ -126,9 +131,6 @@ class Verdict(BaseModel):
             groups = pluralize(self.num_groups, "group")
             few = "is" if self.num_groups == 1 else "are"
             return f"{groups} of held-out rows that share no text {few} too few to say."
-        if self.num_changed < FEWEST_CHANGED and self.low * self.high > 0:
-            groups = pluralize(self.num_changed, "group")
-            return f"Only {groups} of held-out rows changed, too few to say."
         return ""
 
     def list_advice(self) -> list[str]:
@@ -138,11 +140,12 @@ class Verdict(BaseModel):
         lines = [self.reason] if self.reason else []
         if self.chosen == (0, 0):
             lines.append("On neither half of the held-out rows was a step better than the start.")
-        if self.word == "WORSE":
+        if self.word == "WORSE" and not self.is_head_random:
             lines.append("A lower --learning-rate or fewer --epochs change the start less.")
-        else:
+        if self.word != "WORSE":
             lines.append("More held-out rows narrow the interval: --dev, or a larger --held-out.")
-        return [*lines, MORE_NEGATIVES if self.unit == "query" else MORE_PAIRS]
+        helps = MORE_NEGATIVES if self.unit == "query" else MORE_PAIRS
+        return [*lines, MORE_QUERIES if self.is_head_random else helps]
 
 
 def judge(
@@ -162,7 +165,9 @@ def judge(
     compared = _Compared(start, halves, groups)
     num_groups = int(groups.max()) + 1
     before, after = map(float, compared.measure(np.ones(num_groups)))
-    low, high = bootstrap_interval(compared.subtract, num_groups)
+    num_changed = compared.count_changed()
+    resampled = bootstrap_interval(compared.subtract, num_groups)
+    low, high = (widen(after - before, end, num_changed) for end in resampled)
     found = Verdict(
         word="NO CLEAR DIFFERENCE",
         metric=metric,
@@ -174,12 +179,31 @@ def judge(
         num_rows=len(groups),
         unit="query" if start.truth is None else "pair",
         num_groups=num_groups,
-        num_changed=compared.count_changed(),
+        num_changed=num_changed,
         chosen=(steps[chosen[0]][0], steps[chosen[1]][0]),
     )
     is_clear = not found.reason and found.low * found.high > 0
     word = "BETTER" if found.low > 0 else "WORSE"
     return found.model_copy(update={"word": word}) if is_clear else found
+
+
+def widen(difference: float, end: float, num_changed: int) -> float:
+    """Widen an interval that was resampled from few changed groups, which is too narrow.
+
+    It gets the quantile of Student's t instead of the normal distribution's, by its expansion
+    (Abramowitz and Stegun 1964, formula 26.7.5), and the standard deviation of a sample.
+    """
+    if num_changed < 2:
+        return end
+    z, degrees = QUANTILE, num_changed - 1
+    quantile = (
+        z
+        + (z**3 + z) / (4 * degrees)
+        + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)
+        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * degrees**3)
+    )
+    factor = quantile / z * math.sqrt(num_changed / degrees)
+    return difference + factor * (end - difference)
 
 
 @dataclass(frozen=True)
@@ -237,7 +261,8 @@ def judge_runs(
     steps = [(0, start)] if may_be_first else []
     steps += [(step, rows) for run in runs for step, rows in sorted(run.items()) if step]
     found = judge(metric, start, steps, groups)
-    return found.model_copy(update={"num_divided": num_divided})
+    changes = {"num_divided": num_divided, "is_head_random": not may_be_first}
+    return found.model_copy(update=changes)
 
 
 def choose_step(steps: Sequence[tuple[int, RowValues]], is_counted: npt.NDArray[np.bool_]) -> int:

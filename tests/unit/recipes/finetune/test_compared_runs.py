@@ -81,3 +81,21 @@ def test_any_step_of_any_seed_may_be_chosen(sources, tmp_path):
     wanted = judge_runs(NDCG, [read_rows(run) for run in runs], groups, may_be_first=True)
     assert found.saved.verdict == wanted
     assert json.loads((tmp_path / "model/metrics.json").read_text())["verdict"]["num_rows"] == 24
+
+
+def test_a_lost_file_costs_the_verdict_and_not_the_model(sources, whole, tmp_path, capfd):
+    with pytest.MonkeyPatch.context() as patch:
+        stop_at(3, patch)
+        with pytest.raises(StoppedError):
+            finetune(sources, tmp_path / "model", TASK, SETTINGS)
+    (tmp_path / "model/run" / EVALUATIONS / "0.json").unlink()
+    found = finetune(sources, tmp_path / "model", TASK, SETTINGS)
+    assert found.saved.verdict is None
+    assert found.saved.metrics == whole.saved.metrics
+    assert "no verdict: " in capfd.readouterr().err
+
+
+def test_the_loss_as_metric_has_no_verdict(sources, tmp_path, capfd):
+    task = TASK.model_copy(update={"metric": "loss"})
+    assert finetune(sources, tmp_path / "model", task, SETTINGS).saved.verdict is None
+    assert "no verdict: it chooses steps by its own metric" in capfd.readouterr().err

@@ -5,6 +5,7 @@ import pytest
 from tests.unit.recipes.finetune.small import QUICK, TASK, make_rows, write_rows
 
 from bertkit.base.errors import InputError
+from bertkit.data.problems import RowReport
 from bertkit.data.tables.records import open_records
 from bertkit.recipes.finetune.data import FineTuningData, TaskSet, divide_by_stratum
 from bertkit.tasks.answer.examples import AnswerExample
@@ -13,6 +14,8 @@ from bertkit.tasks.choose.examples import ChooseExample
 from bertkit.tasks.choose.task import Choose
 from bertkit.tasks.classify.examples import ClassifyExample
 from bertkit.tasks.classify.task import Classify
+from bertkit.tasks.embed import EmbeddingSettings
+from bertkit.tasks.embed.examples import EmbedExample
 from bertkit.tasks.texts import Texts
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -217,3 +220,36 @@ def test_what_proportion_leaves_open_is_filled():
     _, dev = labeled(*"abcdefghij").hold_out(0.3, 0)
     assert len(dev.examples) == 3
     assert divide_by_stratum(Counter(a=5, b=3, c=2), 3) == {"a": 1, "b": 1, "c": 1}
+
+
+def paired(*rows: tuple[str, str]) -> TaskSet:
+    """Rows of queries and passages, with their groups."""
+    examples = [EmbedExample(query, (passage,)) for query, passage in rows]
+    settled = EmbedExample.settle(examples, RowReport("pairs.csv"), EmbeddingSettings())
+    return TaskSet("pairs.csv", (), settled)
+
+
+def test_a_chain_of_all_rows_is_held_out_by_passage_and_that_is_said(capsys):
+    """Rows 2n and 2n + 1 have the same passage, rows 2n + 1 and 2n + 2 the same query."""
+    rows = [(f"query {n // 2}", f"passage {(n + 1) // 2}") for n in range(40)]
+    train, dev = paired(*rows).hold_out(0.25, 0)
+    assert 8 <= len(dev.examples) <= 10
+    held_out = {example.passages for example in dev.examples}
+    assert held_out.isdisjoint(example.passages for example in train.examples)
+    assert "40 rows are linked by a chain of shared texts" in capsys.readouterr().err
+
+
+def test_where_answers_are_few_it_is_said_that_few_rows_can_be_held_out(capsys):
+    rows = [(f"question {n}", f"answer {n % 2}") for n in range(100)]
+    _, dev = paired(*rows, ("alone", "nothing")).hold_out(0.3, 0)
+    assert len(dev.examples) == 1
+    told = "only 1 of 30 rows could be held out, since rows that share a text stay together"
+    assert told in capsys.readouterr().err
+
+
+def test_the_same_question_in_other_case_is_on_the_same_side():
+    rows = [(f"Question {n}", f"answer {n}") for n in range(20)]
+    shouted = [(query.upper(), f"other {answer}") for query, answer in rows]
+    train, dev = paired(*rows, *shouted).hold_out(0.3, 0)
+    held_out = {example.query.casefold() for example in dev.examples}
+    assert held_out.isdisjoint(example.query.casefold() for example in train.examples)

@@ -1,7 +1,10 @@
 """The verdict: which difference counts as one, and that no step is judged on what chose it."""
 
+import math
+
 import numpy as np
 import pytest
+from scipy import stats
 
 from bertkit.recipes.finetune.verdict import (
     Verdict,
@@ -10,6 +13,7 @@ from bertkit.recipes.finetune.verdict import (
     judge,
     judge_runs,
     number_groups,
+    widen,
 )
 from bertkit.tasks.ranking import NDCG, RowValues
 
@@ -98,8 +102,7 @@ def test_few_groups_or_few_changes_give_no_verdict_and_say_why():
     start = RowValues(np.zeros(ROWS))
     gained = RowValues(np.where(np.arange(ROWS) % 12 == 0, 1.0, 0.0))
     found = judge(NDCG, start, [(1, gained)], np.arange(ROWS))
-    assert (found.word, found.low > 0, found.num_changed) == ("NO CLEAR DIFFERENCE", True, 5)
-    assert found.reason == "Only 5 groups of held-out rows changed, too few to say."
+    assert (found.word, found.low < 0, found.num_changed) == ("NO CLEAR DIFFERENCE", True, 5)
     assert compare(values(0.4, 1), values(0.7, 2)).reason == ""
 
 
@@ -181,6 +184,23 @@ def test_rows_with_the_same_passage_stay_a_group_however_large():
     assert num_divided == 0
     found = judge_runs(NDCG, [{0: values(0.5, 1, 32)}], groups, may_be_first=True)
     assert "rows that share a text are in the same half" in found.describe_method()
+
+
+@pytest.mark.parametrize("number", [6, 7, 12, 60])
+def test_an_interval_of_few_changed_groups_is_as_wide_as_of_student_s_t(number):
+    wanted = stats.t.ppf(0.975, number - 1) / stats.norm.ppf(0.975)
+    wanted *= math.sqrt(number / (number - 1))
+    assert widen(1.0, 2.0, number) == pytest.approx(1.0 + wanted, rel=2e-3)
+    assert widen(1.0, 0.0, number) == pytest.approx(1.0 - wanted, rel=5e-3)
+
+
+def test_advice_is_for_a_start_or_for_a_head_that_is_random():
+    rows = {0: values(0.7, 1), 4: values(0.4, 2)}
+    found = judge_runs(NDCG, [rows], np.arange(ROWS), may_be_first=False)
+    assert (found.word, found.is_head_random) == ("WORSE", True)
+    (advice,) = found.list_advice()
+    assert "--epochs" in advice
+    assert "--batch-size" not in advice
 
 
 def test_folds_have_about_as_many_rows_and_split_no_group():

@@ -113,7 +113,7 @@ def find_columns(settings: TaskSettings, table: RecordTable, *, needs_answer: bo
 def check_columns(settings: TaskSettings, table: RecordTable, *, needs_answer: bool) -> None:
     """Find the columns of a task, as when its rows are read; errors as in `find_columns`."""
     if isinstance(settings, PairedSettings):
-        PairedColumns.find(settings, table)
+        PairedColumns.find(settings, table, needs_answer=needs_answer)
         return
     find_columns(settings, table, needs_answer=needs_answer)
     if isinstance(settings, TextSettings):

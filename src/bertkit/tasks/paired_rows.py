@@ -29,6 +29,7 @@ from bertkit.tasks.settings import PairedSettings
 NEGATIVE = re.compile(r"(hard[_ ]?)?neg(ative)?s?[_ ]?\d*", re.ASCII | re.IGNORECASE)
 TRIPLES = ("text", "pair", "label")  # names of what tuples from Python have
 SHOWN_NAMES = 4  # of usual columns, in an error
+SHOWN_CHARS = 40  # of a label, in an error
 USUAL_SCORES = ("score", "label", "similarity", "similarity_score", "relevance")
 
 
@@ -52,8 +53,14 @@ class PairedColumns:
     decimal: str = "."  # of scores
 
     @classmethod
-    def find(cls, settings: PairedSettings, table: RecordTable) -> Self:
-        """Find the columns by the settings or their names; InputError if one isn't clear."""
+    def find(
+        cls, settings: PairedSettings, table: RecordTable, *, needs_answer: bool = True
+    ) -> Self:
+        """Find the columns by the settings or their names.
+
+        Raises:
+            InputError: a column isn't clear, or answers are needed and the labels are words.
+        """
         _find_left(settings, table)
         usual = settings.usual_columns
         query = find_column(table, "text", settings.text_column, usual["text"])
@@ -63,10 +70,13 @@ class PairedColumns:
         if score is not None:
             score = find_column(table, "label", score)
         elif (usual_score := find_usual(others, USUAL_SCORES)) is not None:
-            if _has_numbers(table, usual_score):
+            word = _find_word(table, usual_score)
+            if word is None:
                 score = usual_score
             elif not negatives and table.format == ROWS_FORMAT and table.columns == TRIPLES:
                 negatives = (usual_score,)
+            elif not negatives and needs_answer and word.strip():
+                raise _describe_words(table, usual_score, word)
         found = cls(query, passage, negatives, score, table.settings.decimal)
         if (note := found.describe()) not in table.report.notes:
             table.report.notes.append(note)
@@ -121,11 +131,25 @@ def _find_negatives(settings: PairedSettings, columns: Sequence[str]) -> tuple[s
     return tuple(name for name in columns if NEGATIVE.fullmatch(name))
 
 
-def _has_numbers(table: RecordTable, column: str) -> bool:
-    """Whether most of the first values of a column are numbers, and not texts."""
-    values = [record.values.get(column) for record in table.look()]
-    texts = (str(value).replace(table.settings.decimal, ".") for value in values)
-    return 2 * sum(not math.isnan(read_number(text)) for text in texts) >= len(values)
+def _find_word(table: RecordTable, column: str) -> str | None:
+    """Return the first value that isn't a number, if most of the first ones aren't; else None.
+
+    It is empty if all of them are.
+    """
+    values = (record.values.get(column) for record in table.look())
+    texts = ["" if value is None else str(value) for value in values]
+    decimal = table.settings.decimal
+    words = [text for text in texts if math.isnan(read_number(text.replace(decimal, ".")))]
+    return max(words, key=lambda text: bool(text.strip())) if 2 * len(words) > len(texts) else None
+
+
+def _describe_words(table: RecordTable, column: str, word: str) -> InputError:
+    return InputError(
+        f"{table.name}: {show(column)} has words, such as {show(word, SHOWN_CHARS)}, and labels"
+        " aren't scores; write a number for each (1 if the texts belong together, 0 if not, or how"
+        " similar they are), name a column of numbers with --label-column, or keep the rows whose"
+        " texts belong together and leave the column out"
+    )
 
 
 def _take_texts(record: Record, column: str) -> list[str]:

@@ -52,6 +52,25 @@ def test_tuples_are_pairs_triplets_or_pairs_with_a_score():
     assert find(("a", "b", 0.5))[0] == PairedColumns("text", "pair", (), "label")
 
 
+NLI = "text1,text2,label\n,b,\na,b,entailment\na,c,neutral\nd,e,1\n"
+
+
+def test_labels_that_are_words_are_neither_scores_nor_negatives(tmp_path):
+    (tmp_path / "nli.csv").write_text(NLI)
+    table = open_records(tmp_path / "nli.csv", split="train")
+    message = "label has words, such as entailment, and labels aren't scores; write a number for"
+    with pytest.raises(InputError, match=message):
+        check_columns(PairedSettings(), table, needs_answer=True)
+    check_columns(PairedSettings(), table, needs_answer=False)  # a reranker's input
+
+
+@pytest.mark.parametrize("rows", ["a,b,\nc,d,\n", "a,b,1\nc,d,no\n"])
+def test_labels_that_are_empty_or_mostly_numbers_are_no_words(tmp_path, rows):
+    (tmp_path / "rows.csv").write_text(f"text1,text2,label\n{rows}")
+    table = open_records(tmp_path / "rows.csv", split="train")
+    assert PairedColumns.find(PairedSettings(), table).negatives == ()
+
+
 def test_a_note_says_which_they_are_once():
     found, table = find({"faq": "a", "help": "b", "neg": "c"})
     PairedColumns.find(PairedSettings(), table)
@@ -91,7 +110,7 @@ COLUMNS = PairedColumns("q", "p", ("n",), "s")
     ("cell", "negatives"),
     [
         *(("c", ("c",)), (["c", "d"], ("c", "d")), ('["c", "d"]', ("c", "d"))),
-        *((["c", " "], ("c",)), ("", ()), (None, ()), ([], ())),
+        *((["c", " "], ("c",)), ("", ()), (None, ()), ([], ()), ("[]", ())),
     ],
 )
 def test_negatives_are_a_text_or_a_list(cell, negatives):

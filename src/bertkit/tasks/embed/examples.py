@@ -31,8 +31,7 @@ class EmbedExample(TaskExample):
         cls, settings: EmbeddingSettings, table: RecordTable, *, needs_answer: bool
     ) -> Callable[[Record], "EmbedExample"]:
         """Build a function that reads query, passages and score from a record."""
-        del needs_answer
-        columns = PairedColumns.find(settings, table)
+        columns = PairedColumns.find(settings, table, needs_answer=needs_answer)
 
         def parse(record: Record) -> EmbedExample:
             row = columns.read(record)

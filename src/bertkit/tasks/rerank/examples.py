@@ -57,7 +57,7 @@ class RerankExample(TaskExample):
         cls, settings: RerankSettings, table: RecordTable, *, needs_answer: bool
     ) -> Callable[[Record], "RerankExample"]:
         """Build a function that reads a query with the passages of its row."""
-        columns = PairedColumns.find(settings, table)
+        columns = PairedColumns.find(settings, table, needs_answer=needs_answer)
         if not needs_answer:
             columns = replace(columns, negatives=(), score=None)
 

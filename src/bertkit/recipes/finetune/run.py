@@ -118,17 +118,13 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
         settings, data = self.settings, self.data
         start = checkpoint if settings.lora is None else None  # it adapts the parent
         opened = OpenModel.open(start or self.parent)
-        data.adapt(opened)
-        pretrained = open_pretrained(opened, data.task, settings)
+        found = None if checkpoint is None else Run.of(checkpoint).folder
+        pretrained = prepare_data(data, opened, found or self.parent, settings)
         if start is None:
             source = identify(pretrained)
         else:
             record = Run.of(start).read_record()
             source = {} if record is None else record.source
-        found = None if checkpoint is None else Run.of(checkpoint).folder
-        add_negatives(data, found or self.parent, settings.device)
-        add_targets(data, settings.device)
-        data.encode(pretrained.tokenizer)
         is_sentence_encoder = bool(source.get(SENTENCE_ENCODER))
         job = build_job(
             data,
@@ -193,6 +189,31 @@ def open_data(
 ) -> FineTuningData:
     """Return the data of sources, which is read when it is first asked for."""
     return FineTuningData(sources.task, sources.train, sources.dev, task_settings, settings)
+
+
+def prepare_data(
+    data: FineTuningData,
+    opened: OpenModel,
+    start: OpenModel | Path,
+    settings: FineTuneSettings,
+) -> OpenModel:
+    """Adapt data to a model, add what other models say of their texts, and encode them, once.
+
+    Args:
+        data: they are changed.
+        opened: the model that is trained.
+        start: the model to start from, or the folder of a run that is resumed; see `add_negatives`.
+        settings: of the training.
+
+    Returns:
+        The model, with the tokenizer that encoded the data.
+    """
+    data.adapt(opened)
+    pretrained = open_pretrained(opened, data.task, settings)
+    add_negatives(data, start, settings.device)
+    add_targets(data, settings.device)
+    data.encode(pretrained.tokenizer)
+    return pretrained
 
 
 def list_paths(sources: Sources) -> list[str | Path]:

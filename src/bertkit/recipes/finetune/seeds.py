@@ -25,6 +25,7 @@ from bertkit.recipes.finetune.card import SavedFineTuning
 from bertkit.recipes.finetune.comparison import SeedComparison
 from bertkit.recipes.finetune.data import FineTuningData
 from bertkit.recipes.finetune.evaluation import evaluate_model
+from bertkit.recipes.finetune.mining import NEGATIVES_FILE
 from bertkit.recipes.finetune.pretrained import identify, open_pretrained
 from bertkit.recipes.finetune.result import (
     ADAPTER_FOLDER,
@@ -41,6 +42,7 @@ from bertkit.recipes.finetune.run import (
     finetune,
     list_paths,
     open_data,
+    prepare_data,
 )
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.saved import SavedTask
@@ -142,9 +144,9 @@ def finetune_seeds(
             wanted = plan.recipe.describe(record)
         elif (finished := read_finished(plan)) is not None:
             return finished
-        data.adapt(plan.recipe.parent)
-        parent = open_pretrained(plan.recipe.parent, data.task, plan.settings)
-        data.encode(parent.tokenizer)
+        opened, has_mined = plan.recipe.parent, (record.folder / NEGATIVES_FILE).exists()
+        start = record.folder if old is not None and has_mined else opened
+        parent = prepare_data(data, opened, start, plan.settings)
         wanted = wanted.model_copy(update={"source": identify(parent)})
         if old is not None:
             old.check_resume(wanted)
@@ -152,6 +154,8 @@ def finetune_seeds(
             replace_run(record, output)
             remove_folder(output / SEEDS_FILE)
         record.write_record(wanted)
+        if data.mined is not None:
+            data.mined.save(record.folder / NEGATIVES_FILE)
         return replace(_run_all(plan), examples=data.sets[0].examples)
 
 

@@ -14,6 +14,7 @@ from bertkit.checkpoints.sentence_modules import Pooling
 from bertkit.checkpoints.sentence_transformers import SentenceModel, write_sentence_model
 from bertkit.cli.main import main
 from bertkit.inference.embeddings.exact_search import ExactSearch
+from bertkit.recipes.finetune.embed_job import EmbedJob
 from bertkit.recipes.finetune.mining import NEGATIVES_FILE, Miner, list_passages
 from bertkit.tasks.embed import EmbeddingSettings
 from bertkit.tasks.embed.examples import EmbedExample
@@ -149,6 +150,26 @@ def test_a_resumed_run_has_the_same_negatives(encoder, tmp_path, monkeypatch):
     train(encoder, stopped)
     for name in ("model.safetensors", f"run/{NEGATIVES_FILE}"):
         assert (stopped / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_all_seeds_train_on_what_was_mined_once(encoder, tmp_path, monkeypatch, capsys):
+    prompts = {"query": "the ", "document": "a "}
+    with monkeypatch.context() as patch:
+        stop_at(2, patch)
+        with pytest.raises(StoppedError):
+            train(encoder, tmp_path / "m", seeds=2, prompts=prompts)
+    assert capsys.readouterr().err.count("mined ") == 1
+    monkeypatch.setattr("bertkit.recipes.finetune.mining.mine", None)  # not once more
+    encoded = []
+    monkeypatch.setattr(EmbedJob, "_check_kinds", lambda job: encoded.append(job.train))
+    train(encoder, tmp_path / "m", seeds=2, prompts=prompts)
+    mined = json.loads((tmp_path / "m" / "seeds" / NEGATIVES_FILE).read_text())
+    for rows in encoded:
+        assert [len(one.sequences) - 1 for one in rows] == [
+            len(one["numbers"]) for one in mined["train"]
+        ]
+    queries = {(one.sequences[0].ids[1], one.sequences[1].ids[1]) for one in encoded[0]}
+    assert len(queries) == 1  # the prompts
 
 
 def test_negatives_reach_the_batches_and_are_told(encoder, tmp_path, capsys):

@@ -30,6 +30,7 @@ from bertkit.tasks.columns import SHOWN_CHARS, SHOWN_LABELS, name_labels, sort_l
 from bertkit.tasks.embed.task import Embed
 from bertkit.tasks.labeled_table import open_training_tables
 from bertkit.tasks.look_alikes import describe_look_alikes
+from bertkit.tasks.ranking import fold_text
 from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.table import TASKS
 from bertkit.tasks.task import AnyTask
@@ -125,17 +126,22 @@ class TaskSet(LabeledSet[Any, EncodedTable, SetCounts]):
         return take_groups([rows[place] for place in order], num_held_out, strata)
 
     def _divide_groups(self) -> list[int]:
-        """Divide large groups by passage, which is announced; none if there are none."""
+        """Divide large groups of several passages by query, which is announced; else none."""
         if not all(hasattr(example, "positives") for example in self.examples):
             return []
         names = [example.group for example in self.examples]
-        passages = [example.positives[:1] for example in self.examples]
-        groups, num_divided = number_groups(names, passages)
+        passages: defaultdict[str | None, set[str]] = defaultdict(set)
+        for example in self.examples:
+            passages[example.group].update(map(fold_text, example.positives[:1]))
+        queries = [
+            len(passages[each.group]) > 1 and fold_text(each.query) for each in self.examples
+        ]
+        groups, num_divided = number_groups(names, queries)
         if not num_divided:
             return []
         announce(
             f"{self.name}: {num_divided:,} rows are linked by a chain of shared texts, so of these"
-            " only rows with the same passage are held out together"
+            " only rows with the same query are held out together"
         )
         numbers: list[int] = groups.tolist()
         return numbers

@@ -229,13 +229,13 @@ def paired(*rows: tuple[str, str]) -> TaskSet:
     return TaskSet("pairs.csv", (), settled)
 
 
-def test_a_chain_of_all_rows_is_held_out_by_passage_and_that_is_said(capsys):
-    """Rows 2n and 2n + 1 have the same passage, rows 2n + 1 and 2n + 2 the same query."""
+def test_a_chain_of_all_rows_is_held_out_by_query_and_that_is_said(capsys):
+    """Rows 2n and 2n + 1 have the same query, rows 2n + 1 and 2n + 2 the same passage."""
     rows = [(f"query {n // 2}", f"passage {(n + 1) // 2}") for n in range(40)]
     train, dev = paired(*rows).hold_out(0.25, 0)
     assert 8 <= len(dev.examples) <= 10
-    held_out = {example.passages for example in dev.examples}
-    assert held_out.isdisjoint(example.passages for example in train.examples)
+    held_out = {example.query for example in dev.examples}
+    assert held_out.isdisjoint(example.query for example in train.examples)
     assert "40 rows are linked by a chain of shared texts" in capsys.readouterr().err
 
 

@@ -1,12 +1,13 @@
 """Queries with their passages, or pairs of texts with a score."""
 
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any, Self, TypeVar
 
-from bertkit.base.errors import InputError
+import numpy as np
+
+from bertkit.base.errors import InputError, pluralize
 from bertkit.data.problems import RowReport
 from bertkit.data.tables.record import Record
 from bertkit.data.tables.records import RecordTable
@@ -90,34 +91,60 @@ class EmbedExample(TaskExample):
         return self.query if self.number is None else f"{self.query} ||| {self.passages[0]}"
 
 
-MAX_NEGATIVES = 8  # of a row
+MAX_NEGATIVES = 8  # of a row, of passages with the label 0
+DRAWING = 7  # the seed of the random generator that draws them
 Example = TypeVar("Example", bound=EmbedExample)
 
 
 def _settle_labels(examples: list[Example], report: RowReport) -> list[Example]:
     """Return the rows with label 1; passages with label 0 become negatives of their queries."""
     refused: defaultdict[str, list[str]] = defaultdict(list)
+    answers: defaultdict[str, set[str]] = defaultdict(set)
     for example in examples:
         if example.number == 0.0:
-            refused[example.query].append(example.passages[0])
-    answers = {(one.query, one.passages[0]) for one in examples if one.number != 0.0}
-    kept = []
+            refused[example.query] += example.passages
+        else:
+            answers[example.query].add(_fold(example.passages[0]))
+    for example in examples:
+        if example.number == 0.0 and example.query not in answers:
+            report.add_broken(f"{example.place} has the label 0, and no row of its query has 1")
+    left, kept, generator = Counter[str](), list[Example](), np.random.default_rng(DRAWING)
+    usable = {one: _take_negatives(refused[one], answers[one], left) for one in answers}
+    used: defaultdict[str, set[str]] = defaultdict(set)
     for one in examples:
         if one.number != 0.0:
-            others = (each for each in refused[one.query] if (one.query, each) not in answers)
-            negatives = dict.fromkeys((*one.passages[1:], *others))
-            passages = (one.passages[0], *islice(negatives, MAX_NEGATIVES))
+            given = _take_negatives(one.passages[1:], answers[one.query], left)
+            others = usable[one.query]
+            if len(others) > MAX_NEGATIVES:
+                chosen = generator.choice(len(others), MAX_NEGATIVES, replace=False, shuffle=False)
+                others = [others[place] for place in sorted(chosen)]
+            used[one.query].update(others)
+            passages = (one.passages[0], *dict.fromkeys((*given, *others)))
             kept.append(replace(one, passages=passages, number=None))
-    if (most := max(map(len, refused.values()), default=0)) > MAX_NEGATIVES:
-        report.notes.append(
-            f"a query has up to {most:,} passages with the label 0; the first {MAX_NEGATIVES} of"
-            " each are used"
-        )
-    queries = {example.query for example in kept}
-    for example in examples:
-        if example.number == 0.0 and example.query not in queries:
-            report.add_broken(f"{example.place} has the label 0, and no row of its query has 1")
+    num_used = sum(map(len, used.values()))
+    left[f"over {MAX_NEGATIVES} of each row"] = sum(map(len, usable.values())) - num_used
+    _note_negatives(report, num_used, left)
     return kept
+
+
+def _take_negatives(
+    texts: Sequence[str], answers: Collection[str], left: Counter[str]
+) -> list[str]:
+    """Return negatives without repeats and answers of their query, and count what is left out."""
+    unique = dict.fromkeys(texts)
+    found = [text for text in unique if _fold(text) not in answers]
+    left["repeated"] += len(texts) - len(unique)
+    left["that answer their query"] += len(unique) - len(found)
+    return found
+
+
+def _note_negatives(report: RowReport, num_used: int, left: Counter[str]) -> None:
+    shown = [f"{pluralize(num_used, 'passage')} with the label 0 as negatives"] if num_used else []
+    counts = ", ".join(f"{count:,} {what}" for what, count in left.items() if count)
+    if counts:
+        shown.append(f"negatives left out: {counts}")
+    if shown:
+        report.notes.append("; ".join(shown))
 
 
 def _leave_out_equal(examples: list[Example], report: RowReport) -> list[Example]:

@@ -45,6 +45,46 @@ def test_rows_with_label_0_are_negatives_of_their_query():
     ]
 
 
+def test_negatives_are_neither_repeated_nor_answers_of_their_query():
+    rows = [
+        ("a", "b", 1),
+        ("a", "F", 1),
+        ("a", "c", 0),
+        ("a", "c", 0),
+        ("a", "f", 0),
+        ("a", "b", 0),
+    ]
+    examples, report = read(*rows)
+    assert [one.passages for one in examples] == [("b", "c"), ("F", "c")]
+    assert report.notes[-1] == (
+        "1 passage with the label 0 as negatives; negatives left out: 1 repeated, 2 that answer"
+        " their query"
+    )
+    given = {"query": "a", "passage": "b", "negative": ["b", "c", "c"]}
+    examples, report = read(given, {"query": "d", "passage": "e"})
+    assert [one.passages for one in examples] == [("b", "c"), ("e",)]
+    assert report.notes[-1] == "negatives left out: 1 repeated, 1 that answer their query"
+
+
+def test_a_row_has_a_few_negatives_of_many_drawn_at_random():
+    wrong = [f"n{number}" for number in range(40)]
+    rows = [*(("a", f"p{number}", 1) for number in range(3)), *(("a", one, 0) for one in wrong)]
+    examples, report = read(*rows)
+    drawn = [one.passages[1:] for one in examples]
+    assert [len({*own} & {*wrong}) for own in drawn] == [8, 8, 8]
+    assert len({*drawn}) == 3
+    assert drawn == [one.passages[1:] for one in read(*rows)[0]]
+    num_used = len({text for own in drawn for text in own})
+    assert report.notes[-1] == (
+        f"{num_used} passages with the label 0 as negatives; negatives left out:"
+        f" {40 - num_used} over 8 of each row"
+    )
+    [example, _], _ = read(
+        {"query": "a", "passage": "b", "negatives": wrong}, {"query": "c", "passage": "d"}
+    )
+    assert example.passages == ("b", *wrong)
+
+
 def test_a_query_with_label_0_alone_is_left_out_and_counted():
     rows = [(f"q{number}", f"p{number}", 1) for number in range(300)]
     examples, report = read(*rows, ("x", "y", 0))

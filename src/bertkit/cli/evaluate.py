@@ -131,10 +131,13 @@ def prepare_rows(
     from bertkit.recipes.evaluate.retrieval import load_encoder
     from bertkit.recipes.evaluate.run import evaluate
 
-    if is_encoder(OpenModel.open(model, revision=loading.revision)):
-        return partial(evaluate_pairs, partial(load_encoder, model, loading), table, columns, model)
-    load = partial(AnyPredictor.load, model, loading)
-    return partial(evaluate, load, table, settings, columns, model)
+    def run() -> "EvaluateResult":
+        if is_encoder(OpenModel.open(model, revision=loading.revision)):
+            return evaluate_pairs(partial(load_encoder, model, loading), table, columns, model)
+        load = partial(AnyPredictor.load, model, loading)
+        return evaluate(load, table, settings, columns, model)
+
+    return run
 
 
 def prepare_retrieval(

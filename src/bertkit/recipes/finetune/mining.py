@@ -4,6 +4,7 @@ Source: Xiong et al. 2021, "Approximate Nearest Neighbor Negative Contrastive Le
 al. 2024, "NV-Retriever", for a margin relative to the cosine of the query's own passage.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.embeddings.similarity import compare
 from bertkit.models.open_model import OpenModel
 from bertkit.reports.text import format_percent
+from bertkit.tasks.ranking import fold_text
 from bertkit.tasks.settings import MiningSettings
 from bertkit.training.ranks import current_ranks
 
@@ -94,7 +96,10 @@ def add_negatives(data: "FineTuningData", start: OpenModel | Path, device: str) 
         InputError: the examples have scores, and no passages that answer a query.
     """
     settings, train, dev = data.task.settings, data.train.examples, data.dev.examples
-    if not isinstance(settings, MiningSettings) or data.mined is not None:
+    if not isinstance(settings, MiningSettings):
+        return
+    leave_out_answers(data)
+    if data.mined is not None:
         return
     has_none = all(len(one.passages) == len(one.positives) for one in train)
     is_mining = settings.negatives == "mine" or (
@@ -124,6 +129,32 @@ def add_negatives(data: "FineTuningData", start: OpenModel | Path, device: str) 
             examples[number] = examples[number].with_candidates(texts, one.cosines)
 
 
+def leave_out_answers(data: "FineTuningData") -> None:
+    """Leave out negatives that answer a held-out query: training would push them away from it."""
+    train, held_out, num_left_out = data.train.examples, find_held_out(data), 0
+    for number, one in enumerate(train):
+        kept = tuple(
+            text
+            for text in one.passages
+            if text in one.positives or fold_text(text) not in held_out
+        )
+        if num_own := len(one.passages) - len(kept):
+            train[number] = one.with_candidates(kept, ())
+            num_left_out += num_own
+    if num_left_out:
+        announce(
+            f"{data.train.name}: {pluralize(num_left_out, 'negative')} left out, since they answer"
+            " held-out queries"
+        )
+
+
+def find_held_out(data: "FineTuningData") -> set[str]:
+    """Return the folded answers of held-out queries; none if these are the training data."""
+    if data.has_dev and data.train.sha256 == data.dev.sha256:
+        return set()
+    return {fold_text(text) for one in data.dev.examples for text in one.positives}
+
+
 def load_mined(path: Path) -> Mined:
     """Load what a run has mined; `ResumeError` if that is missing or damaged."""
     try:
@@ -144,10 +175,19 @@ def mine(
     own = start if start.is_sentence_encoder else None
     embedder = Embedder.load(own, loading)
     miner = Miner.build(settings, [*train, *dev], embedder)
+    held_out_texts = find_held_out(data)
+    miner.pool = np.array(
+        [
+            number
+            for number, text in enumerate(list_passages(train))
+            if fold_text(text) not in held_out_texts
+        ],
+        dtype=np.int64,
+    )
     mined, held_out = list[MinedPassages](), list[MinedPassages]()
     encoder = "the model that comes with bertkit" if own is None else embedder.opened.title
     if is_mining:
-        mined = miner.mine(train, len(list_passages(train)))
+        mined = miner.mine(train)
         announce(f"{data.train.name}: {miner.describe(train, mined)}, by {encoder}")
     if settings.ranks_candidates:
         held_out = miner.retrieve(dev, NUM_HELD_OUT if is_mining else 0)
@@ -161,10 +201,12 @@ class Miner:
     """Finds passages for queries, and counts what is left out.
 
     Attributes:
-        numbers: of all passages, by their texts; those of training examples come first.
-        answers: the numbers of the passages that answer each query, in any row, or are its text.
+        numbers: of all passages, by their texts.
+        answers: the numbers of the passages that answer each query, in any row, or are its text; in
+            this, case and spaces don't count.
         queries: vectors by text.
         vectors: of the passages.
+        pool: the numbers of the passages that may be negatives, which ascend.
     """
 
     settings: MiningSettings
@@ -172,6 +214,7 @@ class Miner:
     answers: dict[str, set[int]]
     queries: dict[str, Vectors]
     vectors: Vectors
+    pool: NDArray[np.int64]
     num_close: int = 0
 
     @classmethod
@@ -181,21 +224,20 @@ class Miner:
         """Compute the vectors of all texts."""
         passages, queries = list_passages(examples), list({one.query: 0 for one in examples})
         numbers = {text: number for number, text in enumerate(passages)}
-        answers = {query: {numbers.get(query, -1)} for query in queries}
-        for one in examples:
-            answers[one.query].update(numbers[text] for text in one.positives)
+        answers = find_answers(examples, numbers)
         vectors = with_prompt(embedder, PASSAGE_PROMPTS)(passages, progress=True)
         asked = with_prompt(embedder, QUERY_PROMPTS)(queries, progress=True)
-        return cls(settings, numbers, answers, dict(zip(queries, asked, strict=True)), vectors)
+        by_text, pool = dict(zip(queries, asked, strict=True)), np.arange(len(passages))
+        return cls(settings, numbers, answers, by_text, vectors, pool)
 
-    def mine(self, examples: Sequence[Minable], num_passages: int) -> list[MinedPassages]:
-        """Find negatives of training examples among the first passages."""
+    def mine(self, examples: Sequence[Minable]) -> list[MinedPassages]:
+        """Find negatives of training examples in the pool."""
         first, last = self.settings.negative_ranks
         owners: dict[str, list[int]] = {}
         for number, one in enumerate(examples):
             owners.setdefault(one.query, []).append(number)
         found = dict[int, MinedPassages]()
-        for query, rows, cosines in self._search(list(owners), num_passages, last):
+        for query, rows, cosines in self._search(list(owners), last):
             others = list(zip(rows.tolist(), cosines.tolist(), strict=True))[first - 1 :]
             found |= {number: self._choose(examples[number], others) for number in owners[query]}
         return [found[number] for number in range(len(examples))]
@@ -244,25 +286,36 @@ class Miner:
         return dict(zip(own, cosines.tolist(), strict=True))
 
     def _search(
-        self, queries: Sequence[str], num_passages: int, top_k: int
+        self, queries: Sequence[str], top_k: int
     ) -> Iterator[tuple[str, NDArray[np.int64], NDArray[np.float64]]]:
         """Yield each query with the `top_k` passages most similar to it that don't answer it."""
-        search = ExactSearch(self.vectors[:num_passages], "cosine")
+        search = ExactSearch(self.vectors, "cosine")
         few = [query for query in queries if len(self.answers[query]) <= top_k]
         for start in range(0, len(few), QUERIES_AT_ONCE):
             chosen = few[start : start + QUERIES_AT_ONCE]
             most = max(len(self.answers[query]) for query in chosen)
             asked = np.stack([self.queries[query] for query in chosen])
             for query, cosines, rows in zip(
-                chosen, *search.search(asked, top_k + most), strict=True
+                chosen, *search.search(asked, top_k + most, self.pool), strict=True
             ):
                 is_other = np.isin(rows, list(self.answers[query]), invert=True)
                 yield query, rows[is_other][:top_k], cosines[is_other][:top_k]
         # A query with very many answers would make all searches long: the others are searched.
         for query in (query for query in queries if len(self.answers[query]) > top_k):
-            among = np.setdiff1d(np.arange(num_passages), list(self.answers[query]))
+            among = np.setdiff1d(self.pool, list(self.answers[query]))
             [cosines], [rows] = search.search(self.queries[query][None], top_k, among)
             yield query, rows, cosines
+
+
+def find_answers(examples: Sequence[Minable], numbers: Mapping[str, int]) -> dict[str, set[int]]:
+    """Return the numbers of the passages that answer each query, or are its text."""
+    same, known = defaultdict[str, set[int]](set), defaultdict[str, set[int]](set)
+    for text, number in numbers.items():
+        same[fold_text(text)].add(number)
+    for one in examples:
+        known[fold_text(one.query)].update(*(same[fold_text(text)] for text in one.positives))
+    folded = {one.query: fold_text(one.query) for one in examples}
+    return {query: known[key] | same.get(key, set()) for query, key in folded.items()}
 
 
 def list_passages(examples: Sequence[Minable]) -> list[str]:

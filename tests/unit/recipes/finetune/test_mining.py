@@ -1,6 +1,7 @@
 """Mined negatives."""
 
 import json
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from bertkit.checkpoints.sentence_transformers import SentenceModel, write_sente
 from bertkit.cli.main import main
 from bertkit.inference.embeddings.exact_search import ExactSearch
 from bertkit.recipes.finetune.embed_job import EmbedJob
-from bertkit.recipes.finetune.mining import NEGATIVES_FILE, Miner, list_passages
+from bertkit.recipes.finetune.mining import NEGATIVES_FILE, Miner, find_answers, list_passages
 from bertkit.tasks.embed import EmbeddingSettings
 from bertkit.tasks.embed.examples import EmbedExample
 
@@ -29,16 +30,15 @@ def build(examples, **settings):
     angles = np.radians([ANGLES[text] for text in passages])
     vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
     numbers = {text: number for number, text in enumerate(passages)}
-    answers = {one.query: set() for one in examples}
-    for one in examples:
-        answers[one.query].update(numbers[text] for text in one.positives)
+    answers = find_answers(examples, numbers)
     queries = {one.query: np.array([1, 0], np.float32) for one in examples}
-    return Miner(EmbeddingSettings(**settings), numbers, answers, queries, vectors), passages
+    pool, settings = np.arange(len(passages)), EmbeddingSettings(**settings)
+    return Miner(settings, numbers, answers, queries, vectors, pool), passages
 
 
 def mine(*examples, **settings):
     miner, passages = build(examples, **settings)
-    found = miner.mine(examples, len(passages))
+    found = miner.mine(examples)
     return [[passages[number] for number in one.numbers] for one in found], miner
 
 
@@ -56,7 +56,7 @@ def test_only_some_ranks_are_looked_at():
     (found,), miner = mine(EmbedExample("q", ("own",)), negative_ranks=(1, 2))
     assert found == ["own"]
     assert "mined 0 negatives for 0 rows, none for 1 others" in miner.describe(
-        [EmbedExample("q", ("own",))], miner.mine([EmbedExample("q", ("own",))], 6)
+        [EmbedExample("q", ("own",))], miner.mine([EmbedExample("q", ("own",))])
     )
 
 
@@ -64,6 +64,20 @@ def test_what_answers_the_query_in_another_row_or_is_given_is_no_new_negative():
     rows = [EmbedExample("q", ("own", "farther")), EmbedExample("q", ("far",))]
     found, _ = mine(*rows, num_negatives=2)
     assert found == [["own", "farther", "opposite"], ["far", "farther", "opposite"]]
+
+
+def test_only_the_pool_is_searched():
+    miner, passages = build([EmbedExample("q", ("own",))], negative_margin=0.0)
+    miner.pool = np.array([passages.index(text) for text in ("own", "farther", "opposite")])
+    miner.pool.sort()
+    (found,) = miner.mine([EmbedExample("q", ("own",))])
+    assert [passages[number] for number in found.numbers] == ["own", "farther"]
+
+
+def test_case_and_spaces_make_no_other_text():
+    numbers = {"A  cat": 0, "a CAT": 1, "Who ?": 2, "a dog": 3}
+    rows = [EmbedExample("who ?", ("A  cat",)), EmbedExample("WHO  ?", ("a dog",))]
+    assert find_answers(rows, numbers) == {"who ?": {0, 1, 2, 3}, "WHO  ?": {0, 1, 2, 3}}
 
 
 def test_cosines_are_those_of_the_passages_and_held_out_queries_get_what_a_search_shows():
@@ -89,7 +103,7 @@ def test_a_query_with_many_answers_is_searched_among_the_others(monkeypatch):
         return search(self, queries, top_k, among)
 
     monkeypatch.setattr(ExactSearch, "search", remember)
-    found = miner.mine(rows, len(passages))
+    found = miner.mine(rows)
     assert searched == [(1, 3), (1, 2)]  # r with its one answer, then q among the others
     new = [[passages[number] for number in one.numbers[1:]] for one in found]
     assert new == [["far"], ["far"], ["far"], ["close"]]
@@ -180,6 +194,27 @@ def test_negatives_reach_the_batches_and_are_told(encoder, tmp_path, capsys):
     told = capsys.readouterr().err
     assert "pairs.csv: mined " in told
     assert "whose cosine isn't 5 % lower than that of a row's own passage, by" in told
+
+
+@pytest.mark.parametrize("negatives", ["file", "mine"])
+def test_no_answer_of_a_held_out_query_is_a_negative(encoder, tmp_path, capsys, negatives):
+    train = [
+        {"query": q, "passage": p, "negative": ROWS[n - 6][1]} for n, (q, p) in enumerate(ROWS)
+    ]
+    held_out = [{"query": f"{q} .", "passage": p.upper()} for q, p in ROWS[:4]]
+    settings = {"negatives": negatives, "negative_margin": 0.0, "epochs": 1, "device": "cpu"}
+    output = tmp_path / "m"
+    bertkit.finetune("embed", train=train, dev=held_out, model=encoder, output=output, **settings)
+    assert "4 negatives left out, since they answer held-out queries" in capsys.readouterr().err
+    if negatives == "mine":
+        answers = {row["passage"].lower() for row in held_out}
+        own = [(row["passage"], *({row["negative"]} - answers)) for row in train]
+        passages = list(dict.fromkeys([*chain(*own), *(row["passage"] for row in held_out)]))
+        mined = json.loads((output / "run" / NEGATIVES_FILE).read_text())
+        pairs = zip(own, mined["train"], strict=True)
+        new = [passages[n] for texts, one in pairs for n in one["numbers"][len(texts) :]]
+        assert new
+        assert answers.isdisjoint(new)
 
 
 def test_pairs_with_scores_have_no_negatives(encoder, tmp_path):

@@ -1,6 +1,7 @@
 """Trained encoders in sentence-transformers, and its own in our training, with equal vectors."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -111,3 +112,25 @@ def test_what_is_not_trained_is_an_error(tmp_path):
     save_start(tmp_path / "start", ("weightedmean",), ())
     with pytest.raises(CheckpointError, match="pools weightedmean, and bertkit trains cls, mean"):
         SentenceBert.from_pretrained(tmp_path / "start")
+
+
+@pytest.mark.parametrize(
+    ("prompts", "default"),
+    [({"query": "the ", "passage": "a "}, None), ({"text": "hat "}, "text"), ({}, None)],
+)
+def test_queries_and_passages_get_the_prompts_of_the_training(tmp_path, prompts, default):
+    save_start(tmp_path / "start", ("mean",), ())
+    described = replace(describe(("mean",), ()), prompts=prompts, default_prompt=default)
+    write_sentence_model(tmp_path / "start", described)
+    sources = Sources("embed", str(tmp_path / "start"), str(write_rows(tmp_path / "train.csv")))
+    job = open_job(sources, EmbeddingSettings(), SETTINGS)
+    job.save_model(tmp_path / "model")
+    examples, trained = (
+        job.data.dev.examples,
+        job.held_out_logits(range(len(job.data.dev.examples))),
+    )
+    theirs = sentence_transformers.SentenceTransformer(str(tmp_path / "model"), device="cpu")
+    asked = theirs.encode_query([one.query for one in examples])
+    assert_close(np.stack([own[0] for own in trained]), asked, "float32")
+    found = theirs.encode_document([one.passages[0] for one in examples])
+    assert_close(np.stack([own[1] for own in trained]), found, "float32")

@@ -83,14 +83,25 @@ class Embed(Task[EmbedExample, Any]):
         return cls(settings, numbers=numbers)
 
     def for_model(self, opened: OpenModel) -> Self:
-        """Take prompts and modules from the model, and its length if none is given."""
+        """Take prompts and modules from the model, and its length if none is given.
+
+        The prompts of queries and of passages are kept as "query" and "document", too: otherwise
+        sentence-transformers would find another one, or none.
+        """
         sentences, settings = read_sentences(opened), self.settings
         if "max_length" not in settings.model_fields_set:
             length = min(settings.max_length, sentences.max_seq_length)
             settings = settings.model_copy(update={"max_length": length})
         prompts = {**sentences.prompts, **settings.prompts}
         sentences = replace(sentences, prompts=prompts, max_seq_length=settings.max_length)
-        return replace(self, settings=settings, sentences=sentences)
+        task = replace(self, settings=settings, sentences=sentences)
+        used = {
+            names[0]: task.find_prompt(sorted(names, key=lambda name: name not in settings.prompts))
+            for names in (QUERY_PROMPTS, PASSAGE_PROMPTS)
+        }
+        if any(used.values()):
+            task = replace(task, sentences=replace(sentences, prompts={**prompts, **used}))
+        return task
 
     def find_prompt(self, names: Sequence[str]) -> str:
         """Return the first prompt of these names, else the default one of the model."""

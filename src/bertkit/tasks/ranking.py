@@ -300,3 +300,20 @@ def link_groups(rows: Sequence[Sequence[str]]) -> list[str]:
         for text in map(fold_text, texts):
             parents[find(row)] = find(owners.setdefault(text, row))
     return [str(find(row)) for row in range(len(rows))]
+
+
+def describe_shared(train: Sequence[Any], held_out: Sequence[Any]) -> str:
+    """Say how many held-out rows share a query or its answer with training rows; "" if none do.
+
+    Texts that differ only in case or white space are the same.
+    """
+    known = {fold_text(text) for one in train for text in (one.query, *one.positives)}
+    num_shared = sum(
+        any(fold_text(text) in known for text in (one.query, *one.positives)) for one in held_out
+    )
+    if not num_shared:
+        return ""
+    return (
+        f"{num_shared:,} of {len(held_out):,} held-out rows share a query or its passage with"
+        " training rows: metrics on them say less about other texts"
+    )

@@ -30,7 +30,7 @@ from bertkit.tasks.columns import SHOWN_CHARS, SHOWN_LABELS, name_labels, sort_l
 from bertkit.tasks.embed.task import Embed
 from bertkit.tasks.labeled_table import open_training_tables
 from bertkit.tasks.look_alikes import describe_look_alikes
-from bertkit.tasks.ranking import fold_text
+from bertkit.tasks.ranking import describe_shared, fold_text
 from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.table import TASKS
 from bertkit.tasks.task import AnyTask
@@ -278,10 +278,19 @@ class FineTuningData(LabeledData[TaskSet]):
                     f"{dev.name}: {num_shared:,} of {len(others):,} texts are in the training"
                     " data too: metrics on them say nothing about other texts"
                 )
+        if self.shared:
+            announce(f"{dev.name}: {self.shared}")
         task = self._keep_reading(self._begin_task())
         check_names(task.labels)
         task.for_evaluation(len(dev.examples))  # fails now, not after training
         return task
+
+    @cached_property
+    def shared(self) -> str:
+        """How many held-out rows share a query or its passage with training rows; "" if none."""
+        parts = self.train.examples, self.dev.examples
+        has_passages = all(hasattr(each, "positives") for part in parts for each in part)
+        return describe_shared(*parts) if has_passages else ""
 
     def adapt(self, opened: OpenModel) -> None:
         """Take into the task what the model that is trained says of its input."""

@@ -43,7 +43,7 @@ def evaluate_model(
     evaluation = scoring.evaluate()
     before = plain.score(examples, unscaled).evaluate() if unscaled else None
     baseline = measure_baseline(job)
-    warnings: list[str | None] = []
+    warnings: list[str | None] = [job.data.shared]
     labels = job.data.dev.counts.labels
     if list(labels.values()) == [len(examples)]:
         (label,) = labels

@@ -14,6 +14,7 @@ from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.models.bert.sentence_bert import SentenceBert
 from bertkit.recipes.finetune.distillation import choose_layers
 from bertkit.recipes.finetune.run import Sources, finetune
+from bertkit.recipes.finetune.seeds import finetune_seeds
 from bertkit.tasks.embed import EmbeddingSettings
 from bertkit.tasks.embed.losses import squared_error
 
@@ -102,3 +103,11 @@ def test_layers_are_evenly_spaced(num_layers, num_kept, kept):
 def test_more_layers_than_there_are_is_an_error():
     with pytest.raises(SettingsError, match="`num_layers` is 7, and the model has 6 layers"):
         choose_layers(6, 7)
+
+
+def test_students_of_several_seeds_learn_from_the_teacher(sources, tmp_path):
+    settings = EmbeddingSettings(max_length=12, teacher=sources.model, num_layers=1)
+    quick = QUICK.model_copy(update={"epochs": 1.0})
+    result = finetune_seeds(sources, tmp_path / "student", settings, quick, 2)
+    assert result.comparison is not None
+    assert len(result.comparison.finite_seeds) == 2

@@ -245,4 +245,34 @@ def test_where_all_rows_share_a_text_a_line_says_so(made, tmp_path, capsys):
     path = tmp_path / "train.csv"
     path.write_text("\n".join(["query,passage", *(f"the cat,a hat {n}" for n in range(12))]))
     open_job(Sources("embed", str(made / "model"), str(path)), TASK, QUICK)
-    assert "all rows share a text, directly or by others" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "all rows share a text, directly or by others" in told
+    assert "1 of 1 held-out rows share a query" in told
+
+
+def test_a_given_prompt_takes_the_place_of_the_one_that_the_model_has(pairs, tmp_path):
+    first = EmbeddingSettings(max_length=12, prompts={"document": "a "})
+    open_job(pairs, first, QUICK).save_model(tmp_path / "model")
+    again = Sources("embed", str(tmp_path / "model"), pairs.train)
+    task = EmbeddingSettings(prompts={"passage": "the "})
+    found = open_job(again, task, QUICK).task.sentences.prompts
+    assert found == {"document": "the ", "passage": "the ", "query": ""}
+
+
+def test_held_out_rows_that_repeat_training_rows_are_counted_beside_the_verdict(
+    made, tmp_path, capsys
+):
+    rows = [f"the cat {n} saw,a hat {n}" for n in range(12)]
+    train, dev = tmp_path / "train.csv", tmp_path / "dev.csv"
+    train.write_text("\n".join(["query,passage", *rows]))
+    dev.write_text("\n".join(["query,passage", rows[0].upper(), "a  HAT 1,dog", "lost,the dog"]))
+    settings = QUICK.model_copy(update={"epochs": 0.5})
+    for path, number in ((dev, "2 of 3"), (train, "12 of 12")):
+        sources = Sources("embed", str(made / "model"), str(train), str(path))
+        saved = finetune(sources, tmp_path / f"for_{path.stem}", TASK, settings).saved
+        line = f"{number} held-out rows share a query or its passage with training rows"
+        assert line in capsys.readouterr().err
+        assert saved.verdict is not None
+        assert any(line in warning for warning in saved.warnings)
+    job = open_job(Sources("embed", str(made / "model"), str(train)), TASK, QUICK)
+    assert job.data.shared == ""

@@ -1,7 +1,7 @@
 """The task rerank: one output for a query with each of its candidates, which orders them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -123,10 +123,8 @@ class Rerank(Task[RerankExample, Any]):
         Metrics are NaN if no query has.
         """
         chosen = [n for n, example in enumerate(examples) if example.has_choice]
-        found = [_rank(examples[n], predictions[n]) for n in chosen or range(len(examples))]
-        if not chosen:
-            found = [replace(one, metrics=(np.nan,) * len(one.metrics)) for one in found]
-        return score_rankings([examples[n] for n in chosen] or examples, found)
+        found = [_rank(examples[n], predictions[n]) for n in chosen]
+        return score_rankings([examples[n] for n in chosen], found)
 
     def list_warnings(self, examples: Sequence[RerankExample]) -> list[str]:
         """Report the sizes of the lists, and queries whose passages are all alike."""

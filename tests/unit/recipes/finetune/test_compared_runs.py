@@ -15,8 +15,10 @@ from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.finetune.verdict import judge_runs, number_groups
 from bertkit.tasks.embed import EmbeddingSettings
 from bertkit.tasks.ranking import NDCG
+from bertkit.tasks.rerank import RerankSettings
 from bertkit.training.run import Run
 
+PERMUTED = [*itertools.permutations(FILLERS, 3)]
 TASK = EmbeddingSettings(max_length=12)
 SETTINGS = FineTuneSettings(
     epochs=2,
@@ -33,8 +35,7 @@ SETTINGS = FineTuneSettings(
 def sources(made, tmp_path_factory):
     """Pairs that have all words in common but one."""
     path = tmp_path_factory.mktemp("pairs") / "pairs.csv"
-    words = [*itertools.permutations(FILLERS, 3)]
-    rows = [f"cat {' '.join(each)},dog {' '.join(each)}" for each in words]
+    rows = [f"cat {' '.join(each)},dog {' '.join(each)}" for each in PERMUTED]
     path.write_text("\n".join(["query,passage", *rows]) + "\n", encoding="utf-8")
     return Sources("embed", str(made / "model"), str(path))
 
@@ -99,3 +100,16 @@ def test_the_loss_as_metric_has_no_verdict(sources, tmp_path, capfd):
     task = TASK.model_copy(update={"metric": "loss"})
     assert finetune(sources, tmp_path / "model", task, SETTINGS).saved.verdict is None
     assert "no verdict: it chooses steps by its own metric" in capfd.readouterr().err
+
+
+def test_a_reranker_whose_queries_have_one_passage_each_has_no_verdict(made, tmp_path):
+    rows = [f"cat {' '.join(each)},dog,{n % 2}" for n, each in enumerate(PERMUTED[:30])]
+    path = tmp_path / "train.csv"
+    path.write_text("\n".join(["query,passage,label", *rows]) + "\n", encoding="utf-8")
+    task = RerankSettings(max_length=12, negatives="file")
+    settings = SETTINGS.model_copy(update={"epochs": 1.0})
+    found = finetune(
+        Sources("rerank", str(made / "model"), str(path)), tmp_path / "model", task, settings
+    )
+    assert found.saved.verdict is None
+    assert any("ndcg@10 isn't defined" in warning for warning in found.saved.warnings)

@@ -51,8 +51,11 @@ class EmbedExample(TaskExample):
     ) -> list[Self]:
         """Turn labels of 0 and 1 into passages, leave out what teaches nothing, find groups."""
         del settings, known
-        if {example.number for example in examples} <= {None, 0.0, 1.0}:
+        is_binary = {example.number for example in examples} <= {None, 0.0, 1.0}
+        if is_binary and not _are_scores(examples, report):
             examples = _leave_out_equal(_settle_labels(examples, report), report)
+        else:
+            examples = _leave_out_twins(examples, report)
         groups = link_groups([(_fold(one.query), _fold(one.passages[0])) for one in examples])
         rows = zip(examples, groups, strict=True)
         return [replace(example, group=group) for example, group in rows]
@@ -91,9 +94,25 @@ class EmbedExample(TaskExample):
         return self.query if self.number is None else f"{self.query} ||| {self.passages[0]}"
 
 
+LEAST_PAIRS = 0.1  # of all rows, that have the label 0 and a query of their own, if 0 is a score
 MAX_NEGATIVES = 8  # of a row, of passages with the label 0
 DRAWING = 7  # the seed of the random generator that draws them
 Example = TypeVar("Example", bound=EmbedExample)
+
+
+def _are_scores(examples: Sequence[EmbedExample], report: RowReport) -> bool:
+    """Whether most passages with label 0 can't be negatives: no row of their query has label 1."""
+    answered = {example.query for example in examples if example.number != 0.0}
+    refused = [example.query for example in examples if example.number == 0.0]
+    num_alone = sum(query not in answered for query in refused)
+    if not answered or 2 * num_alone <= len(refused) or num_alone < LEAST_PAIRS * len(examples):
+        return False
+    note = (
+        f"0 and 1 are scores, because no row with 1 has the first text of {num_alone:,} of"
+        f" {pluralize(len(refused), 'row')} with 0"
+    )
+    report.notes[-1:] = ["; ".join([*report.notes[-1:], note])]  # after the columns
+    return True
 
 
 def _settle_labels(examples: list[Example], report: RowReport) -> list[Example]:
@@ -155,6 +174,18 @@ def _leave_out_equal(examples: list[Example], report: RowReport) -> list[Example
             report.add_broken(f"{example.place} has the same text as query and as passage")
         else:
             kept.append(example)
+    return kept
+
+
+def _leave_out_twins(examples: list[Example], report: RowReport) -> list[Example]:
+    """Leave out pairs of equal texts, whose cosine is 1 whatever the model has learned."""
+    kept = [example for example in examples if example.query != example.passages[0]]
+    if not kept:
+        raise InputError(
+            f"{report.name}: each pair is the same text twice; nothing can be learned or measured"
+        )
+    if num_equal := len(examples) - len(kept):
+        report.notes.append(f"{pluralize(num_equal, 'pair')} of equal texts left out")
     return kept
 
 

@@ -66,8 +66,6 @@ class Embed(Task[EmbedExample, Any]):
         is_scored = bool(numbers - {None})
         if is_scored and len(numbers) < 2:
             raise InputError(f"all pairs have the score {numbers.pop():g}; nothing can be learned")
-        if is_scored and all(one.query == one.passages[0] for one in examples):
-            raise InputError("each pair is the same text twice; nothing can be learned")
         if not is_scored and len({example.passages[0] for example in examples}) < 2:
             raise InputError(
                 "there is no second passage that a query could be told from its own by"

@@ -94,9 +94,31 @@ def test_a_query_with_label_0_alone_is_left_out_and_counted():
 
 
 def test_scores_stay_scores_whatever_their_scale():
-    examples, _ = read(("a", "b", 2.5), ("c", "c", 5), ("a", "d", -1))
-    assert pairs_of(examples) == [("a", ("b",), 2.5), ("c", ("c",), 5.0), ("a", ("d",), -1.0)]
+    examples, _ = read(("a", "b", 2.5), ("c", "e", 5), ("a", "d", -1))
+    assert pairs_of(examples) == [("a", ("b",), 2.5), ("c", ("e",), 5.0), ("a", ("d",), -1.0)]
     assert examples[0].shown == "a ||| b"
+
+
+def test_labels_0_and_1_of_pairs_that_share_no_query_are_scores():
+    rows = [(f"a{number}", f"b{number}", number % 2) for number in range(8)]
+    examples, report = read(*rows, ("a1", "c", 0))  # as in pairs of questions
+    assert [one.number for one in examples] == [0, 1, 0, 1, 0, 1, 0, 1, 0]
+    assert report.num_broken == 0
+    assert "; ".join(report.notes) == (
+        "columns: texts text and pair, score label; 0 and 1 are scores, because no row with 1 has"
+        " the first text of 4 of 5 rows with 0"
+    )
+    assert len(report.notes) == 1
+    assert Embed.from_examples(EmbeddingSettings(), examples).metric == "spearman"
+
+
+def test_pairs_of_equal_texts_are_left_out_and_counted():
+    examples, report = read(("a", "b", 2.5), ("c", "c", 5), ("a", "d", -1))
+    assert [one.number for one in examples] == [2.5, -1]
+    assert report.notes[-1] == "1 pair of equal texts left out"
+    assert report.num_broken == 0
+    with pytest.raises(InputError, match="train: each pair is the same text twice"):
+        read(("a", "a", 2.5), ("c", "c", 5))
 
 
 def test_a_query_that_is_its_own_passage_teaches_nothing():
@@ -121,7 +143,6 @@ def test_rows_that_share_a_text_directly_or_by_others_are_a_group():
     ("rows", "message"),
     [
         ([("a", "b", 3), ("c", "d", 3)], "all pairs have the score 3; nothing can be learned"),
-        ([("a", "a", 3), ("c", "c", 2)], "each pair is the same text twice; nothing can be lear"),
         ([("a", "b"), ("c", "b")], "there is no second passage"),
     ],
 )

@@ -12,7 +12,6 @@ from bertkit.base.errors import MissingFileError, storage_errors
 from bertkit.base.files import check_is_file
 from bertkit.base.members import find_member, has_member
 from bertkit.base.progress import ProgressBar, show_progress
-from bertkit.checkpoints.adapter import open_adapter
 from bertkit.checkpoints.bundled import PACKAGE, describe_name
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.file_names import (
@@ -23,6 +22,7 @@ from bertkit.checkpoints.file_names import (
     WEIGHTS,
 )
 from bertkit.checkpoints.huggingface import open_huggingface
+from bertkit.checkpoints.peft import open_adapter
 from bertkit.checkpoints.run_folder import RUN_FOLDER, is_run, open_run
 from bertkit.checkpoints.sentence_transformers import (
     is_sentence_transformers,

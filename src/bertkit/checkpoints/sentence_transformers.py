@@ -17,11 +17,11 @@ from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileErr
 from bertkit.base.files import make_folder
 from bertkit.base.json_files import read_json, write_json
 from bertkit.base.members import check_name, find_member, has_member
-from bertkit.checkpoints.adapter import open_folder
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.families import check_family
 from bertkit.checkpoints.file_names import MAX_MODULES, MODULES_FILE, MODULES_LIMIT_BYTES
 from bertkit.checkpoints.huggingface import MODEL_CONFIGS, read_config
+from bertkit.checkpoints.peft import open_folder
 from bertkit.checkpoints.sentence_modules import (
     ForeignConfig,
     Module,

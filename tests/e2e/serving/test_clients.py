@@ -226,7 +226,7 @@ def test_bodies_of_langchains_rerankers_for_cohere_and_jina_are_taken(server):
     jina = ask(server, "/v1/rerank", {**asked, "top_n": None}).json()
     assert {one["index"] for one in jina["results"]} == {0, 1}
     refused = ask(server, "/v1/rerank", {**asked, "model": "org/encoder"})
-    assert "no model here does regress" in refused.json()["detail"]
+    assert "no model here does rerank or regress" in refused.json()["detail"]
 
 
 def test_bodies_of_llamaindexs_reranker_are_taken_with_a_bare_key(server):

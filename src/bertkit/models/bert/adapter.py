@@ -5,8 +5,8 @@ from pathlib import Path
 from torch import Tensor, nn
 
 from bertkit.base.checksums import FileRecord
-from bertkit.checkpoints.adapter import ADAPTER, AdapterOrigin, open_adapter_tensors, write_adapter
 from bertkit.checkpoints.names import HEADS
+from bertkit.checkpoints.peft import ADAPTER, AdapterOrigin, open_adapter_tensors, write_adapter
 from bertkit.checkpoints.transfer import check_finite, export_tensors, import_tensors
 from bertkit.models.bert.labels import ConfigValues
 from bertkit.models.bert.weights import describe_config

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError, InputError, SettingsError
-from bertkit.checkpoints.adapter import AdapterOrigin
+from bertkit.checkpoints.peft import AdapterOrigin
 from bertkit.models.bert.adapter import fill_adapter, save_adapter
 from bertkit.models.bert.config import CROSS_ENCODER, FEATURE_HEAD, BertConfig, check_bidirectional
 from bertkit.models.bert.labels import LABEL_KEYS

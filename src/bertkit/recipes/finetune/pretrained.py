@@ -4,7 +4,7 @@ from pathlib import Path
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.progress import announce
-from bertkit.checkpoints.adapter import AdapterOrigin, identify_base
+from bertkit.checkpoints.peft import AdapterOrigin, identify_base
 from bertkit.checkpoints.sentence_modules import Pooling
 from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
 from bertkit.models.bert.feature_based import FeatureHead

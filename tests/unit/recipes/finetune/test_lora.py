@@ -21,8 +21,8 @@ from bertkit.base.errors import (
     SettingsError,
     StoppedError,
 )
-from bertkit.checkpoints.adapter import open_adapter
 from bertkit.checkpoints.checkpoint import LazyTensor
+from bertkit.checkpoints.peft import open_adapter
 from bertkit.checkpoints.sentence_modules import Dense, Normalize, Pooling
 from bertkit.checkpoints.sentence_transformers import SentenceModel, write_sentence_model
 from bertkit.inference.embeddings.embedder import Embedder

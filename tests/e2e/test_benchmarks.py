@@ -82,7 +82,8 @@ SMALLEST = {
     " --megabytes 1",
     "simulated_ranks": "--data {shards} --tokens 20000 --ranks 1 3 8 --per-rank 2 --lengths 16"
     " --shards 100 --windows 4",
-    "bench_verdict": "--data {data} --model {minilm} --draws 1 --rows 40 --epochs 1",
+    "bench_verdict": "--data {data} --model {minilm} --sets captions --ways real --draws 1"
+    " --rows 24 --epochs 1",
     "bench_training_precision": "--data {shards} --model tiny --steps 1 --seeds 0 --batch-size 2"
     " --max-length 16 --simulate",
 }

@@ -35,7 +35,7 @@ RARE = frozenset(
         "keep",
         "label-separator",
         "length-penalty",
-        "long-share",
+        "lora",
         "lowercase",
         "max-broken",
         "max-requests-per-client",

@@ -9,7 +9,7 @@ from bertkit.api.inputs import SeveralTexts, are_tuples, hold_rows, read_texts, 
 from bertkit.api.settings import build, check_names, list_fields, takes
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.progress import show_progress
-from bertkit.base.settings import Settings
+from bertkit.base.settings import Settings, check_count
 from bertkit.data.problems import announce_unknown
 from bertkit.data.tables.records import open_records
 from bertkit.data.tables.rows import Table
@@ -260,8 +260,10 @@ def rerank(
 
     Raises:
         InputError: the query is empty, or the texts can't be read.
+        SettingsError: `top_k` isn't a whole number of at least 1.
         BertkitError: the model can't be loaded, or isn't one of pairs.
     """
+    check_count("top_k", top_k)
     rows = read_texts(texts, build(TableSettings, settings))
     reranker, counts = Reranker.take(model, build(EngineSettings, settings)), PredictionCounts()
     found = reranker.rank(query, rows, top_k, counts)

@@ -6,6 +6,7 @@ import reprlib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from copy import copy
 from difflib import get_close_matches
+from numbers import Integral
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
@@ -261,6 +262,13 @@ def name_flag(name: str) -> str:
     if name in WITHOUT_FLAG:
         return name
     return "--" + FLAG_NAMES.get(name, name).replace("_", "-")
+
+
+def check_count(name: str, value: object) -> None:
+    """Raise `SettingsError` if an argument is neither None nor a whole number of at least 1."""
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if value is not None and not (is_whole and value >= 1):
+        raise SettingsError(f"{name} must be a whole number of at least 1, got {value!r}")
 
 
 def list_differences(

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from bertkit.base.errors import InputError, SettingsError, pluralize
 from bertkit.base.output import check_standard_output
 from bertkit.base.progress import announce
-from bertkit.base.settings import replace_surrogates
+from bertkit.base.settings import check_count, replace_surrogates
 from bertkit.cli.index import Where, open_index
 from bertkit.cli.output import print_result
 from bertkit.cli.texts import (
@@ -187,6 +187,7 @@ def rerank(
         json: Print one JSON object, with whole texts.
     """
     check_standard_output()
+    check_count("top_k", top_k)
     if not inputs:
         raise SettingsError("give a file or folder of texts, or - for standard input")
     from bertkit.checkpoints.hub import check_model

@@ -87,3 +87,8 @@ def test_operators_stand_between_blanks(expression, plus, minus):
 def test_an_operator_needs_a_word(expression):
     with pytest.raises(InputError, match="has no word after -"):
         read_sum(expression)
+
+
+def test_a_number_of_results_below_1_is_refused(tmp_path, capsys):
+    assert main(["rerank", str(tmp_path), "the cat", "texts.txt", "--top-k", "0"]) == 2
+    assert "top_k must be a whole number of at least 1, got 0" in capsys.readouterr().err

@@ -8,7 +8,8 @@ import torch
 from tests.closeness import close
 from tests.unit.inference.small_task import save_model
 
-from bertkit.base.errors import CheckpointError, InputError, MissingFileError
+import bertkit
+from bertkit.base.errors import CheckpointError, InputError, MissingFileError, SettingsError
 from bertkit.inference.predictor import PredictionCounts, Predictor
 from bertkit.inference.reranker import Reranker
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
@@ -107,3 +108,36 @@ def test_models_of_other_tasks_and_of_single_texts_are_refused(tmp_path):
 def test_an_empty_query_is_refused(folders, query):
     with pytest.raises(InputError, match="the query is empty"):
         load(folders["rerank"]).rank(query, TEXTS)
+
+
+@pytest.mark.parametrize(
+    ("labels", "place"),
+    [
+        (("entailment", "not_entailment"), 0),
+        (("LABEL_0", "LABEL_1"), 1),
+        (("0", "1"), 1),
+        (("equivalent", "Not equivalent"), 0),
+        (("irrelevant", "relevant"), 1),
+    ],
+)
+def test_of_two_labels_the_one_that_says_yes_orders(tmp_path, labels, place):
+    folder = save_model(tmp_path / "pairs", Classify(ClassifySettings(max_length=16), labels))
+    found = Predictor.load(folder, device="cpu", engine="torch")([("the cat", t) for t in TEXTS])
+    values = [float(one.logits[place] - one.logits[1 - place]) for one in found]
+    ranked = load(folder).rank("the cat", TEXTS)
+    assert [one.score for one in ranked] == close(sorted(values, reverse=True), "float32")
+
+
+def test_two_labels_that_say_nothing_are_refused(tmp_path):
+    task = Classify(ClassifySettings(max_length=16), ("cat", "dog"))
+    folder = save_model(tmp_path / "pairs", task)
+    with pytest.raises(CheckpointError, match="has the labels 'cat' and 'dog', and which of them"):
+        load(folder)
+
+
+@pytest.mark.parametrize("top_k", [0, -3, 2.5, "3", True])
+def test_only_whole_numbers_of_results_are_taken(folders, top_k):
+    with pytest.raises(SettingsError, match="top_k must be a whole number of at least 1, got"):
+        load(folders["rerank"]).rank("the cat", TEXTS, top_k)
+    with pytest.raises(SettingsError, match="top_k must be"):  # before a model is loaded
+        bertkit.rerank("the cat", TEXTS, model="nothing", top_k=top_k)

@@ -7,7 +7,7 @@ Source: Tunstall et al. 2022, "Efficient Few-Shot Learning Without Prompts", sec
 """
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +29,7 @@ from bertkit.recipes.solved_head import (
     deal_folds,
 )
 from bertkit.tasks.batch import Logits, pack_sequences
+from bertkit.tasks.columns import name_labels
 from bertkit.tasks.embed.losses import in_batch_loss
 from bertkit.training.optimizer import build_optimizer, set_learning_rate
 from bertkit.training.settings import LoopSettings
@@ -36,6 +37,7 @@ from bertkit.training.settings import LoopSettings
 NUM_STEPS, NUM_PAIRS = 40, 16  # of each training, and of a step
 LEARNING_RATE, WARMUP_STEPS = 1e-4, 4
 TEMPERATURE = 0.3
+LEAST_GAIN = 0.5  # standard errors
 Numbers = Sequence[int]  # of examples
 Predicted = dict[int, Logits]  # by the number of the example
 
@@ -43,16 +45,23 @@ Predicted = dict[int, Logits]  # by the number of the example
 def train_if_better(run: Path, job: FineTuningJob) -> bool:
     """Train the encoder on pairs of texts, unless a head without that is as good; tell whether.
 
-    It is trained if that lowers the loss of held-out folds.
+    It is trained if that lowers the loss of held-out folds, by more than half the standard error.
 
     Raises:
-        InputError: there are too many rows.
+        InputError: there are too many rows, or a label has one alone.
     """
     frozen, examples = job.frozen, job.data.train.examples
     if len(examples) > FOLDS_FOR_ALL:
         raise InputError(
             f"few_shot is for at most {FOLDS_FOR_ALL:,} rows, and there are {len(examples):,};"
             " leave it out"
+        )
+    counts = Counter(int(one.label_rows[0]) for one in frozen.examples)
+    alone = [job.task.labels[label] for label, count in counts.items() if count == 1]
+    if alone:
+        raise InputError(
+            f"few_shot needs at least two rows of each label, and {name_labels(alone)} has one; add"
+            " rows, or leave it out"
         )
     start = {name: each.clone() for name, each in frozen.model.state_dict().items()}
     folds = deal_folds(examples, frozen.seed)
@@ -67,9 +76,10 @@ def train_if_better(run: Path, job: FineTuningJob) -> bool:
             frozen.model.load_state_dict(start)
     lost = [np.array(list_losses(job, predicted)) for predicted in (before, after)]
     mean, error = measure_gain(lost[0] - lost[1])
-    is_better = mean > 0.0
+    is_better = mean > LEAST_GAIN * error
     announce(
-        f"training the encoder on pairs of texts lowers the loss of held-out rows by {mean:.3f}"
+        f"training the encoder on pairs of texts {'lowers' if mean >= 0 else 'raises'} the loss of"
+        f" held-out rows by {abs(mean):.3f}"
         f" (standard error {error:.3f}, {len(examples):,} rows, {len(folds)} folds):"
         f" {'it is trained' if is_better else 'the head alone is solved'}"
     )

@@ -93,3 +93,18 @@ def test_too_many_rows_and_settings_of_training_are_refused(job, tmp_path, monke
         solve_only(FineTuneSettings(epochs=3))
     with pytest.raises(ValidationError, match="`few_shot` is for one label per text"):
         ClassifySettings(few_shot=True, multi_label=True)
+
+
+def test_labels_of_one_row_are_refused(sources, tmp_path):
+    table = write_rows(tmp_path / "few.csv", make_rows(3, 2))
+    job = open_job(replace(sources, train=str(table)), FEW, FineTuneSettings(device="cpu"))
+    with pytest.raises(InputError, match="few_shot needs at least two rows of each label"):
+        train_if_better(tmp_path, job)
+
+
+@pytest.mark.parametrize(("gain", "error"), [(0.1, 0.3), (-0.1, 0.1)])
+def test_a_gain_within_its_error_is_none(job, tmp_path, monkeypatch, capsys, gain, error):
+    monkeypatch.setattr(few_shot, "measure_gain", lambda gains: (gain, error))
+    assert not train_if_better(tmp_path, job)
+    word = "lowers" if gain > 0 else "raises"
+    assert f"{word} the loss of held-out rows by 0.100" in capsys.readouterr().err

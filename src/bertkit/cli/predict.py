@@ -25,6 +25,7 @@ from bertkit.cli.texts import (
     legible,
     list_problems,
     open_result,
+    refuse_options,
 )
 from bertkit.data.file_parts import FilesSettings, check_is_single, is_folder
 from bertkit.data.problems import append_problems
@@ -228,8 +229,13 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
     labels_kind: Any = entry.zero_shot
     as_labels = Parameter(show=bool(entry.zero_shot.model_fields))
 
+    has_zero_shot = bool(entry.zero_shot.model_fields)
+    first = Parameter(required=not has_zero_shot)  # a text where there are labels
+    if has_zero_shot:
+        first = Parameter(required=False, allow_leading_hyphen=True, validator=refuse_options)
+
     def predict(
-        model: Annotated[str | None, Parameter(required=not entry.zero_shot.model_fields)] = None,
+        model: Annotated[str | None, first] = None,
         /,
         *words: Words,
         labels: Annotated[labels_kind, as_labels] = labels_kind(),
@@ -317,6 +323,8 @@ def take_labels(
                 "name a fine-tuned model first, then texts; or give --labels, for which --model"
                 " names an encoder"
             )
+        if model.startswith("-"):
+            raise SettingsError(f"there is no option {model}")
         if labels.template is not None:
             raise SettingsError("--template is for --labels; give both")
         return model, (*words,), None

@@ -374,3 +374,15 @@ def test_many_files_have_an_output_each_also_of_several_processes(run, model, tm
         )
         assert header == expected_header
         assert [row[:3] for row in found] == [row[:3] for row in expected]
+
+
+def test_with_labels_the_first_word_may_be_standard_input_or_begin_with_a_hyphen(
+    monkeypatch, capsys
+):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a cat\n")))
+    assert main(["classify", "--labels", "cat,dog", "-"]) == 0
+    assert capsys.readouterr().out.endswith("a cat\n")
+    assert main(["classify", "--labels", "cat,dog", "-5 dogs"]) == 0
+    assert capsys.readouterr().out.endswith("-5 dogs\n")
+    assert main(["classify", "-x", "a dog"]) == 2
+    assert "there is no option -x" in capsys.readouterr().err

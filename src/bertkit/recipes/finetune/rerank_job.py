@@ -22,10 +22,13 @@ class RerankJob(FineTuningJob):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         if len({value for one in self.data.train.examples for value in one.relevances}) == 1:
+            way = "mine them with --negatives mine, or"
+            if self.data.mined is not None:
+                way = "too few different ones were found among them to mine any;"
             raise InputError(
                 f"{self.data.train.name}: all passages are equally relevant, and nothing can be"
-                " learned without others: mine them with --negatives mine, or add them as a column"
-                " `negative`, or as rows with the label 0"
+                f" learned without others: {way} add them as a column `negative`, or as rows with"
+                " the label 0"
             )
         num_long = sum(len(one.sequences) > MAX_PASSAGES for one in self.train)
         if num_long:

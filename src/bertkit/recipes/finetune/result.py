@@ -1,5 +1,6 @@
 """The end of a run: evaluate the best checkpoint, and write the model's folder with its report."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from bertkit.recipes.model_card import tabulate_counts, write_descriptions
 from bertkit.reports.figures.picture import write_picture
 from bertkit.reports.report import Charts, Report, Section, Table
 from bertkit.reports.text import Cell, is_share
+from bertkit.tasks.ranking import RankingScoring
 from bertkit.tasks.saved import list_scorer_files, save_task
 from bertkit.tasks.sections import CHANCE, build_sections, draw_confusion, show_name, state_metric
 from bertkit.tasks.task import AnyTask, TaskExample
@@ -192,6 +194,11 @@ def judge_held_out(
     if job.watched is not None and job.watched.metric != job.task.metric:
         announce("no verdict: it chooses steps by its own metric, not by --metric loss")
         return None
+    if not math.isfinite(final.compared.metrics[job.task.metric]):
+        announce(
+            f"no verdict: {show_name(job.task.metric)} isn't defined on {describe_rows(final)}"
+        )
+        return None
     try:
         rows = [read_rows(run) for run in runs]
     except (DamagedFileError, MissingFileError) as error:
@@ -207,6 +214,16 @@ def judge_held_out(
         groups,
         may_be_first=job.has_start,
         num_divided=num_divided,
+    )
+
+
+def describe_rows(final: FinalEvaluation) -> str:
+    """Describe held-out rows on which the metric isn't defined, and what would help."""
+    if not isinstance(final.compared, RankingScoring):
+        return "the held-out rows: they are too few or too similar"
+    return (
+        "the held-out queries: none has a passage that is more relevant than another; give --dev"
+        " with better and worse passages of each query, or try --negatives mine"
     )
 
 

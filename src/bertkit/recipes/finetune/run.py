@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from bertkit.base.errors import ResumeError
+from bertkit.base.errors import ResumeError, SettingsError
 from bertkit.base.output import list_names
 from bertkit.base.progress import announce
 from bertkit.base.settings import validate
@@ -80,6 +80,11 @@ class FineTuning(ModelRecipe[FineTuningJob, FineTuneResult]):
     ) -> None:
         if isinstance(task_settings, ClassifySettings) and task_settings.few_shot:
             settings = solve_only(settings)
+        if settings.lora is not None and getattr(task_settings, "num_layers", None) is not None:
+            raise SettingsError(
+                "`lora` makes an adapter for all layers of the model, and `num_layers` keeps some"
+                " of them: leave out one"
+            )
         self.sources, self.task_settings, self.settings = sources, task_settings, settings
         self.data = data or open_data(sources, task_settings, settings)
         self.inputs, self.overwrite = list_paths(sources), settings.overwrite

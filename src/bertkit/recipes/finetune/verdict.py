@@ -104,6 +104,8 @@ class Verdict(BaseModel):
 
     def describe_difference(self) -> str:
         """Describe the difference with its interval, such as +6.2 (3.9 to 8.6)."""
+        if not math.isfinite(self.difference):
+            return "no difference is defined"
         shown, low, high = map(self._show, (self.difference, self.low, self.high))
         interval = f" ({low} to {high})" if self.has_interval else ""
         return f"{'+' * (self.difference > 0)}{shown}{interval}"

@@ -111,3 +111,9 @@ def test_students_of_several_seeds_learn_from_the_teacher(sources, tmp_path):
     result = finetune_seeds(sources, tmp_path / "student", settings, quick, 2)
     assert result.comparison is not None
     assert len(result.comparison.finite_seeds) == 2
+
+
+def test_an_adapter_of_some_layers_is_refused(sources):
+    task = EmbeddingSettings(max_length=12, num_layers=2)
+    with pytest.raises(SettingsError, match="`lora` makes an adapter for all layers"):
+        open_job(sources, task, QUICK.model_copy(update={"lora": 2}))

@@ -96,3 +96,20 @@ def test_passages_that_are_all_relevant_teach_nothing(sources, tmp_path):
     alike = Sources("rerank", sources.model, str(tmp_path / "alike.csv"), sources.dev)
     with pytest.raises(InputError, match="all passages are equally relevant, and nothing can be"):
         open_job(alike, TASK, QUICK)
+
+
+def test_too_few_passages_to_mine_are_said(sources, tmp_path):
+    rows = "\n".join(f"{query},the cat saw a hat" for query in ("cat", "dog", "fox", "hat"))
+    (tmp_path / "same.csv").write_text(f"query,passage\n{rows}\n")
+    same = Sources("rerank", sources.model, str(tmp_path / "same.csv"), str(tmp_path / "same.csv"))
+    task = TASK.model_copy(update={"negatives": "mine"})
+    with pytest.raises(InputError, match="too few different ones were found among them to mine"):
+        open_job(same, task, QUICK)
+
+
+def test_held_out_queries_without_a_worse_passage_give_no_verdict(sources, tmp_path, capsys):
+    rows = "\n".join(f"{animal},{text},1" for animal, text in ANIMALS.items())
+    (tmp_path / "dev.csv").write_text(f"query,passage,label\n{rows}\n")
+    single = Sources("rerank", sources.model, sources.train, str(tmp_path / "dev.csv"))
+    assert finetune(single, tmp_path / "out", TASK, QUICK).saved.verdict is None
+    assert "no verdict: nDCG@10 isn't defined on the held-out queries" in capsys.readouterr().err

@@ -125,6 +125,7 @@ def test_an_undefined_metric_gives_no_verdict():
     assert found.word == "NO CLEAR DIFFERENCE"
     assert found.reason == "Spearman correlation isn't defined on so few or so similar rows."
     assert "not defined" in found.describe()
+    assert "nan" not in found.describe()
 
 
 def test_the_line_says_before_after_and_the_interval():

@@ -264,7 +264,7 @@ def name_flag(name: str) -> str:
     return "--" + FLAG_NAMES.get(name, name).replace("_", "-")
 
 
-def check_count(name: str, value: object) -> None:
+def check_count(name: str, value: Any) -> None:
     """Raise `SettingsError` if an argument is neither None nor a whole number of at least 1."""
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
     if value is not None and not (is_whole and value >= 1):

@@ -74,11 +74,11 @@ class Reranker(Predictor[tuple[str, str | Sequence[str]], Any, Any]):
                 " takes one that gives a pair one value, or one of two labels; make one with"
                 " `bertkit finetune rerank`"
             )
-        if task.name == "classify":
-            find_positive(task.labels, name)
         reranker.loaded.check_pairs()
         if getattr(task.settings, "pairs", None) is False:
             raise InputError(f"{name} reads single texts, and reranking takes a model of pairs")
+        if task.name == "classify":
+            find_positive(task.labels, name)
         return reranker
 
     def rank(

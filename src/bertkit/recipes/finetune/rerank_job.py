@@ -23,7 +23,8 @@ class RerankJob(FineTuningJob):
         super().__init__(*arguments, **named)
         if len({value for one in self.data.train.examples for value in one.relevances}) == 1:
             way = "mine them with --negatives mine, or"
-            if self.data.mined is not None and self.data.task.settings.negatives != "file":
+            negatives = getattr(self.data.task.settings, "negatives", None)
+            if self.data.mined is not None and negatives != "file":
                 way = "too few different ones were found among them to mine any;"
             raise InputError(
                 f"{self.data.train.name}: all passages are equally relevant, and nothing can be"

@@ -51,7 +51,8 @@ PRINTING = {
     "review": "review none.csv",
     "evaluate": "evaluate . none.csv",
     "translate": "translate none a",
-    **{name: f"{name} . --file none.csv" for name in TASKS},
+    "rerank": "rerank . a none.txt",
+    **{name: f"{name} . --file none.csv" for name, task in TASKS.items() if task.has_command},
 }
 # Of each kind of command one that is quick, with what it prints.
 QUICK = [

@@ -149,6 +149,10 @@ PARTS = (
 
 # Benchmarks without a part, and why.
 LEFT_OUT = {
+    "bench_contrastive": "its peer's memory is measured as that of a process",
+    "bench_rerank": "bench_predict tells the speed of answers on a GPU",
+    "bench_retrieval_training": "judges what is found, after many trainings",
+    "bench_verdict": "judges the judgment on forty small trainings",
     "bench_few_labels": "its runs are of seconds, and compare what is learned",
     "bench_explain": "compares explanations, and Captum's gradients, on a processor",
     "bench_hybrid": "ranks texts on the processor",

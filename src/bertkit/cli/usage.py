@@ -43,7 +43,6 @@ COMMANDS_OF_OTHERS = {
     "qa": "`bertkit answer` answers questions, with a model of `bertkit finetune answer`",
     "train": "`bertkit finetune` trains a model for a task, and `bertkit pretrain` one on raw text",
 }
-UNSUPPORTED_OPTIONS = {"lora": "bertkit has no adapters"}
 
 
 def describe_usage(error: CycloptsError, words: Sequence[str], flags: Collection[str]) -> str:
@@ -101,10 +100,6 @@ def describe_option(option: str, flags: Collection[str]) -> str:
     other = OPTIONS_OF_OTHERS.get(bare, "")
     near = [other] if other in flags else find_near(bare, flags)
     hint = f"; did you mean --{near[0]}?" if near else ""
-    if bare in UNSUPPORTED_OPTIONS:
-        hint = f"; {UNSUPPORTED_OPTIONS[bare]}"
-        if "freeze" in flags:
-            hint += ", and trains all weights unless --freeze is given"
     return f"there is no option {name}{hint}"
 
 

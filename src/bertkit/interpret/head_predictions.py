@@ -198,7 +198,7 @@ BY_TASK = {
     "tag": HeadReader.predict_tags,
     "answer": HeadReader.predict_answer,
 }
-NUMBER_TASKS = {"regress", "choose"}  # whose head gives a text one number
+NUMBER_TASKS = {"regress", "choose", "rerank"}  # whose head gives a text one number
 
 
 TOP_CHOICES = 5

@@ -44,8 +44,8 @@ def test_a_command_that_is_no_function_says_what_to_write_instead():
         if known not in bertkit.__all__:
             with pytest.raises(AttributeError, match=f"has no attribute '{known}'; use "):
                 getattr(bertkit, known)
-    with pytest.raises(AttributeError, match=r"'classify'; use bertkit.predict\(model, rows\)"):
-        _ = bertkit.classify
+    with pytest.raises(AttributeError, match=r"'tag'; use bertkit.predict\(model, rows\)"):
+        _ = bertkit.tag
     with pytest.raises(AttributeError, match=r"no attribute 'brew_coffee'$"):
         _ = bertkit.brew_coffee
 

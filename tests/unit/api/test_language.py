@@ -13,6 +13,11 @@ OBJECTIVE = {"mask_rate", "max_length", "objective", "whole_words"}
 WORKERS = {"run_on", "shard", "threads", "workers"}  # of files, by several processes
 # What only a terminal has; of a function the result is all, and texts are an argument.
 NOT_IN_PYTHON = {
+    # The function classifies by labels alone; `predict` has what a trained model takes.
+    "classify": {
+        *("decimal", "explain", "file", "header", "id_column", "keep_columns", "output"),
+        *("output_format", "overwrite", "pair", "pair_column", "split", *WORKERS),
+    },
     "embed": {"output", "overwrite", "id_column", "output_format", *WORKERS},
     "evaluate": {"output"},
     "fill-mask": {"file"},
@@ -21,6 +26,7 @@ NOT_IN_PYTHON = {
     "pretrain": {"dry_run"},  # a list of what it would do
     "prepare": {"revision", "shard"},
     "report": {"open"},
+    "rerank": {"id_column"},
     "score": {"file"},
     "search": {"file"},
     "similarity": {"file"},

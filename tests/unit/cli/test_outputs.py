@@ -50,7 +50,10 @@ WORKPLACES = {
     **{
         f"finetune {name}": f"--model {EMPTY} --train {TABLE} --output {{output}}" for name in TASKS
     },
-    "finetune embed": f"--model {EMPTY} --train {TABLE} --output {{output}}",
+    **{
+        f"finetune {name}": f"--model {EMPTY} --train {{folder}}/pairs.csv --output {{output}}"
+        for name in ("embed", "rerank")
+    },
     "finetune classify --seeds": f"--seeds 2 --model {EMPTY} --train {TABLE} --output {{output}}",
 }
 CASES = [
@@ -65,6 +68,7 @@ PRINTING = {
     "generate",
     "inspect",
     "nearest",
+    "rerank",
     "score",
     "search",  # SQLite locks the file of an index
     *(f"index {name}" for name in ("add", "update", "delete", "info")),
@@ -85,6 +89,7 @@ def folder(tmp_path_factory):
     (folder / "texts.txt").write_text("the cat saw a dog\na dog saw the cat\n")
     columns = "text,label,a,b,question,context,answers,tokens,tags"  # of all tasks
     (folder / "table.csv").write_text(f"{columns}\nthe cat,x,the cat,a dog,a,a,a,a,a\n")
+    (folder / "pairs.csv").write_text("query,passage\nthe cat,a dog\na dog,the cat\n")
     (folder / "corpus").mkdir()
     (folder / "empty").mkdir()
     (folder / "corpus" / "texts.txt").write_text("the cat saw a dog\n")

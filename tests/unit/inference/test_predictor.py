@@ -101,8 +101,8 @@ def test_windows_and_choices_are_told_apart(classify, monkeypatch):
     whole = Classify.encode
     monkeypatch.setattr(Classify, "encode", encode_twice)
     examples = make_examples(classify, ["a cat", ""])
-    for kind, expected in (("sequence", 2), ("choice", 0)):
-        monkeypatch.setattr(Classify, "scored", kind)
+    for has_windows, expected in ((True, 2), (False, 0)):
+        monkeypatch.setattr(Classify, "has_windows", has_windows)
         counts = PredictionCounts()
         list(classify.stream_examples(examples, counts))
         assert (counts.windowed, counts.truncated, counts.empty) == (expected, 2, 1)

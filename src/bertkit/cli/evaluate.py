@@ -41,9 +41,9 @@ def evaluate(
     and the worst mistakes. Rows that can't be used are skipped and counted. A pre-trained model,
     which needs no labels, is evaluated by `bertkit score`.
 
-    With --retrieval, an encoder finds the passages of a corpus that are most similar to each query,
-    which are compared with relevance judgments: nDCG, MRR, MAP, recall and precision, as by
-    trec_eval.
+    An encoder is evaluated on queries with their passages, or on pairs with a score. With
+    --retrieval, it searches a corpus for each query, and what it finds is compared with relevance
+    judgments: nDCG, MRR, MAP, recall and precision, as by trec_eval.
 
     **Examples**
 
@@ -52,6 +52,8 @@ def evaluate(
         bertkit evaluate sentiment/ reviews.jsonl --text-column body --label-column stars
 
         bertkit evaluate squad/ dev-v2.0.json --output squad-dev/
+
+        bertkit evaluate encoder/ pairs.csv
 
         bertkit evaluate encoder/ --retrieval corpus.jsonl queries.jsonl qrels.tsv
 

@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
 FINETUNE_DOCSTRING = """Train a model to {summary}
 
-    Fine-tunes a pre-trained encoder, keeps the epoch that is best on --dev, and writes a folder
-    with the model, a model card and a report. The same command resumes an interrupted run.
+    Fine-tunes a pre-trained encoder, keeps the epoch that is best on held-out examples, and writes
+    a folder with the model, a model card and a report. The same command resumes an interrupted run.
 
     **Examples**
 
@@ -207,7 +207,7 @@ DOCSTRING = """{summary}
 
         bertkit {name} model/ --file {file} --output answers.csv
 
-        bertkit {name} model/ --file rows/ --output answers/ --workers 2
+        bertkit {name} model/ --file rows/ --output answers/ --workers 2{further}
 
     Args:
         model: A folder of `bertkit finetune`, another tool's model for the task, or the id of a
@@ -307,6 +307,7 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
         summary=entry.summary,
         words=entry.inputs.words,
         example=entry.inputs.example,
+        further=getattr(entry.zero_shot, "example", ""),
         file=entry.inputs.example_file,
     )
     return predict

@@ -182,7 +182,7 @@ def rerank(
     Args:
         model: A folder of `bertkit finetune rerank`, another model of pairs of texts, such as a
             CrossEncoder, or the id of a model of the Hub.
-        query: A text.
+        query: What the texts are to answer, in quotes.
         inputs: Files, folders or globs of texts, or - for standard input.
         json: Print one JSON object, with whole texts.
     """

@@ -27,24 +27,25 @@ METRIC_HELP = (
 TextColumn = Annotated[
     str | None,
     Field(
-        description="Column, or field of JSON, of the texts; of pairs the first, of tagged data the"
-        " words (of CoNLL its number, from 1). By default text, another usual name, or the only"
-        " column of texts."
+        description="Column, or field of JSON, of the texts; of pairs the first, of queries and"
+        " passages the query (usually query), of tagged data the words (of CoNLL its number,"
+        " from 1). By default text, another usual name, or the only column of texts."
     ),
 ]
 PairColumn = Annotated[
     str | None,
     Field(
-        description="Column, or field of JSON, of the second text of each pair; by default the"
-        " usual name that belongs to that of the first, if --text-column isn't given."
+        description="Column, or field of JSON, of the second text of each pair, or of the passage;"
+        " by default the usual name that belongs to that of the first, if --text-column isn't"
+        " given."
     ),
 ]
 LabelColumn = Annotated[
     str | None,
     Field(
-        description="Column, or field of JSON, of what is learned: the label, the number, the tags"
-        " (of CoNLL its number, from 1), the answers, or the correct choice, as its text or its"
-        " number from 0. By default label, another usual name, or the only column of few values"
+        description="Column, or field of JSON, of what is learned: the label, the number, the score"
+        " of a pair, the tags (of CoNLL its number, from 1), the answers, or the correct choice, as"
+        " its text or its number from 0. By default label, another usual name, or the only column of few values"
         " (of numbers, to learn a number)."
     ),
 ]
@@ -160,14 +161,14 @@ class MiningSettings(TaskSettings):
 
     negatives: Literal["file", "mine"] | None = Field(
         default=None,
-        description="Passages that don't answer a query: file, those of the data; mine, also those"
-        " of other rows that an encoder finds most similar to the query. By default file, and mine"
-        " to rerank where the data have none.",
+        description="Source of passages that don't answer a query: file, the data alone; mine, also"
+        " passages of other rows, those that an encoder finds most similar to the query. By default"
+        " file, and for rerank mine if the data have none.",
     )
     num_negatives: Annotated[Count | None, NO_FLAG] = Field(
         default=None,
-        description="Number of negatives that are mined for each query; by default 1, and 7 to"
-        " rerank.",
+        description="Number of negatives that are mined for each row; by default 1, and for rerank"
+        " 7 for each query.",
     )
     negative_margin: Annotated[float, NO_FLAG, Field(ge=0.0, lt=1.0)] = Field(
         default=0.05,
@@ -176,8 +177,8 @@ class MiningSettings(TaskSettings):
     )
     negative_ranks: Annotated[tuple[Count, Count], NO_FLAG] = Field(
         default=(1, 100),
-        description="Negatives are among these ranks of a query's most similar passages, without"
-        " its own.",
+        description="First and last rank, among the passages most similar to a query without its"
+        " own, that negatives are chosen from.",
     )
 
     ranks_candidates: ClassVar[bool] = False  # what is learned is to rank the passages found

@@ -146,12 +146,12 @@ class ZeroShotSettings(Settings):
     labels: str | None = Field(
         default=None,
         description="Labels to choose from without any training, separated by commas; or a file"
-        " with the columns label and, where a sentence of one's own says more, description.",
+        " with a column label and, to describe labels by sentences of your own, description.",
     )
     template: str | None = Field(
         default=None,
-        description=f"Sentence that a label without a description becomes, with {LABEL} in its"
-        " place.",
+        description=f"Sentence made of a label without a description; {LABEL} in it stands for the"
+        " label.",
     )
 
     @field_validator("template")
@@ -164,6 +164,10 @@ class ZeroShotSettings(Settings):
 
 class NamedZeroShot(ZeroShotSettings):
     """The same for the command, with the model that texts and labels are compared by."""
+
+    example: ClassVar[str] = (
+        '\n\n        bertkit classify --labels "billing,delivery,praise" "Where is my parcel?"'
+    )  # a further call, for `--help`
 
     model: str | None = Field(
         default=None,

@@ -34,12 +34,12 @@ class EmbeddingSettings(MiningSettings, PairedSettings):
     )
     symmetric: Annotated[bool, NO_FLAG] = Field(
         default=False,
-        description="Whether each passage also looks for its query among those of the batch.",
+        description="Whether each passage is also compared with all queries of the batch.",
     )
     false_negative_margin: Annotated[float | None, NO_FLAG] = Field(
         default=None,
-        description="Other rows' passages that are closer to a query than its own by more than this"
-        " difference of cosines are no negatives of it; by default all are, but for equal texts.",
+        description="Passages of other rows aren't negatives if their cosine is higher than that of"
+        " the query's own passage by more than this; by default all are, except equal texts.",
     )
     matryoshka: Annotated[tuple[Count, ...], NO_FLAG] = Field(
         default=(),
@@ -48,8 +48,8 @@ class EmbeddingSettings(MiningSettings, PairedSettings):
     )
     teacher: Annotated[str | None, NO_FLAG] = Field(
         default=None,
-        description="Encoder of sentences whose vectors are learned, by the squared error, in place"
-        " of which passage belongs to which query.",
+        description="Sentence encoder whose vectors are learned, by the squared error, instead of"
+        " which passage belongs to which query.",
     )
     num_layers: Annotated[Count | None, NO_FLAG] = Field(
         default=None,

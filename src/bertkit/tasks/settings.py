@@ -45,8 +45,8 @@ LabelColumn = Annotated[
     Field(
         description="Column, or field of JSON, of what is learned: the label, the number, the score"
         " of a pair, the tags (of CoNLL its number, from 1), the answers, or the correct choice, as"
-        " its text or its number from 0. By default label, another usual name, or the only column of few values"
-        " (of numbers, to learn a number)."
+        " its text or its number from 0. By default label, another usual name, or the only"
+        " column of few values (of numbers, to learn a number)."
     ),
 ]
 QuestionColumn = Annotated[

@@ -165,9 +165,9 @@ class ZeroShotSettings(Settings):
 class NamedZeroShot(ZeroShotSettings):
     """The same for the command, with the model that texts and labels are compared by."""
 
-    example: ClassVar[str] = (
+    example: ClassVar[str] = (  # a further call, for `--help`
         '\n\n        bertkit classify --labels "billing,delivery,praise" "Where is my parcel?"'
-    )  # a further call, for `--help`
+    )
 
     model: str | None = Field(
         default=None,

@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
 
 from bertkit.base.errors import SettingsError
 from bertkit.base.output import check_standard_output
@@ -28,7 +30,7 @@ def evaluate(
     data: Words | None = None,
     /,
     *,
-    retrieval: tuple[str, str, str] | None = None,
+    retrieval: Annotated[tuple[str, str, str] | None, Parameter(negative="")] = None,
     output: Path | None = None,
     settings: EvaluateSettings = EvaluateSettings(),
     columns: COLUMNS = COLUMNS(),

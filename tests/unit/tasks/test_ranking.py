@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-import pytest
 from scipy import stats
 from tests.closeness import assert_close, close
 
@@ -72,7 +71,7 @@ def test_rows_of_one_query_count_once():
     examples = [Row("a"), Row("b"), Row("c")]
     scoring = score_rankings(examples, [often, often, once])
     assert scoring.examples == [examples[0], examples[2]]
-    assert scoring.metrics[NDCG] == pytest.approx((often.metrics[0] + 1.0) / 2)
+    assert scoring.metrics[NDCG] == close((often.metrics[0] + 1.0) / 2)
     evaluation = scoring.evaluate()
     assert set(evaluation.intervals) == set(RANKING_METRICS)
     (mistake,) = evaluation.mistakes
@@ -99,8 +98,8 @@ def test_similarities_are_scored_by_correlation():
     truth, guess = [0.0, 2.5, 1.0, 5.0], [0.1, 0.6, 0.4, 0.5]
     examples = [Row("pair", number) for number in truth]
     scoring = SimilarityScoring(examples, [Similarity(value) for value in guess])
-    assert scoring.metrics["spearman"] == pytest.approx(stats.spearmanr(truth, guess)[0])
-    assert scoring.metrics["pearson"] == pytest.approx(stats.pearsonr(truth, guess)[0])
+    assert scoring.metrics["spearman"] == close(stats.spearmanr(truth, guess)[0])
+    assert scoring.metrics["pearson"] == close(stats.pearsonr(truth, guess)[0])
     evaluation = scoring.evaluate()
     assert set(evaluation.intervals) == {"spearman", "pearson"}
     assert [(found.expected, found.predicted) for found in evaluation.mistakes] == [
@@ -123,7 +122,7 @@ def test_gains_are_differences_or_how_much_closer_a_rank_is():
     assert RowValues(np.array([1.0, 0.25])).find_gains(start).tolist() == [0.5, -0.25]
     pairs = RowValues(np.array([0.1, 0.2, 0.9]), truth=np.array([1.0, 2.0, 3.0]))
     found = pairs.find_gains(RowValues(np.array([0.9, 0.2, 0.1])))
-    assert found.tolist() == pytest.approx([2 / 3, 0, 2 / 3])
+    assert found.tolist() == close([2 / 3, 0, 2 / 3])
 
 
 def test_rows_that_share_a_text_directly_or_by_others_are_one_group():

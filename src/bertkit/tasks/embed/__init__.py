@@ -5,15 +5,17 @@ Learning with Contrastive Predictive Coding", section 2.3, for the loss.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from bertkit.base.settings import NO_FLAG, Count, redefine
 from bertkit.tasks.settings import MiningSettings, PairedSettings, TaskSettings
 
 DEFAULT_LENGTH = 256
 TEMPERATURE = 0.05  # 1 / 20, the scale of sentence-transformers
+# Settings of losses that a teacher takes the place of.
+WITHOUT_TEACHER = ("loss_temperature", "symmetric", "false_negative_margin", "matryoshka")
 
 
 class EmbeddingSettings(MiningSettings, PairedSettings):
@@ -60,6 +62,15 @@ class EmbeddingSettings(MiningSettings, PairedSettings):
         description="Text before each query and before each passage, under the names query and"
         " document; by default those of the model. They are saved with it.",
     )
+
+    @model_validator(mode="after")
+    def _a_teacher_stands_alone(self) -> Self:
+        fields = type(self).model_fields
+        given = [name for name in WITHOUT_TEACHER if getattr(self, name) != fields[name].default]
+        if self.teacher is not None and (given or self.negatives == "mine"):
+            names = ", ".join(f"`{name}`" for name in given or ["negatives"])
+            raise ValueError(f"vectors are learned from the `teacher` alone: leave out {names}")
+        return self
 
     def choose_metric(self, labels: Sequence[str] = ()) -> str:
         """Return the main metric of rankings, or of pairs with a score."""

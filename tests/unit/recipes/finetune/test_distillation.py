@@ -117,3 +117,11 @@ def test_an_adapter_of_some_layers_is_refused(sources):
     task = EmbeddingSettings(max_length=12, num_layers=2)
     with pytest.raises(SettingsError, match="`lora` makes an adapter for all layers"):
         open_job(sources, task, QUICK.model_copy(update={"lora": 2}))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("matryoshka", (4,)), ("symmetric", True), ("negatives", "mine")]
+)
+def test_what_a_teacher_takes_the_place_of_is_refused(name, value):
+    with pytest.raises(ValueError, match=f"from the `teacher` alone: leave out `{name}`"):
+        EmbeddingSettings(teacher="another/", **{name: value})

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tests.closeness import assert_close
+from tests.closeness import assert_close, close
 from tests.unit.recipes.finetune.small import QUICK, TASK, open_job, save_model, write_tables
 from tests.unit.recipes.stopping import stop_at
 
@@ -72,7 +72,7 @@ def test_the_folder_is_the_merged_model(output: Path, tmp_path: Path) -> None:
     assert_close(score(output), score(output / "adapter"))
     base, merged = (load_file(path / "model.safetensors") for path in (tmp_path / "base", output))
     name = "bert.encoder.layer.1.attention.self.value.weight"
-    assert not torch.allclose(base[name], merged[name])
+    assert merged[name] != close(base[name])
     name = "bert.embeddings.word_embeddings.weight"
     assert torch.equal(base[name], merged[name])
     metrics = json.loads((output / "metrics.json").read_text())
@@ -211,7 +211,7 @@ def test_a_model_without_lora_is_whole(sources: Sources) -> None:
 
 def test_the_default_learning_rate_is_higher(sources: Sources) -> None:
     settings = type(LORA)(lora=4, device="cpu")
-    assert open_job(sources, TASK, settings).settings.learning_rate == pytest.approx(3e-4)
+    assert open_job(sources, TASK, settings).settings.learning_rate == close(3e-4)
     given = type(LORA)(lora=4, device="cpu", learning_rate=1e-3)
     assert open_job(sources, TASK, given).settings.learning_rate == 1e-3
 
@@ -246,7 +246,7 @@ def test_an_encoder_of_texts_is_adapted_and_resumed(
         for name in ("encoder", "whole", "parts", "whole/adapter")
     ]
     start, whole, parts, adapter = (torch.from_numpy(vectors) for vectors in found)
-    assert not torch.allclose(start, whole, atol=1e-3)
+    assert whole != close(start, within=1e-3)
     assert torch.equal(whole, parts)
     assert_close(adapter, whole)
 
@@ -270,4 +270,4 @@ def test_a_reranker_is_adapted(sources: Sources, tmp_path: Path) -> None:
         [hit.score for hit in rerank("cat saw", ["the cat", "the hat"], model=str(tmp_path / name))]
         for name in ("out", "out/adapter")
     ]
-    assert found[0] == pytest.approx(found[1], abs=1e-4)
+    assert found[0] == close(found[1], within=1e-4)

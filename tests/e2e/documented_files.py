@@ -142,6 +142,12 @@ def write_reviews(path: Path) -> None:
     write_rows(path, [f"{text},{labels[label]}" for text, _, label in rows])
 
 
+def write_pairs(path: Path) -> None:
+    texts = [row.rpartition(",")[0] for row in make_rows(48, 2)]
+    write_rows(path, [f"{text} {place},{text} again {place}" for place, text in enumerate(texts)])
+    path.write_text(path.read_text().replace("text,label", "question,answer", 1))
+
+
 def write_decisions(path: Path) -> None:
     head = '"number","place","text","label","decision","new_label"'
     row = '"3","reviews.csv, line 4","A text","negative","change","positive"'
@@ -171,6 +177,7 @@ MAKERS: Mapping[str, Callable[[Path], object]] = {
     "tagger": save_tagger,
     "old-model": save_small,
     "notes/": write_notes,
+    "pairs.csv": write_pairs,
     "passages.jsonl": write_passages,
     "reader": save_answerer,
     "report.txt": write_texts,

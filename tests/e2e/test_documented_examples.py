@@ -72,6 +72,7 @@ GIVEN = {
         is_quick=True,
     ),
     "docs/guide/regress.md": Given(("similarity",)),
+    "docs/guide/rerank.md": Given(("reranker",)),
     "docs/guide/review.md": Given(("reviews.csv", "decisions.csv")),
     "docs/guide/score.md": Given(("run",)),
     "docs/guide/search.md": Given(
@@ -99,13 +100,17 @@ GIVEN = {
     ),
     "docs/guide/tag.md": Given(("tagger",)),
     "docs/guide/tokenizer.md": Given(("tokenizer",)),
+    "docs/guide/train-embeddings.md": Given(("pairs.csv",), is_quick=True),
     "docs/guide/translate.md": Given(("de-en", "texts.de")),
     "docs/guide/view.md": Given(("sentence-transformers/all-MiniLM-L6-v2", "sentiment", "de-en")),
 }
+# Its blocks run each in a process of its own: tests/unit/integrations/test_guide.py.
+ELSEWHERE = "docs/guide/integrations.md"
 EXAMPLES = {
     page: blocks
     for page in list_pages()
-    if (blocks := [one for one in read_blocks(page) if one.language == "python"])
+    if page != ELSEWHERE
+    and (blocks := [one for one in read_blocks(page) if one.language == "python"])
 }
 
 

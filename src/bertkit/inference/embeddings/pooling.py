@@ -20,6 +20,7 @@ from bertkit.base.own_thread import in_own_thread
 from bertkit.checkpoints import sentence_modules
 from bertkit.checkpoints.sentence_transformers import SentenceModel
 from bertkit.inference.embeddings.settings import EmbedderSettings
+from bertkit.models.bert.sentence_bert import ACTIVATIONS
 from bertkit.nn.packing import PackedBatch
 
 Tokens: TypeAlias = Float[Tensor, "tokens hidden"]
@@ -107,14 +108,6 @@ POOLINGS: dict[str, TokenPooling] = {
 }
 
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "identity": lambda values: values,
-    "tanh": torch.tanh,
-    "relu": F.relu,
-    "gelu": F.gelu,
-    "sigmoid": torch.sigmoid,
-    "silu": F.silu,
-}
 DEFAULT_POOLING = ("mean",)
 
 

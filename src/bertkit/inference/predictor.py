@@ -12,6 +12,7 @@ from torch import Tensor
 from bertkit.base.errors import CheckpointError, SettingsError
 from bertkit.base.settings import Settings
 from bertkit.checkpoints.run_folder import read_metrics
+from bertkit.checkpoints.transfer import FEATURE_BASED
 from bertkit.data.problems import is_unknown
 from bertkit.inference.engines.choice import find_device
 from bertkit.inference.engines.engine import Engine, TorchEngine, check_finite
@@ -24,7 +25,7 @@ from bertkit.inference.stream import InputCounts
 from bertkit.models.bert.feature_based import BertFeatureBased
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.models.bert.sentence_bert import SentenceBert
-from bertkit.models.open_model import FEATURE_BASED, OpenModel
+from bertkit.models.open_model import OpenModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.reports.notebook import show_metrics
 from bertkit.tasks.answer.examples import AnswerExample

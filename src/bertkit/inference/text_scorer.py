@@ -137,7 +137,7 @@ class TextScorer(EncoderPipeline[str, TextScore]):
     @classmethod
     def build(cls, opened: OpenModel, loading: EngineSettings) -> Self:
         """Load any checkpoint that predicts words, with the scorer of its kind."""
-        address = TEXT_SCORERS.get(opened.word_model.__name__)
+        address = TEXT_SCORERS.get(opened.word_architecture)
         scorer = super().build(opened, loading)
         if address is None:
             return scorer

@@ -28,9 +28,10 @@ from bertkit.checkpoints.sentence_modules import Dense, Module
 from bertkit.checkpoints.sentence_transformers import SentenceModel, write_sentence_model
 from bertkit.checkpoints.transfer import is_finite, list_problems, list_unequal_copies, report
 from bertkit.jobs.settings import ConvertSettings
-from bertkit.models.bert.feature_based import describe_modules
+from bertkit.models.bert.architectures import expected_shapes
+from bertkit.models.bert.feature_head import describe_modules
 from bertkit.models.bert.weights import describe_config, store_head
-from bertkit.models.open_model import OpenModel, expected_shapes
+from bertkit.models.open_model import OpenModel
 from bertkit.tasks.saved import requires_pairs
 from bertkit.tokenization.folder import (
     ADDED_FILE,

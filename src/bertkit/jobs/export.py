@@ -14,9 +14,10 @@ from bertkit.inference.onnx.export import write_onnx
 from bertkit.inference.onnx.models import find_kind
 from bertkit.jobs.convert import WrittenFolder, check_output, write_companions
 from bertkit.jobs.settings import ExportSettings
+from bertkit.models.bert.architectures import ARCHITECTURES
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.bert.weights import describe_config
-from bertkit.models.open_model import ARCHITECTURES, OpenModel
+from bertkit.models.open_model import OpenModel
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,8 +21,9 @@ from bertkit.checkpoints.names import BERT, HEADS, NameTable, count_parameters
 from bertkit.checkpoints.run_folder import find_checkpoint
 from bertkit.checkpoints.sentence_modules import Dense, Module, Normalize, Pooling
 from bertkit.checkpoints.transfer import list_problems, list_unequal_copies
+from bertkit.models.bert.architectures import ARCHITECTURES, expected_shapes
 from bertkit.models.bert.config import BertConfig, ModelConfig, describe_direction
-from bertkit.models.open_model import ARCHITECTURES, OpenModel, expected_shapes
+from bertkit.models.open_model import OpenModel
 from bertkit.tokenization.folder import read_folder
 from bertkit.training.log import read_log
 from bertkit.training.run import LOG_FILE, STATE_FILE, Run, RunState

@@ -7,12 +7,14 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, cast
 
-from torch import nn
+import numpy as np
+from numpy.typing import NDArray
 
 from bertkit.base.errors import CheckpointError, SettingsError
 from bertkit.base.members import has_member
+from bertkit.base.own_thread import in_own_thread
 from bertkit.base.wings import CONFIGS, load_object
 from bertkit.checkpoints.bundled import Part, find_bundled
 from bertkit.checkpoints.checkpoint import Checkpoint
@@ -34,26 +36,19 @@ from bertkit.checkpoints.sentence_transformers import (
     is_sentence_transformers,
     read_sentence_model,
 )
+from bertkit.models.bert.architectures import (
+    ARCHITECTURES,
+    CAUSAL,
+    MASKED_LM,
+    check_config,
+    check_direction,
+    expected_shapes,
+    find_architecture,
+    list_used_heads,
+)
+from bertkit.models.bert.arrays import read_weights
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.encoder import BertEncoder, BertModel, Pooler
-from bertkit.models.bert.feature_based import BertFeatureBased
-from bertkit.models.bert.fine_tuning import (
-    BertForMultipleChoice,
-    BertForQuestionAnswering,
-    BertForSequenceClassification,
-    BertForTokenClassification,
-)
-from bertkit.models.bert.heads import (
-    BertForMaskedLM,
-    BertForNextSentencePrediction,
-    BertForPreTraining,
-    BertLMHeadModel,
-    MaskedLMHead,
-    WordScoringBert,
-)
 from bertkit.models.bert.labels import LABEL_KEYS, ConfigValues
-from bertkit.models.bert.pretrained import PretrainedBert
-from bertkit.models.bert.weights import without_memory
 from bertkit.tokenization.folder import (
     ENGINE_FILE,
     TOKENIZER_FILES,
@@ -62,79 +57,9 @@ from bertkit.tokenization.folder import (
 )
 from bertkit.tokenization.tokenizer import Tokenizer
 
-FEATURE_BASED = BertFeatureBased.__name__
-CAUSAL = BertLMHeadModel.__name__
-
-
-class ModelClass(NamedTuple):
-    """The class of an architecture, and the heads that it needs."""
-
-    kind: type[PretrainedBert]
-    heads: frozenset[str]
-
-
-# The most heads first: a config that names no architecture gets the first that fits.
-ARCHITECTURES: dict[str, ModelClass] = {
-    kind.__name__: ModelClass(kind, frozenset(heads))
-    for kind, heads in (
-        (BertForPreTraining, ("pooler", "masked_lm", "next_sentence")),
-        (BertForNextSentencePrediction, ("pooler", "next_sentence")),
-        (BertForMaskedLM, ("masked_lm",)),
-        (BertForSequenceClassification, ("pooler", "classifier")),
-        (BertForMultipleChoice, ("pooler", "classifier")),
-        (BertForTokenClassification, ("classifier",)),
-        (BertForQuestionAnswering, ("qa_outputs",)),
-        (BertLMHeadModel, ("masked_lm",)),  # only where the config says is_decoder
-        (BertFeatureBased, ("classifier",)),  # only by name; transformers refuses it
-        (BertModel, ()),
-    )
-}
-# Never chosen for a config with is_decoder, whose masked LM head belongs to `CAUSAL`.
-BIDIRECTIONAL = frozenset(
-    {"BertForPreTraining", "BertForNextSentencePrediction", "BertForMaskedLM"}
-)
-
-
-def find_architecture(config: ConfigValues, heads: Collection[str], source: str | Path) -> str:
-    """Return the class that a config names if heads and direction fit, else the first that fits."""
-    names = config.get("architectures") or []
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise CheckpointError(f"{source}: architectures must be a list of names, got {names!r:.80}")
-    other_way = BIDIRECTIONAL if config.get("is_decoder") is True else {CAUSAL}
-    fitting = [
-        name
-        for name, (_, needed) in ARCHITECTURES.items()
-        if needed <= set(heads) and name not in other_way
-    ]
-    return next((name for name in names[:1] if name in fitting), fitting[0])
-
-
-def expected_shapes(
-    config: BertConfig, architecture: str, heads: Collection[str]
-) -> dict[str, tuple[int, ...]]:
-    """Return bertkit's tensor names and shapes of an encoder with heads, allocating no memory.
-
-    The architecture decides between one logit per choice and one per label.
-    """
-    if architecture == FEATURE_BASED:
-        with without_memory():
-            states = BertFeatureBased(config).state_dict()
-        return {name: tuple(tensor.shape) for name, tensor in states.items()}
-    size = config.hidden_size
-    num_logits = 1 if architecture == "BertForMultipleChoice" else config.num_labels
-    model = nn.Module()
-    with without_memory():
-        model.encoder = BertEncoder(config)
-        parts = {
-            "pooler": Pooler(config),
-            "masked_lm": MaskedLMHead(config),
-            "next_sentence": nn.Linear(size, 2),
-            "classifier": nn.Linear(size, num_logits),
-            "qa_outputs": nn.Linear(size, 2),
-        }
-    for name in heads:
-        model.add_module(name, parts[name])
-    return {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+if TYPE_CHECKING:
+    from bertkit.models.bert.heads import WordScoringBert
+    from bertkit.models.bert.pretrained import PretrainedBert
 
 
 @dataclass(eq=False)
@@ -191,9 +116,14 @@ class OpenModel:
         return self.checkpoint.config.get("is_decoder") is not True
 
     @property
-    def word_model(self) -> type[WordScoringBert]:
-        """The class with which it predicts words, whatever else it is for."""
-        return BertForMaskedLM if self.is_bidirectional else BertLMHeadModel
+    def word_architecture(self) -> str:
+        """The name of the class with which it predicts words, whatever else it is for."""
+        return MASKED_LM if self.is_bidirectional else CAUSAL
+
+    @property
+    def word_model(self) -> type["WordScoringBert"]:
+        """The class of `word_architecture`; loads torch."""
+        return cast("type[WordScoringBert]", ARCHITECTURES[self.word_architecture].kind)
 
     @cached_property
     def config(self) -> BertConfig:
@@ -228,8 +158,8 @@ class OpenModel:
         return any(has_member(self.folder, name) for name in (VOCABULARY_FILE, ENGINE_FILE))
 
     @property
-    def kind(self) -> type[PretrainedBert]:
-        """Its class, which its architecture names."""
+    def kind(self) -> type["PretrainedBert"]:
+        """Its class, which its architecture names; loads torch."""
         return ARCHITECTURES[self.architecture].kind
 
     @cached_property
@@ -306,6 +236,25 @@ class OpenModel:
             "commit": self.path.name if self.is_from_hub else None,
             "sha256": hash_files(self.checkpoint),
         }
+
+    def read_arrays(self, architecture: str) -> dict[str, NDArray[np.float32]]:
+        """Read the weights of a class by our names, as its `state_dict()` has them.
+
+        They may be views of the files, whose pages are read when first used.
+
+        Raises:
+            CheckpointError: the config or tensors don't fit the class.
+            DamagedFileError: a file is truncated or altered.
+        """
+        check_direction(self.config, architecture, self.folder)
+        try:
+            check_config(self.config, architecture)
+        except SettingsError as error:
+            raise CheckpointError(f"{self.folder}: {error}") from None
+        heads = list_used_heads(architecture, self.heads)
+        expected = expected_shapes(self.config, architecture, heads)
+        tensors, _ = in_own_thread(read_weights)(self.checkpoint, expected, architecture)
+        return {name: tensor.numpy() for name, tensor in tensors.items()}
 
     def change(self, **changes: Any) -> "OpenModel":
         """Return the model with keys of its config replaced, in addition to earlier changes."""

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
-from bertkit.models.bert.fine_tuning import Scored
+from bertkit.models.bert.config import Scored
 from bertkit.nn.packing import PackedBatch, plan_batches
 
 IGNORED_LABEL = -100

@@ -19,8 +19,8 @@ from bertkit.checkpoints.sentence_modules import ACTIVATIONS
 from bertkit.data.problems import RowReport
 from bertkit.data.tables.record import Record
 from bertkit.data.tables.records import RecordTable
-from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.fine_tuning import FINE_TUNED, FineTunedBert, Scored
+from bertkit.models.bert.config import BertConfig, Scored
+from bertkit.models.bert.fine_tuning import FINE_TUNED, FineTunedBert
 from bertkit.models.bert.sentence_bert import SentenceBert
 from bertkit.reports.notebook import Row, Tabular
 from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits, TaskBatch

@@ -1,23 +1,28 @@
 """The table of architectures tells what the model classes are."""
 
+import numpy as np
 import pytest
 
 import bertkit
 from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints.names import HEADS
-from bertkit.models.bert.config import BertConfig
-from bertkit.models.open_model import (
+from bertkit.checkpoints.transfer import FEATURE_BASED
+from bertkit.models.bert.architectures import (
     ARCHITECTURES,
-    FEATURE_BASED,
+    CAUSAL,
     expected_shapes,
     find_architecture,
 )
+from bertkit.models.bert.config import ACTIVATIONS, BertConfig
+from bertkit.models.bert.encoder import BertModel
+from bertkit.models.bert.feature_based import BertFeatureBased
+from bertkit.models.open_model import OpenModel
+from bertkit.nn.block import ACTIVATIONS as FUNCTIONS
 
 CONFIG = BertConfig(
     hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=4, vocab_size=9
 )
 PUBLIC = [name for name in bertkit.__all__ if name.startswith("BertFor") or name == "BertModel"]
-CAUSAL = "BertLMHeadModel"  # known by its config's is_decoder, and by name
 
 
 def find(name: str | None, *heads: str) -> str:
@@ -86,3 +91,60 @@ def test_the_direction_decides_what_a_head_for_words_is(name, is_decoder, heads,
 def test_names_that_are_no_list_are_refused(names):
     with pytest.raises(CheckpointError, match="must be a list of names"):
         find_architecture({"architectures": names}, (), "here")
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_a_table_entry_is_the_class_of_its_name(name):
+    assert ARCHITECTURES[name].kind.__name__ == name
+
+
+def test_the_names_of_activations_are_those_of_torchs_functions():
+    assert list(ACTIVATIONS) == list(FUNCTIONS)
+
+
+@pytest.mark.parametrize("scores", ["sequence", "token", "choice"])
+@pytest.mark.parametrize("layers", ["last", "last_four"])
+def test_shapes_of_a_feature_head_are_those_of_the_model(layers, scores):
+    head = {"layers": layers, "scores": scores}
+    changes = {"num_labels": 3, "feature_head": head, "num_hidden_layers": 4}
+    config = CONFIG.model_validate({**CONFIG.to_dict(), **changes})
+    assert expected_shapes(config, FEATURE_BASED, ["classifier"]) == {
+        key: tuple(tensor.shape) for key, tensor in BertFeatureBased(config).state_dict().items()
+    }
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_arrays_are_the_weights_that_the_class_loads(name, tmp_path):
+    """For each class, from the checkpoint of one that has its heads."""
+    changes = {"num_labels": 2, "is_decoder": name == CAUSAL}
+    if name == FEATURE_BASED:
+        changes["feature_head"] = {"layers": "last", "scores": "sequence"}
+    kind = ARCHITECTURES[name].kind
+    kind(CONFIG.model_validate({**CONFIG.to_dict(), **changes})).save_pretrained(tmp_path)
+    opened = OpenModel.open(tmp_path)
+    arrays, states = opened.read_arrays(name), kind.from_pretrained(opened).state_dict()
+    assert opened.architecture == name
+    assert sorted(arrays) == sorted(states)
+    assert all(np.array_equal(array, states[key]) for key, array in arrays.items())
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("BertForMaskedLM", {}, "has no masked_lm head, which BertForMaskedLM needs"),
+        ("BertModel", {"is_decoder": True}, "BertModel is bidirectional"),
+        ("BertForQuestionAnswering", {"num_labels": 3}, "num_labels .3. must be 2"),
+        (CAUSAL, {}, "its config needs is_decoder=True"),
+        ("BertModel", {"hidden_size": 16}, "must be .9, 16."),
+    ],
+)
+def test_arrays_of_another_class_are_refused_as_the_class_refuses_them(
+    name, changes, message, tmp_path
+):
+    BertModel(CONFIG).save_pretrained(tmp_path)
+    opened = OpenModel.open(tmp_path).change(**changes)
+    with pytest.raises(CheckpointError, match=message) as refusal:
+        opened.read_arrays(name)
+    with pytest.raises(CheckpointError) as other:
+        ARCHITECTURES[name].kind.from_pretrained(opened)
+    assert str(refusal.value) == str(other.value)

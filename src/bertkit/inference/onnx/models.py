@@ -12,11 +12,13 @@ import torch
 from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints.names import their_names
 from bertkit.checkpoints.onnx_file import SCALE, SENTENCE, TRANSPOSED
+from bertkit.checkpoints.transfer import FEATURE_BASED
 from bertkit.inference.onnx.graph import Shape
 from bertkit.inference.onnx.padded import INPUT_NAMES, PaddedWriter, write_pooling
 from bertkit.models.bert.config import BertConfig, check_bidirectional
 from bertkit.models.bert.encoder import BertModel
-from bertkit.models.bert.feature_based import BertFeatureBased, read_feature_head
+from bertkit.models.bert.feature_based import BertFeatureBased
+from bertkit.models.bert.feature_head import read_feature_head
 from bertkit.models.bert.fine_tuning import (
     BertForMultipleChoice,
     BertForQuestionAnswering,
@@ -28,7 +30,6 @@ from bertkit.models.bert.heads import (
     BertForPreTraining,
     WordScoringBert,
 )
-from bertkit.models.open_model import FEATURE_BASED
 
 Outputs = dict[str, Shape]
 

@@ -47,11 +47,20 @@ class ModelConfig(BaseModel):
 
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 Size = Annotated[int, Field(ge=1, le=1 << 24)]
+# A choice is a sequence, one of several that one example has.
+Scored = Literal["sequence", "token", "choice"]
 ProblemType = Literal["single_label_classification", "multi_label_classification", "regression"]
 
 FEATURE_HEAD = "feature_head"  # a key that only `BertFeatureBased` reads
 CROSS_ENCODER = "sentence_transformers"  # a key that only its CrossEncoder reads
 NOT_NONE = Field(exclude_if=lambda value: value is None)
+
+
+# The keys of `bertkit.nn.block.ACTIVATIONS`, which is torch's.
+ACTIVATIONS = (
+    *("gelu", "gelu_new", "gelu_python", "gelu_pytorch_tanh"),
+    *("mish", "relu", "silu", "swish", "tanh"),
+)
 
 
 class BertConfig(ModelConfig):
@@ -66,7 +75,7 @@ class BertConfig(ModelConfig):
         num_hidden_layers: encoder blocks.
         num_attention_heads: attention heads of each block.
         intermediate_size: features of the feed-forward network's inner layer.
-        hidden_act: its activation, a key of `bertkit.nn.block.ACTIVATIONS`.
+        hidden_act: its activation, one of `ACTIVATIONS`.
         hidden_dropout_prob: dropout on embeddings and on the output of each sub-layer.
         attention_probs_dropout_prob: dropout on attention weights.
         max_position_embeddings: tokens of the longest sequence.
@@ -149,8 +158,6 @@ class BertConfig(ModelConfig):
     @field_validator("hidden_act")
     @classmethod
     def _activation_is_known(cls, name: str) -> str:
-        from bertkit.nn.block import ACTIVATIONS  # it loads torch, which --help must not
-
         if name not in ACTIVATIONS:
             raise ValueError(
                 f"unknown activation {name!r:.80}; expected one of {', '.join(ACTIVATIONS)}"

@@ -7,27 +7,24 @@ Source: Devlin et al. 2018, section 4; multiple choice: section 4.4.
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
-from bertkit.base.errors import InputError, SettingsError
-from bertkit.models.bert.config import BertConfig
+from bertkit.base.errors import InputError
+from bertkit.models.bert.architectures import QUESTION_ANSWERING, check_config
+from bertkit.models.bert.config import BertConfig, Scored
 from bertkit.models.bert.encoder import BertEncoder, Pooler
 from bertkit.models.bert.pretrained import PaddingMask, PretrainedBert, check_shapes
 from bertkit.models.bert.weights import initialize
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.packing import PackedBatch, pad
 
-# A choice is a sequence, one of several that one example has.
-Scored = Literal["sequence", "token", "choice"]
-
 
 class FineTunedBert(PretrainedBert):
     """Base of the models below: an encoder, and a head on its hidden states."""
 
-    may_be_causal = True
     encoder: BertEncoder
     scored: Scored  # what has a row of logits
 
@@ -167,11 +164,7 @@ class BertForQuestionAnswering(FineTunedBert):
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__(config)
-        if config.num_labels != 2:
-            raise SettingsError(
-                "BertForQuestionAnswering has two logits for each token, start and end: num_labels"
-                f" ({config.num_labels}) must be 2"
-            )
+        check_config(config, QUESTION_ANSWERING)
         self.encoder = BertEncoder(config)
         self.qa_outputs = nn.Linear(config.hidden_size, 2)
         initialize(self, config.initializer_range)

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from bertkit.base.errors import SettingsError
+from bertkit.models.bert.architectures import CAUSAL, check_config
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertEncoder, Pooler
 from bertkit.models.bert.pretrained import PaddingMask, PretrainedBert
@@ -223,15 +223,11 @@ class BertLMHeadModel(WordScoringBert):
         SettingsError: `is_decoder` is false.
     """
 
-    may_be_causal = True
     direction = MappingProxyType({"is_decoder": True})
     word_offset = 1
 
     def __init__(self, config: BertConfig) -> None:
-        if not config.is_decoder:
-            raise SettingsError(
-                "BertLMHeadModel is a left-to-right model; its config needs is_decoder=True"
-            )
+        check_config(config, CAUSAL)
         super().__init__(config)
 
     def next_scores(

@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import torch
 from jaxtyping import Bool, Int, Shaped
@@ -13,7 +13,8 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError, InputError, SettingsError
 from bertkit.checkpoints.peft import AdapterOrigin
 from bertkit.models.bert.adapter import fill_adapter, save_adapter
-from bertkit.models.bert.config import CROSS_ENCODER, FEATURE_HEAD, BertConfig, check_bidirectional
+from bertkit.models.bert.architectures import check_direction
+from bertkit.models.bert.config import CROSS_ENCODER, FEATURE_HEAD, BertConfig
 from bertkit.models.bert.labels import LABEL_KEYS
 from bertkit.models.bert.weights import fill_model, save_weights, without_memory
 from bertkit.nn.packing import COMPUTING, PackedBatch
@@ -32,7 +33,6 @@ class PretrainedBert(nn.Module):
     trained.
     """
 
-    may_be_causal: ClassVar[bool] = False  # whether it accepts `is_decoder`
     encoder: "BertEncoder"
 
     def __init__(self, config: BertConfig) -> None:
@@ -103,12 +103,7 @@ class PretrainedBert(nn.Module):
             )
         opened = OpenModel.open(path, revision=revision).change(**changes)
         config = opened.config
-        if not cls.may_be_causal:
-            reason = (
-                f"and {cls.__name__} is bidirectional; use `bertkit generate` to continue texts, or"
-                " `bertkit finetune` to train it for a task"
-            )
-            check_bidirectional(config, opened.folder, reason)
+        check_direction(config, cls.__name__, opened.folder)
         try:
             with without_memory():
                 model = cls._for_heads(config, opened.heads)

@@ -14,7 +14,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bertkit.base.checksums import FileRecord
-from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints.checkpoint import LazyTensor
 from bertkit.checkpoints.sentence_modules import Dense, Normalize, Pooling, read_dense
 from bertkit.checkpoints.sentence_transformers import (
@@ -24,13 +23,13 @@ from bertkit.checkpoints.sentence_transformers import (
 )
 from bertkit.models.bert.encoder import BertModel, summary_tokens
 from bertkit.models.bert.fine_tuning import FineTunedBert
+from bertkit.models.bert.poolings import read_sentences
 from bertkit.models.bert.weights import without_memory
 from bertkit.nn.packing import PackedBatch, reduce_tokens
 
 if TYPE_CHECKING:
     from bertkit.models.open_model import OpenModel
 
-TRAINED_POOLINGS = ("cls", "mean", "max")
 # Functions by the names of `checkpoints.sentence_modules.ACTIVATIONS`.
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "identity": lambda values: values,
@@ -40,27 +39,6 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "sigmoid": torch.sigmoid,
     "silu": F.silu,
 }
-
-
-def read_sentences(opened: "OpenModel") -> SentenceModel:
-    """Return the modules of a model's folder; of a plain BERT, the mean of its tokens.
-
-    It is a `CheckpointError` if the folder pools in a way that isn't trained.
-    """
-    size, found = opened.config.hidden_size, opened.sentences
-    if found is None:
-        positions = opened.config.max_position_embeddings
-        length = min(opened.model_max_length or positions, positions)
-        return SentenceModel((Pooling(size, ("mean",)),), length, similarity="cosine")
-    pooling = found.modules[0]
-    assert isinstance(pooling, Pooling), "the reader checked it"
-    if not set(pooling.modes) <= set(TRAINED_POOLINGS) or not pooling.include_prompt:
-        how = ", ".join(pooling.modes) if pooling.include_prompt else "tokens without the prompt"
-        raise CheckpointError(
-            f"{opened.folder} pools {how}, and bertkit trains {', '.join(TRAINED_POOLINGS)} of all"
-            " tokens; take another model"
-        )
-    return replace(found, similarity="cosine")
 
 
 class SentenceBert(FineTunedBert):

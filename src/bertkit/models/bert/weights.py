@@ -10,20 +10,19 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from bertkit.base.checksums import FileRecord
-from bertkit.base.errors import CheckpointError
 from bertkit.base.own_thread import in_own_thread
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.huggingface import write_huggingface
-from bertkit.checkpoints.names import BERT, HEADS, NameTable, list_heads, their_names
+from bertkit.checkpoints.names import BERT, NameTable
 from bertkit.checkpoints.transfer import (
     CLASSIFIER,
     AnyTensor,
     check_finite,
     export_tensors,
-    import_tensors,
     is_own_head,
     mark_own_head,
 )
+from bertkit.models.bert.arrays import read_weights
 from bertkit.models.bert.labels import ConfigValues
 
 # Left to right, these read the last token of a text in bertkit, and the first in transformers.
@@ -80,39 +79,11 @@ def fill_model(
 ) -> tuple[str, ...]:
     """Load weights into a model built with `without_memory`; return its new heads.
 
-    Heads that the model lacks are ignored. Heads, or a pooler, that the checkpoint lacks are an
-    error, or with `new_heads` initialized from the default generator with this standard deviation,
-    in the order returned.
+    As in `read_weights`; with `new_heads`, those are initialized from the default generator with
+    this standard deviation, in the order returned.
     """
     expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    heads = list_heads(their for name in expected for their in their_names(name))
-    theirs = list_heads(checkpoint.tensors)
-    missing = tuple(head for head in heads if head not in theirs)
-    if missing and not new_heads:
-        command = "`bertkit finetune`"
-        if "next_sentence" in missing:
-            command = "`bertkit pretrain --model … --objective bert`"
-        elif "masked_lm" in missing:
-            command = "`bertkit pretrain --model …`"
-        if "next_sentence" in missing and "masked_lm" in theirs:
-            command += " or, without next sentence, `bertkit pretrain --model … --objective mlm`"
-        raise CheckpointError(
-            f"{checkpoint.folder} has no {' and no '.join(missing)} head, which"
-            f" {type(model).__name__} needs; load a model that has it, or train it with"
-            f" {command}"
-        )
-    _check_labels(model, checkpoint, expected)
-    from_file = {
-        name: shape
-        for name, shape in expected.items()
-        if not set(missing).intersection(list_heads(their_names(name)))
-    }
-    tensors = import_tensors(
-        checkpoint.tensors,
-        from_file,
-        checkpoint.folder,
-        unused_parts=[head for head in HEADS if head not in heads],
-    )
+    tensors, missing = read_weights(checkpoint, expected, type(model).__name__, new_heads=new_heads)
     model.load_state_dict(tensors, strict=False, assign=True)
     for head in missing:
         module = model.get_submodule(head)
@@ -120,23 +91,6 @@ def fill_model(
     for parameter in model.parameters():
         parameter.requires_grad_(True)
     return missing
-
-
-def _check_labels(
-    model: nn.Module, checkpoint: Checkpoint, expected: Mapping[str, tuple[int, ...]]
-) -> None:
-    """Check that a trained head has as many labels as the config says."""
-    for head in ("classifier", "qa_outputs"):
-        name = f"{head}.weight"
-        if name not in expected or name not in checkpoint.tensors:
-            continue
-        (wanted, _), shape = expected[name], checkpoint.tensors[name].shape
-        if len(shape) == 2 and shape[0] != wanted:
-            raise CheckpointError(
-                f"{checkpoint.folder} has a {head} for {shape[0]:,} labels, and"
-                f" {type(model).__name__} with this config has {wanted:,}; keep the"
-                " checkpoint's num_labels and id2label, or load a checkpoint without this head"
-            )
 
 
 def save_weights(

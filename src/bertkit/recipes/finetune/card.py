@@ -11,7 +11,7 @@ from bertkit._version import __version__
 from bertkit.base.errors import pluralize
 from bertkit.checkpoints.run_folder import FinishedRecord, SavedNumber
 from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
-from bertkit.models.bert.feature_based import has_modules
+from bertkit.models.bert.feature_head import has_modules
 from bertkit.models.bert.sentence_bert import SentenceBert
 from bertkit.recipes import model_card
 from bertkit.recipes.finetune.changes import HeldOutChanges

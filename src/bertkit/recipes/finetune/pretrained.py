@@ -7,7 +7,7 @@ from bertkit.base.progress import announce
 from bertkit.checkpoints.peft import AdapterOrigin, identify_base
 from bertkit.checkpoints.sentence_modules import Pooling
 from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
-from bertkit.models.bert.feature_based import FeatureHead
+from bertkit.models.bert.feature_head import FeatureHead
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.models.open_model import OpenModel
 from bertkit.recipes.finetune.settings import FineTuneSettings

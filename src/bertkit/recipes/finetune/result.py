@@ -9,8 +9,9 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import DamagedFileError, MissingFileError, pluralize
 from bertkit.base.json_files import write_json
 from bertkit.base.progress import announce
+from bertkit.checkpoints.checkpoint import LazyTensor
 from bertkit.checkpoints.sentence_transformers import write_sentence_model
-from bertkit.models.bert.feature_based import describe_modules
+from bertkit.models.bert.feature_head import describe_modules
 from bertkit.nn.low_rank import merge_low_rank
 from bertkit.recipes.finetune.card import PICTURE_FILE, FineTuningFacts, SavedFineTuning, build_card
 from bertkit.recipes.finetune.changes import HeldOutChanges
@@ -164,7 +165,7 @@ def write_files(folder: Path, job: FineTuningJob, task: AnyTask) -> dict[str, Fi
     files = job.model.save_pretrained(folder)
     modules = describe_modules(
         job.model.config,
-        dict(job.model.named_parameters()),
+        {name: LazyTensor.of(each) for name, each in job.model.named_parameters()},
         task.settings.max_length,
         reads_pairs=task.reads_pairs,
     )

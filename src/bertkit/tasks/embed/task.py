@@ -13,7 +13,8 @@ from torch import Tensor
 from bertkit.base.errors import InputError
 from bertkit.checkpoints.sentence_transformers import SentenceModel
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.sentence_bert import SentenceBert, read_sentences
+from bertkit.models.bert.poolings import read_sentences
+from bertkit.models.bert.sentence_bert import SentenceBert
 from bertkit.models.open_model import OpenModel
 from bertkit.tasks.batch import Encoded, Logits, TaskBatch
 from bertkit.tasks.embed import DEFAULT_LENGTH, EmbeddingSettings

@@ -18,8 +18,8 @@ from bertkit.checkpoints.onnx_file import open_onnx
 from bertkit.checkpoints.transfer import export_tensors
 from bertkit.inference.onnx.export import write_onnx
 from bertkit.inference.onnx.models import EXPORTED, find_kind
+from bertkit.models.bert.architectures import ARCHITECTURES
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.open_model import ARCHITECTURES
 from bertkit.training.processor import has_native_int8
 
 IDS = torch.tensor([[2, 5, 6, 7, 3], [2, 9, 3, 0, 0], [2, 3, 0, 0, 0]])

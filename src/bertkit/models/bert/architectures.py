@@ -1,0 +1,156 @@
+"""The models' classes by name: the heads that each needs, and the shapes of its weights."""
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from bertkit.base.errors import CheckpointError, SettingsError
+from bertkit.base.wings import load_object
+from bertkit.checkpoints.names import EMBEDDINGS, HEADS, LAYER
+from bertkit.checkpoints.transfer import FEATURE_BASED
+from bertkit.models.bert.config import BertConfig, check_bidirectional
+from bertkit.models.bert.feature_head import LAYERS, read_feature_head
+from bertkit.models.bert.labels import ConfigValues
+
+if TYPE_CHECKING:
+    from bertkit.models.bert.pretrained import PretrainedBert
+
+Shapes = dict[str, tuple[int, ...]]  # by our name of a weight
+
+ENCODER = "BertModel"
+CAUSAL = "BertLMHeadModel"
+MASKED_LM = "BertForMaskedLM"
+QUESTION_ANSWERING = "BertForQuestionAnswering"
+MULTIPLE_CHOICE = "BertForMultipleChoice"
+
+
+class Architecture(NamedTuple):
+    """A class of models, and the heads that it needs."""
+
+    address: str  # of the class, which needs torch
+    heads: frozenset[str]
+
+    @property
+    def kind(self) -> type["PretrainedBert"]:
+        """The class; loads torch."""
+        kind: type[PretrainedBert] = load_object(self.address)
+        return kind
+
+
+# The most heads first: a config that names no architecture gets the first that fits.
+ARCHITECTURES: dict[str, Architecture] = {
+    name: Architecture(f"bertkit.models.bert.{module}:{name}", frozenset(heads))
+    for name, module, heads in (
+        ("BertForPreTraining", "heads", ("pooler", "masked_lm", "next_sentence")),
+        ("BertForNextSentencePrediction", "heads", ("pooler", "next_sentence")),
+        (MASKED_LM, "heads", ("masked_lm",)),
+        ("BertForSequenceClassification", "fine_tuning", ("pooler", "classifier")),
+        (MULTIPLE_CHOICE, "fine_tuning", ("pooler", "classifier")),
+        ("BertForTokenClassification", "fine_tuning", ("classifier",)),
+        (QUESTION_ANSWERING, "fine_tuning", ("qa_outputs",)),
+        (CAUSAL, "heads", ("masked_lm",)),  # only where the config says is_decoder
+        (FEATURE_BASED, "feature_based", ("classifier",)),  # by name; transformers refuses it
+        (ENCODER, "encoder", ()),  # and a pooler, if there is one
+    )
+}
+# Never chosen for a config with is_decoder, whose masked LM head belongs to `CAUSAL`.
+BIDIRECTIONAL = frozenset({"BertForPreTraining", "BertForNextSentencePrediction", MASKED_LM})
+
+
+def find_architecture(config: ConfigValues, heads: Collection[str], source: str | Path) -> str:
+    """Return the class that a config names if heads and direction fit, else the first that fits."""
+    names = config.get("architectures") or []
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise CheckpointError(f"{source}: architectures must be a list of names, got {names!r:.80}")
+    other_way = BIDIRECTIONAL if config.get("is_decoder") is True else {CAUSAL}
+    fitting = [
+        name
+        for name, architecture in ARCHITECTURES.items()
+        if architecture.heads <= set(heads) and name not in other_way
+    ]
+    return next((name for name in names[:1] if name in fitting), fitting[0])
+
+
+def list_used_heads(architecture: str, found: Collection[str]) -> tuple[str, ...]:
+    """Return the heads that a class loads from a checkpoint that has these; bare BERTs a pooler."""
+    used = {"pooler"} & set(found) if architecture == ENCODER else ARCHITECTURES[architecture].heads
+    return tuple(head for head in HEADS if head in used)
+
+
+def check_config(config: BertConfig, architecture: str) -> None:
+    """Raise a `SettingsError` if a class can't be built from a config."""
+    if architecture == CAUSAL and not config.is_decoder:
+        raise SettingsError(f"{CAUSAL} is a left-to-right model; its config needs is_decoder=True")
+    if architecture == QUESTION_ANSWERING and config.num_labels != 2:
+        raise SettingsError(
+            f"{QUESTION_ANSWERING} has two logits for each token, start and end: num_labels"
+            f" ({config.num_labels}) must be 2"
+        )
+    if architecture == FEATURE_BASED:
+        read_feature_head(config)
+
+
+def check_direction(config: BertConfig, architecture: str, source: str | Path) -> None:
+    """Raise a `CheckpointError` if a class is bidirectional, and the model reads left to right."""
+    if architecture in {*BIDIRECTIONAL, ENCODER}:
+        reason = (
+            f"and {architecture} is bidirectional; use `bertkit generate` to continue texts, or"
+            " `bertkit finetune` to train it for a task"
+        )
+        check_bidirectional(config, source, reason)
+
+
+def expected_shapes(config: BertConfig, architecture: str, heads: Collection[str]) -> Shapes:
+    """Return our tensor names and shapes of an encoder with heads.
+
+    The architecture decides between one logit per choice and one per label.
+    """
+    size, shapes = config.hidden_size, _encoder(config)
+    num_logits = 1 if architecture == MULTIPLE_CHOICE else config.num_labels
+    if architecture == FEATURE_BASED:
+        head = read_feature_head(config)
+        num_scores = 1 if head.scores == "choice" else config.num_labels
+        return shapes | _linear("classifier", num_scores, size * len(LAYERS[head.layers]))
+    parts = {
+        "pooler": _linear("pooler.dense", size, size),
+        "masked_lm": {
+            "masked_lm.bias": (config.vocab_size,),
+            **_linear("masked_lm.dense", size, size),
+            **_norm("masked_lm.norm", size),
+        },
+        "next_sentence": _linear("next_sentence", 2, size),
+        "classifier": _linear("classifier", num_logits, size),
+        "qa_outputs": _linear("qa_outputs", 2, size),
+    }
+    for name in heads:
+        shapes |= parts[name]
+    return shapes
+
+
+def _encoder(config: BertConfig) -> Shapes:
+    size, inner = config.hidden_size, config.intermediate_size
+    shapes: Shapes = {
+        f"{EMBEDDINGS}.word.weight": (config.vocab_size, size),
+        f"{EMBEDDINGS}.position.weight": (config.max_position_embeddings, size),
+        f"{EMBEDDINGS}.token_type.weight": (config.type_vocab_size, size),
+        **_norm(f"{EMBEDDINGS}.norm", size),
+    }
+    for number in range(config.num_hidden_layers):
+        layer = LAYER.format(layer=number)
+        shapes |= {
+            **_linear(f"{layer}.attention.query_key_value", 3 * size, size),
+            **_linear(f"{layer}.attention.output", size, size),
+            **_norm(f"{layer}.attention_norm", size),
+            **_linear(f"{layer}.feed_forward.up", inner, size),
+            **_linear(f"{layer}.feed_forward.down", size, inner),
+            **_norm(f"{layer}.feed_forward_norm", size),
+        }
+    return shapes
+
+
+def _linear(name: str, num_outputs: int, num_inputs: int) -> Shapes:
+    return {f"{name}.weight": (num_outputs, num_inputs), f"{name}.bias": (num_outputs,)}
+
+
+def _norm(name: str, size: int) -> Shapes:
+    return {f"{name}.weight": (size,), f"{name}.bias": (size,)}

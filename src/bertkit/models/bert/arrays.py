@@ -1,0 +1,74 @@
+"""The weights of a checkpoint by our names, with what a model needs and the checkpoint lacks."""
+
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from bertkit.base.errors import CheckpointError
+from bertkit.checkpoints.checkpoint import Checkpoint
+from bertkit.checkpoints.names import HEADS, list_heads, their_names
+from bertkit.checkpoints.transfer import import_tensors
+
+
+def read_weights(
+    checkpoint: Checkpoint,
+    expected: Mapping[str, tuple[int, ...]],
+    architecture: str,
+    *,
+    new_heads: bool = False,
+) -> tuple[dict[str, Tensor], tuple[str, ...]]:
+    """Return the weights of a class in float32, and with `new_heads` the heads that are missing.
+
+    Heads that the class lacks are ignored. Heads, or a pooler, that the checkpoint lacks are a
+    `CheckpointError`, or with `new_heads` left out.
+
+    Args:
+        expected: shapes by our name.
+    """
+    heads = list_heads(their for name in expected for their in their_names(name))
+    theirs = list_heads(checkpoint.tensors)
+    missing = tuple(head for head in heads if head not in theirs)
+    if missing and not new_heads:
+        raise CheckpointError(
+            f"{checkpoint.folder} has no {' and no '.join(missing)} head, which"
+            f" {architecture} needs; load a model that has it, or train it with"
+            f" {_name_command(missing, theirs)}"
+        )
+    _check_labels(checkpoint, expected, architecture)
+    from_file = {
+        name: shape
+        for name, shape in expected.items()
+        if not set(missing).intersection(list_heads(their_names(name)))
+    }
+    unused = [head for head in HEADS if head not in heads]
+    tensors = import_tensors(checkpoint.tensors, from_file, checkpoint.folder, unused_parts=unused)
+    return tensors, missing
+
+
+def _name_command(missing: tuple[str, ...], found: tuple[str, ...]) -> str:
+    """Return the command that trains missing heads."""
+    command = "`bertkit finetune`"
+    if "next_sentence" in missing:
+        command = "`bertkit pretrain --model … --objective bert`"
+    elif "masked_lm" in missing:
+        command = "`bertkit pretrain --model …`"
+    if "next_sentence" in missing and "masked_lm" in found:
+        command += " or, without next sentence, `bertkit pretrain --model … --objective mlm`"
+    return command
+
+
+def _check_labels(
+    checkpoint: Checkpoint, expected: Mapping[str, tuple[int, ...]], architecture: str
+) -> None:
+    """Check that a trained head has as many labels as the config says."""
+    for head in ("classifier", "qa_outputs"):
+        name = f"{head}.weight"
+        if name not in expected or name not in checkpoint.tensors:
+            continue
+        (wanted, _), shape = expected[name], checkpoint.tensors[name].shape
+        if len(shape) == 2 and shape[0] != wanted:
+            raise CheckpointError(
+                f"{checkpoint.folder} has a {head} for {shape[0]:,} labels, and"
+                f" {architecture} with this config has {wanted:,}; keep the"
+                " checkpoint's num_labels and id2label, or load a checkpoint without this head"
+            )

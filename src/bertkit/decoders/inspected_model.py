@@ -29,8 +29,7 @@ from bertkit.decoders.generation.settings import (
     read_seq2seq_file,
 )
 from bertkit.decoders.model import Decoder, EncoderDecoderModel
-from bertkit.inference.engines.choice import cast_whole
-from bertkit.inference.engines.engine import check_finite
+from bertkit.inference.engines.torch_engine import cast_whole, check_finite_tensor
 from bertkit.inference.loading import find_max_length
 from bertkit.inference.settings import PrecisionName
 from bertkit.interpret.ablation import HeadName, check_heads, count_layer
@@ -168,7 +167,7 @@ class InspectedEncoderDecoder(AnyInspected):
         ):
             scores = model.next_scores(seen, Memory(model.encoder(read), read, seen))
         for states in (source_states, target_states):
-            check_finite(states[-1], f"the hidden states of {self.name}")
+            check_finite_tensor(states[-1], f"the hidden states of {self.name}")
         logarithms = find_log_probabilities(self.name, scores, self.tokenizer)
         predicted = PredictedWords(logarithms, tuple(written.encoding.ids[1:]))
         cross, encoder, decoder = (

@@ -15,8 +15,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bertkit.inference.engines.choice import find_device
 from bertkit.inference.engines.engine import resolve_layers
+from bertkit.inference.engines.torch_engine import find_device
 from bertkit.inference.explain_inputs import NO_WORD, ReadInput
 from bertkit.inference.explain_targets import Target, list_targets
 from bertkit.inference.loading import LoadedModel

@@ -5,24 +5,23 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Self, TypeAlias
 
-import torch
-from jaxtyping import Float, Int
-from torch import Tensor
+import numpy as np
+from jaxtyping import Float32, Int64
 
 from bertkit.base.errors import InputError
 from bertkit.inference.engines.engine import check_finite
+from bertkit.inference.numbers import find_highest, log_sum_exp
 from bertkit.inference.pipeline import SAMPLES, EncoderPipeline, NamedInput
 from bertkit.inference.settings import FillOptions
 from bertkit.inference.stream import TextCounts
 from bertkit.models.bert.heads import BertForMaskedLM
-from bertkit.nn.packing import PackedBatch
+from bertkit.nn.packed_ids import PackedIds
 from bertkit.reports.notebook import Row, Tabular
 
 MASK = "[MASK]"
-BLANKS_AT_A_TIME = 128  # logits over the whole vocabulary are the largest tensor here
 
 # Ids and probabilities of the entries for each [MASK] of a text, the likeliest first.
-Blanks: TypeAlias = tuple[Int[Tensor, "blanks top_k"], Float[Tensor, "blanks top_k"]]
+Blanks: TypeAlias = tuple[Int64[np.ndarray, "blanks top_k"], Float32[np.ndarray, "blanks top_k"]]
 
 
 @dataclass(frozen=True)
@@ -122,25 +121,27 @@ class FillMask(EncoderPipeline[str, FilledText]):
 
     def compute_batch(self, batch: Sequence[MaskedText]) -> Iterable[Blanks]:
         """Return ids and probabilities of the likeliest entries for the [MASK]s of each text."""
-        packed, model = PackedBatch.from_single([one.ids for one in batch]), self.loaded.model
-        mask_id = self.loaded.tokenizer.mask_id
-        places = (packed.input_ids == mask_id).nonzero()[:, 0]
-        (tokens,) = self.engine(packed)
-        targets, found = self.options.targets, []
-        for masked in torch.split(tokens[places.to(tokens.device)], BLANKS_AT_A_TIME):
-            scores = model.score_words(masked)
+        ids = PackedIds.from_single([one.ids for one in batch])
+        mask_id, found = self.loaded.tokenizer.mask_id, []
+        for scores in self.engine.score_words(ids, np.flatnonzero(ids.input_ids == mask_id)):
             check_finite(scores, "the model's scores")
-            # A model's vocab_size may exceed the number of entries in its vocabulary.
-            shares, num_entries = scores.softmax(dim=-1), self.loaded.tokenizer.vocab_size
-            if targets is None:
-                best = scores[:, :num_entries].topk(min(self.options.top_k, num_entries)).indices
-            else:
-                ids = torch.tensor(list(map(self._target_id, targets)), device=scores.device)
-                best = ids[scores[:, ids].topk(min(self.options.top_k, len(ids))).indices]
-            found.append((best.cpu(), shares.gather(1, best).cpu()))
-        num_blanks = [one.ids.count(mask_id) for one in batch]
-        parts = (torch.split(torch.cat(part), num_blanks) for part in zip(*found, strict=True))
+            best = self._find_best(scores)
+            chosen = np.take_along_axis(scores, best, axis=1)
+            found.append((best, np.exp(chosen - log_sum_exp(scores)[:, None])))
+        stops = np.cumsum([one.ids.count(mask_id) for one in batch])[:-1]
+        parts = (np.split(np.concatenate(part), stops) for part in zip(*found, strict=True))
         return zip(*parts, strict=True)
+
+    def _find_best(
+        self, scores: Float32[np.ndarray, "blanks vocabulary"]
+    ) -> Int64[np.ndarray, "blanks top_k"]:
+        """Return the ids of the likeliest entries, or targets, for each [MASK]."""
+        targets = self.options.targets
+        if targets is None:
+            # A model's vocab_size may exceed the number of entries in its vocabulary.
+            return find_highest(scores[:, : self.loaded.tokenizer.vocab_size], self.options.top_k)
+        ids = np.array(list(map(self._target_id, targets)))
+        return np.take(ids, find_highest(scores[:, ids], self.options.top_k))
 
     def decode_window(
         self, encoded: Sequence[MaskedText], computed: Sequence[Blanks]

@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from bertkit.base.errors import InputError
 from bertkit.inference.engines.engine import check_finite
+from bertkit.inference.numbers import log_sum_exp
 from bertkit.inference.pipeline import SAMPLES, EncoderPipeline, NamedInput
 from bertkit.models.bert.heads import IS_NEXT, BertForNextSentencePrediction
-from bertkit.nn.packing import PackedBatch
+from bertkit.nn.packed_ids import PackedIds
 from bertkit.tokenization.encoding import Encoding
 
 
@@ -58,13 +61,12 @@ class NextSentence(EncoderPipeline[tuple[str, str], float]):
 
     def compute_batch(self, batch: Sequence[Encoding]) -> list[float]:
         """Compute the probability of each pair."""
-        packed = PackedBatch.from_sequences(
+        ids = PackedIds.from_sequences(
             [encoding.ids for encoding in batch],
             [encoding.token_type_ids for encoding in batch],
         )
-        (tokens,) = self.engine(packed)
-        model = self.loaded.model
-        scores = model.next_sentence(model.pooler(tokens, packed))
+        scores = self.engine.score_pairs(ids)
         check_finite(scores, "the model's scores")
-        probabilities: list[float] = scores.softmax(dim=-1)[:, IS_NEXT].tolist()
+        logs = scores[:, IS_NEXT] - log_sum_exp(scores)
+        probabilities: list[float] = np.exp(logs).tolist()
         return probabilities

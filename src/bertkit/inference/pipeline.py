@@ -9,13 +9,12 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast, overload
 
-import torch
-
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.settings import Settings, select
 from bertkit.checkpoints.bundled import Part
 from bertkit.inference.engines.choice import choose_engine
-from bertkit.inference.engines.engine import Engine, HasEncoder
+from bertkit.inference.engines.engine import Engine
+from bertkit.inference.engines.torch_engine import HasEncoder
 from bertkit.inference.kept import LAST_LOADED
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.settings import (
@@ -28,7 +27,7 @@ from bertkit.inference.settings import (
 from bertkit.inference.stream import InputCounts, TextCounts, cut_windows, encode_ahead
 from bertkit.models.bert.pretrained import PretrainedBert
 from bertkit.models.open_model import OpenModel
-from bertkit.nn.packing import plan_batches
+from bertkit.nn.packed_ids import plan_batches
 from bertkit.reports.notebook import ResultList
 from bertkit.tokenization.tokenizer import check_texts
 
@@ -336,7 +335,6 @@ class EncoderPipeline(Pipeline[Input, Result]):
         loaded = LoadedModel.load(cls.model_kind or opened.word_model, opened, loading.device)
         return cls(loaded, start_engine(cast("HasEncoder", loaded.model), loading))
 
-    @torch.inference_mode()
     def compute_window(self, encoded: Any) -> list[Any]:
         """Compute what `compute_batch` gives for each of the encoded sequences."""
         budget = self.engine.tokens_per_batch

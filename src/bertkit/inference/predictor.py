@@ -5,17 +5,15 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeAlias, TypeVar
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
+import numpy as np
+from jaxtyping import Float32
 
 from bertkit.base.errors import CheckpointError, SettingsError
 from bertkit.base.settings import Settings
 from bertkit.checkpoints.run_folder import read_metrics
 from bertkit.checkpoints.transfer import FEATURE_BASED
 from bertkit.data.problems import is_unknown
-from bertkit.inference.engines.choice import find_device
-from bertkit.inference.engines.engine import Engine, TorchEngine, check_finite
+from bertkit.inference.engines.engine import Engine, check_finite
 from bertkit.inference.explain import Explainer
 from bertkit.inference.explain_inputs import ReadInput
 from bertkit.inference.loading import LoadedModel
@@ -26,7 +24,7 @@ from bertkit.models.bert.feature_based import BertFeatureBased
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.models.bert.sentence_bert import SentenceBert
 from bertkit.models.open_model import OpenModel
-from bertkit.nn.packing import PackedBatch
+from bertkit.nn.packed_ids import PackedIds
 from bertkit.reports.notebook import show_metrics
 from bertkit.tasks.answer.examples import AnswerExample
 from bertkit.tasks.answer.scoring import Answer
@@ -238,17 +236,9 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
             windowed=sum(self.task.has_windows and len(one.sequences) > 1 for one in rows),
         )
 
-    @torch.inference_mode()
-    def _compute(self, batch: PackedBatch) -> Float[Tensor, "rows ..."]:
+    def _compute(self, ids: PackedIds) -> Float32[np.ndarray, "rows ..."]:
         """Compute the logits of a batch."""
-        model, placed = self.loaded.model, batch.to(find_device(self.loaded.model))
-        is_plain = isinstance(self.engine, TorchEngine) and self.engine.precision == "fp32"
-        if is_plain:  # computes less if the head needs only C
-            scores = model.scores(placed)
-        else:
-            states = self.engine(batch)
-            tokens = states[0] if len(states) == 1 else torch.cat(states, dim=1)
-            scores = model.head_scores(tokens, placed)
+        scores = self.engine.logits(ids)
         check_finite(scores, "the model's logits")
         return scores
 

@@ -11,16 +11,17 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Self
 
-import torch
+import numpy as np
 
 from bertkit.base.errors import InputError
 from bertkit.base.wings import TEXT_SCORERS, load_object
 from bertkit.inference.engines.engine import check_finite
+from bertkit.inference.numbers import log_sum_exp
 from bertkit.inference.pipeline import EncoderPipeline, NamedInput
 from bertkit.inference.settings import EngineSettings
 from bertkit.inference.stream import TextCounts
 from bertkit.models.open_model import OpenModel
-from bertkit.nn.packing import PackedBatch
+from bertkit.nn.packed_ids import PackedIds
 from bertkit.reports.notebook import Row, Tabular
 from bertkit.tasks.metrics.texts import find_perplexity
 from bertkit.tokenization.long_texts import TextCutter
@@ -74,7 +75,6 @@ def ask_masked(pieces: Sequence[int], tokenizer: Tokenizer, limit: int) -> Itera
         yield Query(sequences[number], masked, range(place, place + 1), labels)
 
 
-TOKENS_AT_A_TIME = 128  # limits the largest tensor: the vocabulary scores of each token
 # A text has as many queries as tokens: fewer texts at a time than for other work.
 WINDOW_CHARS = 1 << 14
 
@@ -182,25 +182,19 @@ class TextScorer(EncoderPipeline[str, TextScore]):
     def compute_batch(self, batch: Sequence[Query]) -> list[float]:
         """Return the sum of the log probabilities of each query's labels."""
         mask_id = self.loaded.tokenizer.mask_id
-        packed = PackedBatch.from_single([query.ids(mask_id) for query in batch])
-        starts = packed.first_tokens.tolist()
-        places = [
-            start + place
-            for start, query in zip(starts, batch, strict=True)
-            for place in query.places
-        ]
-        (tokens,) = self.engine(packed)
-        states = tokens[torch.tensor(places, device=tokens.device)]
-        labels = torch.tensor(list(chain.from_iterable(query.labels for query in batch)))
-        logs = []
-        for some, expected in zip(
-            torch.split(states, TOKENS_AT_A_TIME),
-            torch.split(labels.to(tokens.device), TOKENS_AT_A_TIME),
-            strict=True,
-        ):
-            scores = self.loaded.model.score_words(some).float()
-            logs.append(scores.gather(1, expected[:, None])[:, 0] - scores.logsumexp(dim=-1))
-        all_logs = torch.cat(logs).double()
+        ids = PackedIds.from_single([query.ids(mask_id) for query in batch])
+        places = np.array(
+            [
+                start + place
+                for start, query in zip(ids.first_tokens.tolist(), batch, strict=True)
+                for place in query.places
+            ]
+        )
+        labels, logs = iter(chain.from_iterable(query.labels for query in batch)), []
+        for scores in self.engine.score_words(ids, places):
+            expected = [next(labels) for _ in scores]
+            logs.append(scores[np.arange(len(scores)), expected] - log_sum_exp(scores))
+        all_logs = np.concatenate(logs).astype(np.float64)
         check_finite(all_logs, "the model's scores")
-        by_query = torch.split(all_logs, [len(query.places) for query in batch])
-        return [float(each.sum()) for each in by_query]
+        stops = np.cumsum([len(query.places) for query in batch])[:-1]
+        return [float(each.sum()) for each in np.split(all_logs, stops)]

@@ -32,7 +32,6 @@ from bertkit.inference.predictor import (
 )
 from bertkit.inference.settings import EngineSettings
 from bertkit.inference.stream import EncodedTexts, TextCounts
-from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.models.open_model import OpenModel
 from bertkit.tasks.batch import Encoded, Logits
 from bertkit.tasks.classify import ClassifyAnswers, ClassifySettings
@@ -161,7 +160,7 @@ def build_similar(zero_shot: ZeroShot, opened: OpenModel, loading: EngineSetting
     counts = TextCounts()
     vectors = embedder(zero_shot.list_sentences(OF_VECTORS), counts=counts)
     announce_unknown(counts.unknown_tokens, counts.text_tokens, "the labels")
-    encoder = cast("FineTunedBert", embedder.engine.encoder)  # the labels' vectors are its head
+    encoder = cast("Any", embedder.engine).encoder  # the labels' vectors are its head
     max_length = embedder.text_encoder.max_length
     return SimilarLabels(
         task=Classify(ClassifySettings(max_length=max_length, pairs=False), (*zero_shot.labels,)),

@@ -18,7 +18,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bertkit.base.errors import SettingsError
-from bertkit.inference.engines.engine import HasEncoder
+from bertkit.inference.engines.torch_engine import HasEncoder
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertEncoder
 from bertkit.nn.attention import SelfAttention

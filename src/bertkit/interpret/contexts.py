@@ -19,7 +19,7 @@ from torch import Tensor
 
 from bertkit.base.errors import InputError
 from bertkit.base.progress import show_progress
-from bertkit.inference.engines.choice import find_device
+from bertkit.inference.engines.torch_engine import find_device
 from bertkit.inference.fill_mask import Candidate
 from bertkit.interpret.geometry import Plane, project_layers
 from bertkit.interpret.head_predictions import find_words

@@ -14,8 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from bertkit.inference.engines.choice import find_device
-from bertkit.inference.engines.engine import check_finite
+from bertkit.inference.engines.torch_engine import check_finite_tensor, find_device
 from bertkit.inference.fill_mask import MASK
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.observation import EncodedText, find_log_probabilities
@@ -86,7 +85,7 @@ class HeadReader:
         if isinstance(model, PairScoringBert) and encoded.pair is not None:
             batch, (question, choices) = encoded.pack(), model.pair_question
             scores = model.score_pairs(self.states[-1], batch.to(self.states[-1].device)).float()
-            check_finite(scores, f"the scores of the head of {self.inspected.name}")
+            check_finite_tensor(scores, f"the scores of the head of {self.inspected.name}")
             pair = self._predict_whole(question, choices, scores.log_softmax(dim=-1))
             predictions.insert(1 if has_masks else 0, pair)
         task = self.inspected.task
@@ -100,7 +99,7 @@ class HeadReader:
         assert isinstance(model, FineTunedBert)
         tokens = torch.cat([self.states[layer] for layer in model.head_layers], dim=1)
         scores = model.head_scores(tokens, self.encoded.pack().to(tokens.device))
-        check_finite(scores, f"the scores of the head of {self.inspected.name}")
+        check_finite_tensor(scores, f"the scores of the head of {self.inspected.name}")
         return scores.to(torch.promote_types(scores.dtype, torch.float32))
 
     def _predict_words(self, offset: int) -> HeadPrediction:
@@ -253,7 +252,7 @@ def find_outcome(inspected: InspectedModel, encoded: EncodedText) -> Outcome:
     """Run the model once; gradients are recorded if the caller enables them."""
     batch = encoded.pack().to(find_device(inspected.model))
     states = list(inspected.model.encoder.hidden_states(batch))
-    check_finite(states[-1], f"the hidden states of {inspected.name}")
+    check_finite_tensor(states[-1], f"the hidden states of {inspected.name}")
     number, head = None, HeadReader(inspected, encoded, states)
     if inspected.task is not None and inspected.task.name in NUMBER_TASKS:
         number = head.scores().flatten()[0]

@@ -10,8 +10,7 @@ import torch
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.wings import INSPECTED_MODELS, load_object
-from bertkit.inference.engines.choice import cast_whole, find_device
-from bertkit.inference.engines.engine import check_finite
+from bertkit.inference.engines.torch_engine import cast_whole, check_finite_tensor, find_device
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.settings import PrecisionName
 from bertkit.interpret.ablation import HeadName, ablate, check_heads, count_layer, parse_heads
@@ -155,7 +154,7 @@ class InspectedModel(AnyInspected):
         batch = encoded.pack().to(find_device(self.model))
         with ablate(self.model, without), capture_attention(self.model.encoder) as captured:
             states = list(map(widen, self.model.encoder.hidden_states(batch)))
-        check_finite(states[-1], f"the hidden states of {self.name}")
+        check_finite_tensor(states[-1], f"the hidden states of {self.name}")
         predicted, model = None, self.model
         if isinstance(model, WordScoringBert) and (offset := model.word_offset):
             dtype = model.encoder.embeddings.word.weight.dtype

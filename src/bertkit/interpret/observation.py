@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from bertkit.base.errors import InputError
-from bertkit.inference.engines.engine import check_finite
+from bertkit.inference.engines.torch_engine import check_finite_tensor
 from bertkit.interpret.ablation import HeadName
 from bertkit.interpret.capture import AttentionHeads
 from bertkit.interpret.patterns import HeadPattern, find_patterns
@@ -137,7 +137,7 @@ def find_log_probabilities(
 
     There may be more rows of logits than vocabulary entries.
     """
-    check_finite(scores, f"the scores of the head of {name}")
+    check_finite_tensor(scores, f"the scores of the head of {name}")
     logarithms: Tensor = scores.float().log_softmax(dim=-1)[:, : tokenizer.vocab_size]
     return logarithms
 

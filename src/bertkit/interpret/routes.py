@@ -5,7 +5,7 @@ It is the one file of this wing that imports the server, which loads it through 
 """
 
 from importlib import resources
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from pydantic import Field
 
@@ -55,7 +55,7 @@ def attend(loaded: ReadyModel, text: str | tuple[str, str], layer: int | None) -
     there is none. Without a layer, it is that of this weight.
     """
     assert loaded.engine is not None
-    inspected = InspectedModel.of(loaded.opened, loaded.engine.encoder)
+    inspected = InspectedModel.of(loaded.opened, cast("Any", loaded.engine).encoder)
     first, second = (text, None) if isinstance(text, str) else text
     encoded = inspected.read(first, second)
     if len(encoded.tokens) > MAX_TOKENS_WITH_ATTENTION:

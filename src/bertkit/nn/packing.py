@@ -5,10 +5,9 @@ converted to this one on input and back on output.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain
 from typing import Literal, Self
 
 import numpy as np
@@ -21,6 +20,7 @@ from bertkit.base.errors import ForkError, InputError
 from bertkit.nn.attention import SelfAttention, attend_flash, attend_rows, attend_runs, uses_flash
 from bertkit.nn.dropout import drop
 from bertkit.nn.head_blocks import HeadBlocks, group_lengths, lay_out_heads
+from bertkit.nn.packed_ids import PackedIds
 
 
 class Computing:
@@ -54,30 +54,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=COMPUTING.note_fork)
 
 
-MAX_PADDING = 2  # most tokens of a batch, padding included, as a multiple of the token budget
-
-
-def plan_batches(lengths: Sequence[int], tokens_per_batch: int) -> Iterator[list[int]]:
-    """Yield the sequence indices of each batch: similar lengths together, up to a token budget.
-
-    The longest come first, so that a lack of memory shows at once. A sequence longer than the
-    budget is a batch of its own. Padded to its longest sequence, a batch of several stays within
-    twice the budget, because attention on a GPU in float32 pads.
-    """
-    chosen: list[int] = []
-    num_tokens = 0
-    for index in sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True):
-        is_full = num_tokens + lengths[index] > tokens_per_batch
-        longest = lengths[chosen[0]] if chosen else 0
-        if chosen and (is_full or longest * (len(chosen) + 1) > MAX_PADDING * tokens_per_batch):
-            yield chosen
-            chosen, num_tokens = [], 0
-        chosen.append(index)
-        num_tokens += lengths[index]
-    if chosen:
-        yield chosen
-
-
 MIN_SHARE_OF_LONGEST = 0.75  # minimum length of a sequence in a group that attention pads together
 
 
@@ -104,29 +80,25 @@ class PackedBatch:
         COMPUTING.begin()
 
     @classmethod
+    def of(cls, ids: PackedIds) -> Self:
+        """Make tensors of packed ids, which share their memory.
+
+        Raises:
+            ForkError: this process was forked after its parent had packed a batch.
+        """
+        return cls(
+            input_ids=torch.from_numpy(ids.input_ids),
+            token_type_ids=torch.from_numpy(ids.token_type_ids),
+            position_ids=torch.from_numpy(ids.position_ids),
+            lengths=ids.lengths,
+        )
+
+    @classmethod
     def from_sequences(
         cls, input_ids: Sequence[Sequence[int]], token_type_ids: Sequence[Sequence[int]]
     ) -> Self:
-        """Pack lists of token ids.
-
-        Raises:
-            InputError: a sequence is empty, or the two arguments differ in length.
-            ForkError: this process was forked after its parent had packed a batch.
-        """
-        COMPUTING.begin()  # before repeat_interleave, which needs torch's threads
-        lengths = tuple(len(ids) for ids in input_ids)
-        if lengths != tuple(len(ids) for ids in token_type_ids):
-            raise InputError("input_ids and token_type_ids must have the same lengths")
-        if not lengths or 0 in lengths:
-            raise InputError("a batch needs at least one sequence, and each at least one token")
-        sizes = torch.tensor(lengths)
-        starts = (sizes.cumsum(0) - sizes).repeat_interleave(sizes)
-        return cls(
-            input_ids=_lay_end_to_end(input_ids, len(starts)),
-            token_type_ids=_lay_end_to_end(token_type_ids, len(starts)),
-            position_ids=torch.arange(len(starts)) - starts,
-            lengths=lengths,
-        )
+        """Pack lists of token ids; errors as in `PackedIds.from_sequences` and `of`."""
+        return cls.of(PackedIds.from_sequences(input_ids, token_type_ids))
 
     @classmethod
     def from_flat(
@@ -135,24 +107,13 @@ class PackedBatch:
         lengths: npt.NDArray[np.int64],
         segments: npt.NDArray[np.int64] | None = None,
     ) -> Self:
-        """Pack token ids that lie end to end already; all are segment A without `segments`.
-
-        No length is 0. The batch shares the memory of int64 arrays.
-        """
-        starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
-        input_ids = torch.from_numpy(ids.astype(np.int64, copy=False))
-        types = torch.zeros_like(input_ids) if segments is None else torch.from_numpy(segments)
-        positions = torch.from_numpy(np.arange(len(ids)) - starts)
-        return cls(input_ids, types, positions, tuple(lengths.tolist()))
+        """Pack token ids that lie end to end already, as in `PackedIds.from_flat`."""
+        return cls.of(PackedIds.from_flat(ids, lengths, segments))
 
     @classmethod
     def from_single(cls, input_ids: Sequence[Sequence[int]]) -> Self:
-        """Pack lists of token ids of single texts; all are segment A.
-
-        Raises:
-            InputError: a sequence is empty, or there is none.
-        """
-        return cls.from_sequences(input_ids, [[0] * len(ids) for ids in input_ids])
+        """Pack lists of token ids of single texts; all are segment A."""
+        return cls.of(PackedIds.from_single(input_ids))
 
     @classmethod
     def from_padded(
@@ -243,11 +204,6 @@ class PackedBatch:
             token_type_ids=self.token_type_ids.to(device, non_blocking=True),
             position_ids=self.position_ids.to(device, non_blocking=True),
         )
-
-
-def _lay_end_to_end(sequences: Sequence[Sequence[int]], num_tokens: int) -> Int[Tensor, " tokens"]:
-    """Concatenate lists of ids; NumPy reads lists several times as fast as torch."""
-    return torch.from_numpy(np.fromiter(chain.from_iterable(sequences), np.int64, num_tokens))
 
 
 def pad(

@@ -24,7 +24,7 @@ from bertkit.base.errors import NonFiniteError, StorageError, storage_errors
 from bertkit.base.files import durable_file, make_folder, remove_folder
 from bertkit.base.progress import announce, show_progress
 from bertkit.models.bert.fine_tuning import FineTunedBert
-from bertkit.nn.packing import plan_batches
+from bertkit.nn.packed_ids import plan_batches
 from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits, TaskBatch, pack_sequences
 from bertkit.tasks.task import AnyTask, TaskExample
 from bertkit.training.job import Machine

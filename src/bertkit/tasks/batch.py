@@ -10,11 +10,12 @@ from typing import Any, NamedTuple, Self, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 import torch
-from jaxtyping import Float, Shaped
+from jaxtyping import Shaped
 from torch import Tensor
 
 from bertkit.models.bert.config import Scored
-from bertkit.nn.packing import PackedBatch, plan_batches
+from bertkit.nn.packed_ids import PackedIds, plan_batches
+from bertkit.nn.packing import PackedBatch
 
 IGNORED_LABEL = -100
 
@@ -191,10 +192,9 @@ class EncodedTable(Sequence[Encoded]):
 MAX_SCORES = 1 << 23  # logits in memory at a time: 32 MB, a few times that while decoding
 
 Logits: TypeAlias = npt.NDArray[np.float32]
-Compute = Callable[[PackedBatch], Float[Tensor, "rows ..."]]
+Compute = Callable[[PackedIds], npt.NDArray[np.float32]]  # a row for each sequence or token
 
 
-@torch.inference_mode()
 def compute_logits(
     compute: Compute,
     encoded: Sequence[Encoded],
@@ -206,9 +206,12 @@ def compute_logits(
     sequences = [sequence for one in encoded for sequence in one.sequences]
     found: dict[int, Logits] = {}  # of each sequence
     for chosen in plan_batches([len(sequence.ids) for sequence in sequences], tokens_per_batch):
-        batch = pack_sequences([sequences[index] for index in chosen])
-        rows: Logits = compute(batch).float().cpu().numpy()
-        sizes = batch.lengths if scored == "token" else (1,) * len(chosen)
+        ids = PackedIds.from_sequences(
+            [sequences[index].ids for index in chosen],
+            [sequences[index].segments for index in chosen],
+        )
+        rows: Logits = compute(ids)
+        sizes = ids.lengths if scored == "token" else (1,) * len(chosen)
         found.update(zip(chosen, np.split(rows, list(accumulate(sizes))[:-1]), strict=True))
     stops = accumulate((len(one.sequences) for one in encoded), initial=0)
     parts = ([found[index] for index in range(*ends)] for ends in pairwise(stops))

@@ -16,7 +16,8 @@ from bertkit.checkpoints.file_names import SAFETENSORS_FILE
 from bertkit.checkpoints.run_folder import find_checkpoint
 from bertkit.data.order import EpochOrder
 from bertkit.decoders.seq2seq.token_pairs import Numbers, TokenTexts
-from bertkit.nn.packing import PackedBatch, plan_batches
+from bertkit.nn.packed_ids import plan_batches
+from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.folder import TOKENIZER_FILES
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Scores

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from bertkit.decoders.seq2seq.token_pairs import TokenTexts
-from bertkit.nn.packing import PackedBatch, plan_batches
+from bertkit.nn.packed_ids import plan_batches
+from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.tokenizer import Tokenizer
 
 TOKENS_PER_BATCH = 4096

@@ -8,7 +8,7 @@ import numpy as np
 from bertkit.base.errors import InputError
 from bertkit.decoders.seq2seq.order import TokenBatchOrder
 from bertkit.decoders.seq2seq.token_pairs import PairBatch, TokenPairs
-from bertkit.nn.packing import plan_batches
+from bertkit.nn.packed_ids import plan_batches
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Scores
 from bertkit_studies.baselines.plan import BaselinePlan, hash_arrays

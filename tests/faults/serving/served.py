@@ -36,8 +36,8 @@ def load_for_ever(model: object) -> None:
 
 def hold_computing() -> None:
     """Let encoders compute only while the file that the environment names isn't there."""
-    from bertkit.inference.engines.engine import TorchEngine
     from bertkit.inference.engines.onnx_engine import OnnxEngine
+    from bertkit.inference.engines.torch_engine import TorchEngine
 
     gate = Path(os.environ[GATE])
 

@@ -10,8 +10,8 @@ from tests.unit.inference.small import WORDS, build_model, save_small, start
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.inference import stream
-from bertkit.inference.engines import engine
-from bertkit.inference.engines.engine import TorchEngine
+from bertkit.inference.engines import torch_engine
+from bertkit.inference.engines.torch_engine import TorchEngine
 from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.next_sentence import NextSentence
@@ -145,7 +145,7 @@ def seen(monkeypatch):
 @pytest.fixture
 def small_batches(monkeypatch):
     """From when this is called, a batch has 16 tokens."""
-    return partial(monkeypatch.setitem, engine.TOKENS_PER_BATCH, "cpu", 16)
+    return partial(monkeypatch.setitem, torch_engine.TOKENS_PER_BATCH, "cpu", 16)
 
 
 def test_blanks_are_the_same_in_many_batches(loaded, seen, small_batches):

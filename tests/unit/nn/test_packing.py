@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from bertkit.base.errors import InputError
-from bertkit.nn.packing import PackedBatch, plan_batches
+from bertkit.nn.packed_ids import plan_batches
+from bertkit.nn.packing import PackedBatch
 
 
 def test_batches_hold_each_sequence_once_and_keep_to_the_budget():

@@ -11,9 +11,9 @@ from tests.unit.serving.task_checks import check_task
 from tests.waiting import TIMEOUT_SECONDS
 
 from bertkit.inference.embeddings.embedder import Embedder
-from bertkit.inference.embeddings.features import FeatureExtractor, as_array
+from bertkit.inference.embeddings.features import FeatureExtractor
 from bertkit.inference.predictor import Predictor
-from bertkit.nn.packing import PackedBatch
+from bertkit.nn.packed_ids import PackedIds
 from bertkit.serving.app import list_endpoints
 from bertkit.serving.endpoint import RequestContext
 from bertkit.serving.errors import ServingError
@@ -351,14 +351,14 @@ def test_token_ids_that_no_text_has_are_embedded_as_they_are(client):
     tokenizer = embedder.text_encoder.tokenizer
     inner = ["##ing", "[UNK]", "rain", "[SEP]", "[MASK]", "##s"]
     ids = [tokenizer.token_to_id(token) for token in ("[CLS]", *inner, "[SEP]")]
-    (states,) = embedder.engine(PackedBatch.from_single([ids]))
-    mean = as_array(states).mean(axis=0)
+    (states,) = embedder.engine(PackedIds.from_single([ids]))
+    mean = states.mean(axis=0)
     expected = mean / np.linalg.norm(mean)
     data = client.post("/v1/embeddings", {"input": [ids], "model": "encoder"}).json["data"]
     assert_close(data[0]["embedding"], expected)
     assert_close(client.post("/embed", {"inputs": ids}).json[0], expected)
     (rows,) = client.post("/embed_all", {"inputs": ids}).json
-    assert_close(rows, as_array(states))
+    assert_close(rows, states)
     unknown = client.post("/embed", {"inputs": ["rain \N{UMBRELLA}", [*ids[:1], ids[3], 100, 102]]})
     assert_close(*unknown.json, "float32")
 

@@ -1,6 +1,7 @@
 """A tokenizer of ten words, and a model that is trained on a task in some steps."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 
 from bertkit.data.tables.record import Record
 from bertkit.data.tables.records import RecordTable
+from bertkit.inference.engines.torch_engine import compute_scores
 from bertkit.inference.predictor import (
     Answerer,
     AnyPredictor,
@@ -85,7 +87,8 @@ def score(
 ) -> tuple[list[Encoded], list[Logits]]:
     """Examples as token ids, and what a model makes of them."""
     encoded = task.encode(examples, tokenizer)
-    return encoded, compute_logits(model.scores, encoded, scored=task.scored, tokens_per_batch=64)
+    compute = partial(compute_scores, model, device=torch.device("cpu"))
+    return encoded, compute_logits(compute, encoded, scored=task.scored, tokens_per_batch=64)
 
 
 def decode(

@@ -13,7 +13,7 @@ from bertkit.decoders.decoding.settings import check_seed
 from bertkit.decoders.detokenization import Spacing, find_mark, join_word_pieces
 from bertkit.decoders.generation.cached_sequences import PromptSequences, find_suppressed_tokens
 from bertkit.decoders.generation.settings import GeneratorSettings
-from bertkit.inference.engines.choice import cast_whole, find_device
+from bertkit.inference.engines.torch_engine import cast_whole, find_device
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.pipeline import SAMPLES, NamedInput, Pipeline, compute_in_batches
 from bertkit.inference.settings import LoadingSettings

@@ -27,7 +27,7 @@ from bertkit.decoders.generation.cached_sequences import SourceSequences, find_s
 from bertkit.decoders.generation.settings import KindName, Seq2SeqSettingsFile, read_seq2seq_file
 from bertkit.decoders.key_value_cache import count_room
 from bertkit.decoders.model import EncoderDecoderModel
-from bertkit.inference.engines.choice import cast_whole
+from bertkit.inference.engines.torch_engine import cast_whole
 from bertkit.inference.pipeline import SAMPLES, NamedInput, Pipeline, compute_in_batches
 from bertkit.inference.settings import LoadingSettings, take_settings
 from bertkit.inference.stream import NUM_SPECIAL, WINDOW_CHARS, InputCounts

@@ -19,7 +19,7 @@ from bertkit.decoders.seq2seq.examples import PairData
 from bertkit.decoders.seq2seq.order import TokenBatchOrder
 from bertkit.decoders.seq2seq.settings import DEFAULT_MINUTES, MOST_EPOCHS, Seq2SeqSettings
 from bertkit.decoders.seq2seq.token_pairs import PairBatch
-from bertkit.nn.packing import plan_batches
+from bertkit.nn.packed_ids import plan_batches
 from bertkit.reports.text import format_percent
 from bertkit.tasks.metrics.texts import find_perplexity
 from bertkit.tokenization.tokenizer import Tokenizer

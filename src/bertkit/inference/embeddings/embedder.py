@@ -21,17 +21,16 @@ from bertkit.base.progress import show_progress
 from bertkit.base.settings import Settings
 from bertkit.checkpoints.run_folder import read_metrics
 from bertkit.checkpoints.sentence_transformers import SentenceModel
-from bertkit.inference.embeddings.features import as_array
 from bertkit.inference.embeddings.pooling import SentenceHead, Span
 from bertkit.inference.embeddings.settings import EmbedderSettings, EmbedOptions, Similarity
 from bertkit.inference.embeddings.transformer import TextTransformer, Vectors
-from bertkit.inference.engines.choice import find_device
 from bertkit.inference.engines.engine import Engine, check_finite
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.pipeline import NamedInput, compute_in_batches, is_several, start_engine
 from bertkit.inference.stream import NUM_SPECIAL, EncodedTexts, TextCounts, TextEncoder
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.open_model import OpenModel
+from bertkit.nn.packed_ids import PackedIds
 from bertkit.nn.packing import PackedBatch
 
 # Names of prompts, in the order of sentence-transformers.
@@ -93,7 +92,7 @@ class Embedder(TextTransformer):
         sentences = opened.sentences
         loaded = LoadedModel.load(BertModel, opened, loading.device)
         model, config = loaded.model, loaded.model.config
-        head = SentenceHead.build(sentences, loading, config.hidden_size, find_device(model))
+        head = SentenceHead.build(sentences, loading, config.hidden_size, torch.device("cpu"))
         usual = sentences.max_seq_length if sentences else None
         max_length = loaded.choose_length(loading.max_length, usual)
         if (room := max_length - NUM_SPECIAL) < 1:
@@ -213,8 +212,10 @@ class Embedder(TextTransformer):
             return self.compute_vectors(encoded)
 
         def compute(batch: Sequence[list[int]]) -> list[Vectors]:
-            packed = PackedBatch.from_single(batch)
-            return np.split(as_array(self.engine(packed)[-1]), packed.first_tokens[1:].tolist())
+            ids = PackedIds.from_single(batch)
+            states = self.engine(ids)[-1]
+            check_finite(states, "the model's features")
+            return np.split(states, ids.first_tokens[1:])
 
         lengths = [len(ids) for ids in encoded.ids]
         return compute_in_batches(encoded.ids, lengths, self.engine.tokens_per_batch, compute)
@@ -226,12 +227,10 @@ class Embedder(TextTransformer):
         budget = 1 if self.settings.deterministic else self.engine.tokens_per_batch
 
         def pool(chosen: Sequence[int]) -> Iterable[Tensor]:
-            batch = PackedBatch.from_single([encoded.ids[index] for index in chosen])
-            states = self.engine(batch)
-            span = Span.of(
-                batch.to(states[0].device), [encoded.num_skipped[index] for index in chosen]
-            )
-            return self.head.pool(states, span)
+            ids = PackedIds.from_single([encoded.ids[index] for index in chosen])
+            states = [torch.from_numpy(states) for states in self.engine(ids)]
+            num_skipped = [encoded.num_skipped[index] for index in chosen]
+            return self.head.pool(states, Span.of(PackedBatch.of(ids), num_skipped))
 
         pooled = compute_in_batches(range(len(lengths)), lengths, budget, pool)
         if not pooled:
@@ -243,8 +242,8 @@ class Embedder(TextTransformer):
             vectors = torch.cat([self.head.finish(vector[None]) for vector in vectors])
         else:
             vectors = self.head.finish(vectors)
-        check_finite(vectors, "the model's vectors")
         rows: Vectors = vectors.float().cpu().numpy()
+        check_finite(rows, "the model's vectors")
         return rows
 
 

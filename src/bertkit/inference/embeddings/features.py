@@ -23,6 +23,7 @@ from bertkit.inference.stream import NUL, TextCounts, cut_windows
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.open_model import OpenModel
+from bertkit.nn.packed_ids import PackedIds
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.encoding import Encoding
 from bertkit.tokenization.tokenizer import check_texts
@@ -263,11 +264,12 @@ class FeatureExtractor(Pipeline[TextOrPair, TextFeatures]):
         """Extract features of a batch of texts."""
         encodings = [text.encoding for text in texts]
         plan, engine = self.plan, self.engine
-        batch = PackedBatch.from_sequences(
+        ids = PackedIds.from_sequences(
             [encoding.ids for encoding in encodings],
             [encoding.token_type_ids for encoding in encodings],
         )
-        states = dict(zip(engine.layers, engine(batch), strict=True))
+        batch, computed = PackedBatch.of(ids), map(torch.from_numpy, engine(ids))
+        states = dict(zip(engine.layers, computed, strict=True))
         features = as_array(plan.join([states[layer] for layer in plan.layers]))
         last, pooler = states[max(states)], self.loaded.model.pooler
         placed = batch.to(last.device)
@@ -283,6 +285,6 @@ class FeatureExtractor(Pipeline[TextOrPair, TextFeatures]):
 
 def as_array(features: Float[Tensor, "..."]) -> Array:
     """Convert features to NumPy; raise NonFiniteError if they aren't finite."""
-    check_finite(features, "the model's features")
     array: Array = features.float().cpu().numpy()
+    check_finite(array, "the model's features")
     return array

@@ -19,7 +19,7 @@ from bertkit.inference.loading import LoadedModel
 from bertkit.inference.pipeline import Loadable, start_engine
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.open_model import OpenModel
-from bertkit.nn.packing import PackedBatch
+from bertkit.nn.packed_ids import PackedIds
 from bertkit.tokenization.tokenizer import Tokenizer
 
 TOKENS_PER_ENTRY = 3  # [CLS], the entry, [SEP]
@@ -238,7 +238,7 @@ class WordVectors(Loadable):
     def _lengths(self) -> Float[Tensor, " entries"]:
         """The lengths of these vectors, for the cosine."""
         lengths: Tensor = torch.linalg.vector_norm(self._vectors, dim=1)
-        check_finite(lengths, f"the vectors of layer {self.layer}")
+        check_finite(lengths.numpy(), f"the vectors of layer {self.layer}")
         return lengths.clamp_min(torch.finfo(lengths.dtype).tiny)  # cosine 0 for zero vectors
 
     def _read_alone(
@@ -246,6 +246,5 @@ class WordVectors(Loadable):
     ) -> Float[Tensor, "tokens hidden"]:
         """Compute the hidden states of words, each encoded alone as `[CLS] pieces [SEP]`."""
         cls_id, sep_id = self._tokenizer.cls_id, self._tokenizer.sep_id
-        batch = PackedBatch.from_single([[cls_id, *ids, sep_id] for ids in words])
-        states: Tensor = engine(batch)[0]
-        return states
+        batch = PackedIds.from_single([[cls_id, *ids, sep_id] for ids in words])
+        return torch.from_numpy(engine(batch)[0])

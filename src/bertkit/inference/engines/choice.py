@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 
 import torch
-from torch import nn
 
 from bertkit.base.errors import MissingExtraError, SettingsError
 from bertkit.base.extras import describe_install
-from bertkit.inference.engines.engine import Engine, HasEncoder, TorchEngine
+from bertkit.inference.engines.engine import Engine
+from bertkit.inference.engines.torch_engine import HasEncoder, TorchEngine, find_device
 from bertkit.inference.settings import EngineName, Precision, PrecisionName
 from bertkit.training.device import choose_precision
 
@@ -73,26 +73,6 @@ def choose_engine(
     engine = ENGINES[name](model, tuple(layers), kind)
     logger.info("computing on %s in %s, engine %s", find_device(model), kind, name)
     return engine
-
-
-def cast_whole(model: nn.Module, precision: PrecisionName, device: torch.device) -> None:
-    """Cast a model that no engine runs, because it writes texts or is viewed, to a precision.
-
-    auto is fp32, since what bf16 gives was measured for encoders only; int8 is refused.
-    """
-    if precision == "int8":
-        raise SettingsError(
-            "int8 is for encoders, and this takes the whole model; use fp32 or bf16"
-        )
-    kind = "fp32" if precision == "auto" else choose_precision(precision, device, "inference")
-    logger.info("computing on %s in %s", device, kind)
-    if kind == "bf16":
-        model.bfloat16()
-
-
-def find_device(model: HasEncoder) -> torch.device:
-    """Return the device of a model."""
-    return model.encoder.embeddings.word.weight.device
 
 
 def can_run_onnx(model: HasEncoder) -> bool:

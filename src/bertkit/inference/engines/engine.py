@@ -1,39 +1,49 @@
-"""The interface of engines, which compute the hidden states of a packed batch."""
+"""The interface of engines, which compute what a model gives for a packed batch, in NumPy.
 
-from collections.abc import Iterable
-from copy import deepcopy
-from typing import Protocol
+This file doesn't import torch.
+"""
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Float32, Int64
 
 from bertkit.base.errors import NonFiniteError, SettingsError
-from bertkit.base.own_thread import in_own_thread
 from bertkit.inference.settings import Precision
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.encoder import BertEncoder
-from bertkit.nn.packing import PackedBatch
+from bertkit.nn.packed_ids import PackedIds
+
+ROWS_AT_A_TIME = 128  # scores of the whole vocabulary are the largest array of a prediction
 
 
-class HasEncoder(Protocol):
-    """Any bertkit model with an encoder."""
+class Engine(ABC):
+    """A model that is ready to run in one of several runtimes; several threads may call it."""
 
+    name: ClassVar[str]
     config: BertConfig
-    encoder: BertEncoder
-
-
-class Engine(Protocol):
-    """An encoder that is ready to run in one of several runtimes."""
-
-    name: str
-    encoder: BertEncoder  # that it computes; with int8 the one in float32 that it was made from
-    precision: Precision  # of its matrix products
+    precision: Precision  # of the matrix products of the encoder; heads compute in float32
     layers: tuple[int, ...]  # 0 for the embeddings, n for block n
     tokens_per_batch: int  # approximate batch size at which it is fastest
 
-    def __call__(self, batch: PackedBatch) -> list[Float[Tensor, "tokens hidden"]]:
-        """Compute hidden states in float32, on the model's device, one tensor per layer."""
+    @abstractmethod
+    def __call__(self, ids: PackedIds) -> list[Float32[np.ndarray, "tokens hidden"]]:
+        """Compute hidden states, one array for each of `layers`."""
+
+    @abstractmethod
+    def logits(self, ids: PackedIds) -> Float32[np.ndarray, "rows ..."]:
+        """Compute the logits of a fine-tuning head: a row for each sequence, or each token."""
+
+    @abstractmethod
+    def score_words(
+        self, ids: PackedIds, places: Int64[np.ndarray, " chosen"]
+    ) -> Iterator[Float32[np.ndarray, "rows vocabulary"]]:
+        """Yield logits of all words for some tokens of the batch, some rows at a time."""
+
+    @abstractmethod
+    def score_pairs(self, ids: PackedIds) -> Float32[np.ndarray, "sequences 2"]:
+        """Compute logits of "B follows A" (0) and "it doesn't" (1)."""
 
 
 def resolve_layers(layers: Iterable[int], num_hidden_layers: int) -> tuple[int, ...]:
@@ -50,52 +60,7 @@ def resolve_layers(layers: Iterable[int], num_hidden_layers: int) -> tuple[int, 
     return tuple(layer if layer >= 0 else num_hidden_layers + 1 + layer for layer in requested)
 
 
-def check_finite(values: Float[Tensor, "..."], what: str) -> None:
+def check_finite(values: Float32[np.ndarray, "..."], what: str) -> None:
     """Raise NonFiniteError if a value that a model gave isn't finite; `what` names the values."""
-    if not values.isfinite().all():
+    if not np.isfinite(values).all():
         raise NonFiniteError(f"{what} aren't finite; check the model with `bertkit inspect`")
-
-
-# On a CPU a batch should fit in the cache; a GPU needs work for all its cores.
-TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}
-
-
-class TorchEngine:
-    """Runs a model's own encoder, on the model's device; in bf16, a copy of the encoder.
-
-    The model is set to evaluation mode, and must be in it whenever the engine runs: in training
-    mode, dropout applies here too. `layers` are as in `resolve_layers`.
-    """
-
-    name = "torch"
-
-    def __init__(
-        self,
-        model: HasEncoder,
-        layers: Iterable[int] = (-1,),
-        precision: Precision = "fp32",
-    ) -> None:
-        self.precision = precision
-        self.layers = resolve_layers(layers, model.config.num_hidden_layers)
-        encoder = model.encoder.eval()
-        self.encoder = copy_in_bf16(encoder) if precision == "bf16" else encoder
-        self._device = self.encoder.embeddings.word.weight.device
-        self.tokens_per_batch = TOKENS_PER_BATCH[self._device.type]
-
-    @torch.inference_mode()
-    def __call__(self, batch: PackedBatch) -> list[Float[Tensor, "tokens hidden"]]:
-        """Compute hidden states in float32, on the model's device, one tensor per layer."""
-        states: dict[int, Tensor] = {}
-        last = max(self.layers)
-        for layer, tokens in enumerate(self.encoder.hidden_states(batch.to(self._device))):
-            if layer in self.layers:
-                states[layer] = tokens.float()
-            if layer == last:
-                break
-        return [states[layer] for layer in self.layers]
-
-
-@in_own_thread
-def copy_in_bf16(encoder: BertEncoder) -> BertEncoder:
-    """Return a copy of an encoder whose weights are bf16."""
-    return deepcopy(encoder).bfloat16()

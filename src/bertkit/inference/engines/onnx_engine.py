@@ -19,15 +19,15 @@ from weakref import WeakSet
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float32
 from torch import Tensor
 
 from bertkit.base.errors import SettingsError
-from bertkit.inference.engines.engine import HasEncoder, resolve_layers
+from bertkit.inference.engines.torch_engine import HasEncoder, ModelEngine
 from bertkit.inference.onnx.graph import GraphPrecision, OnnxGraph, import_extra
 from bertkit.inference.onnx.packed import MIXED_INPUTS, OPSET, UNIFORM_INPUTS, PackedWriter
 from bertkit.inference.settings import Precision
-from bertkit.nn.packing import PackedBatch
+from bertkit.nn.packed_ids import PackedIds
 from bertkit.training.processor import has_native_int8
 
 QUIET = 3  # ONNX Runtime's log level for errors, which are raised as exceptions too
@@ -72,20 +72,24 @@ class OnnxSession:
         self._outputs = outputs
 
     def run(
-        self, batch: PackedBatch, start: int, end: int, states: Sequence[Float[Tensor, "tokens h"]]
+        self,
+        batch: PackedIds,
+        start: int,
+        end: int,
+        states: Sequence[Float32[np.ndarray, "tokens h"]],
     ) -> None:
         """Compute the sequences from `start` to before `end`, and write to their rows of `states`.
 
-        `states` has a contiguous tensor for each output, with one row per token of the whole batch.
+        `states` has a contiguous array for each output, with one row per token of the whole batch.
         """
         first = sum(batch.lengths[:start])
         lengths = batch.lengths[start:end]
         tokens = slice(first, first + sum(lengths))
         binding = self._session.io_binding()
         inputs = {
-            "input_ids": batch.input_ids[tokens].numpy(),
-            "token_type_ids": batch.token_type_ids[tokens].numpy(),
-            "position_ids": batch.position_ids[tokens].numpy(),
+            "input_ids": batch.input_ids[tokens],
+            "token_type_ids": batch.token_type_ids[tokens],
+            "position_ids": batch.position_ids[tokens],
             "shape": np.array([len(lengths), max(lengths), states[0].shape[1]]),
         }
         if "rows" in self._inputs:  # indexes that pad tokens for attention, and unpad its result
@@ -99,8 +103,7 @@ class OnnxSession:
             binding.bind_cpu_input(name, inputs[name])
         for name, state in zip(self._outputs, states, strict=True):
             part = state[tokens]
-            shape = tuple(part.shape)
-            binding.bind_output(name, "cpu", 0, np.float32, shape, part.data_ptr())
+            binding.bind_output(name, "cpu", 0, np.float32, part.shape, part.ctypes.data)
         self._session.run_with_iobinding(binding)
 
 
@@ -113,7 +116,7 @@ STARTED = {"_together", "_alone", "_threads"}  # what has threads
 STARTED_ENGINES: "WeakSet[OnnxEngine]" = WeakSet()
 
 
-class OnnxEngine:
+class OnnxEngine(ModelEngine):
     """Runs a model's encoder in ONNX Runtime on a CPU, in float32 or with integer matrices.
 
     In int8 the inputs of a linear layer's product share a scale, so that the other sequences of a
@@ -130,9 +133,7 @@ class OnnxEngine:
     ) -> None:
         if not model.config.is_bidirectional:
             raise SettingsError("the engine onnx supports only bidirectional models; use torch")
-        self.encoder, self._config = model.encoder, model.config
-        self.precision = precision
-        self.layers = resolve_layers(layers, model.config.num_hidden_layers)
+        super().__init__(model, layers, precision)
         self.num_threads = torch.get_num_threads()
         self.tokens_per_batch = TOKENS_PER_THREAD * self.num_threads
         self._given = tuple(dict.fromkeys(self.layers))  # the graph outputs each layer once
@@ -153,7 +154,7 @@ class OnnxEngine:
 
     def _start(self, num_threads: int, *, is_mixed: bool) -> OnnxSession:
         STARTED_ENGINES.add(self)
-        graph, config = OnnxGraph(OPSET), self._config
+        graph, config = OnnxGraph(OPSET), self.config
         kind: GraphPrecision = "int8" if self.precision == "int8" else "fp32"
         writer = PackedWriter(graph, config, kind, is_mixed=is_mixed)
         outputs = writer.write(self.encoder, self._given)
@@ -171,10 +172,10 @@ class OnnxEngine:
     def _threads(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(self.num_threads)
 
-    def __call__(self, batch: PackedBatch) -> list[Float[Tensor, "tokens hidden"]]:
-        """Compute hidden states in float32, one tensor for each of `layers`."""
-        size = self._config.hidden_size
-        states = [torch.empty(batch.num_tokens, size) for _ in self._given]
+    def __call__(self, batch: PackedIds) -> list[Float32[np.ndarray, "tokens hidden"]]:
+        """As in `Engine`."""
+        size = self.config.hidden_size
+        states = [np.empty((batch.num_tokens, size), dtype=np.float32) for _ in self._given]
         if len(batch.lengths) == 1 and self.num_threads > 1:
             self._together.run(batch, 0, 1, states)
         else:

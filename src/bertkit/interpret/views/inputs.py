@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
-from bertkit.inference.engines.choice import find_device
+from bertkit.inference.engines.torch_engine import find_device
 from bertkit.interpret.ablation import ablate
 from bertkit.interpret.head_predictions import round_digits
 from bertkit.interpret.inspected_model import InspectedModel

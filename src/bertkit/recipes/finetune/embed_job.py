@@ -11,6 +11,7 @@ import numpy.typing as npt
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.progress import announce
 from bertkit.data.order import DistinctOrder
+from bertkit.inference.engines.torch_engine import compute_scores
 from bertkit.models.bert.sentence_bert import SentenceBert
 from bertkit.recipes.finetune.cached_vectors import compute_in_parts, count_parts
 from bertkit.recipes.finetune.job import FineTuningJob, sum_loss
@@ -155,7 +156,7 @@ class EmbedJob(FineTuningJob):
         """Compute the vector of each sequence that is alone."""
         model, device = self.model.eval(), self.machine.device
         found = compute_logits(
-            lambda batch: model.scores(batch.to(device)),
+            lambda ids: compute_scores(model, ids, device),
             encoded,
             scored="sequence",
             tokens_per_batch=TOKENS_PER_BATCH[device.type],

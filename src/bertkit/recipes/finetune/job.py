@@ -13,6 +13,7 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import SettingsError, pluralize
 from bertkit.base.progress import announce
 from bertkit.data.order import EpochOrder
+from bertkit.inference.engines.torch_engine import compute_scores
 from bertkit.models.bert.feature_based import BertFeatureBased
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.recipes.finetune.data import FineTuningData
@@ -174,7 +175,7 @@ class FineTuningJob(Job[TaskBatch]):
         """Compute logits of some held-out examples, without dropout."""
         model, device = self.model.eval(), self.machine.device
         return compute_logits(
-            lambda batch: model.scores(batch.to(device)),
+            lambda ids: compute_scores(model, ids, device),
             self.take_held_out(part)[1],
             scored=self.task.scored,
             tokens_per_batch=TOKENS_PER_BATCH[device.type],

@@ -9,10 +9,11 @@ from tests.unit.inference.small import WORDS, save_small
 from bertkit.base.errors import InputError, NonFiniteError, SettingsError
 from bertkit.inference.embeddings.settings import WordVectorSettings
 from bertkit.inference.embeddings.word_vectors import WordTable, WordVectors
-from bertkit.inference.engines import engine
+from bertkit.inference.engines import torch_engine
 from bertkit.inference.loading import LoadedModel
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
+from bertkit.nn.packed_ids import PackedIds
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -75,7 +76,7 @@ def test_layer_0_is_the_table_of_word_embeddings(loaded):
 def test_a_higher_layer_reads_each_entry_alone(
     loaded, monkeypatch, layer, number, tokens_per_batch
 ):
-    monkeypatch.setitem(engine.TOKENS_PER_BATCH, "cpu", tokens_per_batch)
+    monkeypatch.setitem(torch_engine.TOKENS_PER_BATCH, "cpu", tokens_per_batch)
     others = {word: read_alone(loaded, number, word) for word in WHOLE_WORDS if word != "dog"}
     vectors = WordVectors(loaded, WordVectorSettings(layer=layer, engine="torch", precision="fp32"))
     found = vectors.nearest("dog", top_k=100)
@@ -86,9 +87,9 @@ def test_a_higher_layer_reads_each_entry_alone(
 def test_the_vocabulary_is_read_once(loaded, monkeypatch):
     vectors = WordVectors(loaded, WordVectorSettings(layer=1, engine="torch", precision="fp32"))
     read: list[int] = []
-    usual = PackedBatch.from_single
+    usual = PackedIds.from_single
     monkeypatch.setattr(
-        PackedBatch, "from_single", lambda rows: read.append(len(rows)) or usual(rows)
+        PackedIds, "from_single", lambda rows: read.append(len(rows)) or usual(rows)
     )
     vectors.nearest("cat")
     vectors.nearest("dog")

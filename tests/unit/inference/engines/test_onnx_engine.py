@@ -4,6 +4,7 @@ import random
 import re
 import sys
 
+import numpy as np
 import pytest
 import torch
 from tests.closeness import assert_close
@@ -12,13 +13,13 @@ from tests.unit.inference.small import build_config
 from bertkit.base.errors import MissingExtraError
 from bertkit.base.extras import describe_install
 from bertkit.inference.engines import onnx_engine as module
-from bertkit.inference.engines.engine import TorchEngine
 from bertkit.inference.engines.onnx_engine import OnnxEngine, cut_parts
+from bertkit.inference.engines.torch_engine import TorchEngine
 from bertkit.inference.onnx.graph import OnnxGraph
 from bertkit.inference.onnx.packed import OPSET, PackedWriter
 from bertkit.models.bert.encoder import BertModel
 from bertkit.nn.block import ACTIVATIONS
-from bertkit.nn.packing import PackedBatch
+from bertkit.nn.packed_ids import PackedIds
 
 MAX_LENGTH = 140
 SHAPES_PER_MODEL = 50
@@ -46,7 +47,7 @@ def build(activation: str, hidden_size: int, num_heads: int, inner: int) -> Bert
     return model
 
 
-def random_batch(chance: random.Random) -> PackedBatch:
+def random_batch(chance: random.Random) -> PackedIds:
     """Short or long, of one length or of many, of one segment or two, sorted or not."""
     longest = chance.choice([3, 12, 40, MAX_LENGTH])
     number = chance.choice([1, 2, 5, 12])
@@ -58,7 +59,7 @@ def random_batch(chance: random.Random) -> PackedBatch:
     ids = [[chance.randrange(60) for _ in range(length)] for length in lengths]
     first = [chance.randint(0, length) for length in lengths]
     segments = [[0] * cut + [1] * (n - cut) for cut, n in zip(first, lengths, strict=True)]
-    return PackedBatch.from_sequences(ids, segments)
+    return PackedIds.from_sequences(ids, segments)
 
 
 @pytest.mark.parametrize(("activation", "hidden_size", "num_heads", "inner"), MODELS)
@@ -69,7 +70,7 @@ def test_it_agrees_with_torch_on_500_shapes(activation, hidden_size, num_heads, 
     for _ in range(SHAPES_PER_MODEL):
         batch = random_batch(chance)
         (found,), (expected,) = ours(batch), theirs(batch)
-        assert found.dtype == torch.float32
+        assert found.dtype == np.float32
         assert_close(found, expected)
 
 
@@ -88,16 +89,16 @@ def test_many_parts_at_once_are_those_of_each_alone(model, num_threads):
         torch.set_num_threads(before)
     assert engine.num_threads == num_threads
     sequences = [[5 + number % 50] * (1 + number % MAX_LENGTH) for number in range(60)]
-    batch = PackedBatch.from_single(sequences)
-    together = [torch.split(state, batch.lengths) for state in engine(batch)]
+    batch = PackedIds.from_single(sequences)
+    together = [np.split(state, batch.first_tokens[1:]) for state in engine(batch)]
     for number, ids in enumerate(sequences):
-        alone = engine(PackedBatch.from_single([ids]))
+        alone = engine(PackedIds.from_single([ids]))
         for state, expected in zip(together, alone, strict=True):
             assert_close(state[number], expected)
 
 
 def test_an_error_in_a_thread_reaches_the_caller(model):
-    batch = PackedBatch.from_single([[5] * 100, [60] * 90])
+    batch = PackedIds.from_single([[5] * 100, [60] * 90])
     with pytest.raises(Exception, match="out of data bounds"):
         OnnxEngine(model)(batch)
 
@@ -137,4 +138,4 @@ def test_what_is_missing_is_told_with_the_way_to_get_it(monkeypatch, model, pack
     with pytest.raises(
         MissingExtraError, match=rf"{package} .*{re.escape(describe_install('onnx'))}"
     ):
-        OnnxEngine(model)(PackedBatch.from_single([[5, 6]]))
+        OnnxEngine(model)(PackedIds.from_single([[5, 6]]))

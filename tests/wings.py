@@ -24,7 +24,7 @@ def needs(wing: str) -> pytest.MarkDecorator:
 
 def has_command(words: str) -> bool:
     """Return whether the room of a command is there, such as `view a --svg b`, `finetune tag`."""
-    from bertkit.cli.main import COMMANDS
+    from bertkit.cli.app import COMMANDS
 
     first, second = [*words.split(), ""][:2]
     address = COMMANDS.get(f"{first} {second}") or COMMANDS.get(first)

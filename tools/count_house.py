@@ -135,7 +135,7 @@ def list_options() -> dict[str, set[str]]:
     """Return the options of each command, without those of packages of their own."""
     sys.path.insert(0, str(SOURCES.parent))
     from bertkit.cli import help as shown
-    from bertkit.cli.main import PACKAGES, build_app, list_commands
+    from bertkit.cli.app import PACKAGES, build_app, list_commands
 
     return {
         name: shown.list_options(command)

@@ -21,7 +21,7 @@ from pydantic.fields import FieldInfo
 import bertkit
 from bertkit.api.settings import list_fields, strip
 from bertkit.base.settings import Settings
-from bertkit.cli.main import build_app, list_commands
+from bertkit.cli.app import build_app, list_commands
 from bertkit.recipes.finetune.settings import FineTuneSettings, SeedsSettings
 from bertkit.tasks.table import TASKS
 

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from bertkit.base.progress import StandardError
 from bertkit.base.signals import STOP_SIGNALS
-from bertkit.cli.output import settle_standard_error
+from bertkit.cli.streams import settle_standard_error
 
 
 def run() -> NoReturn:

@@ -1,126 +1,31 @@
-"""`bertkit study <name>`: reproduce a published experiment, or train one of its baselines."""
+"""`bertkit study`: its commands are imported when they are called or their help is shown."""
 
-import json as json_module
-import shlex
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
 
 from cyclopts import App, Group
 
-from bertkit.base.errors import BertkitError
-from bertkit.base.signals import stop_at_once
-from bertkit.cli.output import ReaderGoneError
-from bertkit.cli.texts import legible
-from bertkit_studies.table import STUDIES, StudyEntry
-from bertkit_studies.vectors import skip_gram, skip_thought
+from bertkit_studies.table import STUDIES
 
-if TYPE_CHECKING:
-    from bertkit_studies.outcome import Outcome
-
-DOCSTRING = """{summary}
-
-    Runs each arm with several seeds, all with the same budget, and writes a table, curves, and a
-    comparison with published results: report.html, table.md and results.jsonl. The same command
-    resumes with the missing runs; seeds can be added later.
-
-    **Examples**
-
-        bertkit study {name} {inputs} --output study/
-
-        bertkit study {name} {inputs} --output five-minutes/ --minutes 5 --seeds 5
-
-        bertkit study {name} {inputs} --output one-arm/ --only {arm}
-
-    Args:
-        output: Folder for the runs and the report.
-        json: Print the outcome as one JSON object.
-    """
 HELP = "Reproduce a published experiment, or train vectors from before BERT to compare it with."
 BASELINES = Group("Vectors from before BERT", sort_key=1)
 EXPERIMENTS = Group("Published experiments", sort_key=0)
 # The sentence vectors and word vectors of the study of features, as commands of their own.
-VECTORS: Mapping[str, Callable[..., None]] = {
-    "skip-gram": skip_gram,
-    "skip-thought": skip_thought,
+VECTORS: Mapping[str, str] = {
+    "skip-gram": "bertkit_studies.vectors:skip_gram",
+    "skip-thought": "bertkit_studies.vectors:skip_thought",
 }
-
-
-class FailedRunsError(BertkitError, RuntimeError):
-    """Some of several runs failed; the others finished, and each failure's reason is recorded."""
 
 
 def build_study() -> App:
     """The command, with one of its own for each study and each kind of vectors."""
     app = App(name="study", help=HELP)
-    for order, (name, entry) in enumerate(STUDIES.items()):
-        command = build_command(name, entry)
-        app.command(command, name=name, sort_key=order, group=EXPERIMENTS)
-    for name, train_vectors in VECTORS.items():
-        app.command(train_vectors, name=name, group=BASELINES)
+    for order, name in enumerate(STUDIES):
+        app.command(
+            f"bertkit_studies.study_command:{name}", name=name, sort_key=order, group=EXPERIMENTS
+        )
+    for name, address in VECTORS.items():
+        app.command(address, name=name, group=BASELINES)
     return app
-
-
-def build_command(name: str, entry: StudyEntry) -> Callable[..., None]:
-    """`bertkit study <name>`: its flags follow from the study's settings."""
-    kind: Any = entry.settings
-
-    def run_study(
-        *,
-        settings: kind,
-        output: Path,
-        json: bool = False,
-    ) -> None:
-        with stop_at_once(lambda: "stopped while loading; run the same command again"):
-            from bertkit_studies.run import count_seeds
-            from bertkit_studies.run import run_study as run
-
-            chosen = entry.load()(settings)
-        known = settings.model_copy(update={"seeds": count_seeds(settings.seeds, output)})
-        command = describe_command(name, known, output)
-        outcome = run(chosen, output, command)
-        with suppress(ReaderGoneError):  # failed runs are an error in any case
-            show(outcome, output, json=json)
-        if outcome.failures:
-            raise FailedRunsError(
-                f"{len(outcome.failures)} of {outcome.num_cells} runs failed for the reasons"
-                f" above; this command retries them: {command}"
-            )
-
-    if not any(field.is_required() for field in kind.model_fields.values()):
-        defaults = run_study.__kwdefaults__ or {}
-        run_study.__kwdefaults__ = {**defaults, "settings": kind()}  # cyclopts asks for one then
-    run_study.__doc__ = DOCSTRING.format(
-        name=name, summary=entry.summary, inputs=entry.inputs, arm=entry.arm
-    )
-    return run_study
-
-
-def show(outcome: "Outcome", output: Path, *, json: bool) -> None:
-    """Print the outcome as JSON or text."""
-    if json:
-        print(json_module.dumps({"output": str(output), **outcome.to_json()}))
-        return
-    from bertkit_studies.page import describe_outcome
-
-    print(legible("\n".join(describe_outcome(outcome))))
-    print(legible(f"Report: {(output / 'report.html').resolve()}"))
-
-
-def describe_command(name: str, settings: Any, output: Path) -> str:
-    """Return the command line that runs all arms with the same settings."""
-    words = ["bertkit", "study", name]
-    for key, field in type(settings).model_fields.items():
-        value, flag = getattr(settings, key), key.replace("_", "-")
-        if key == "only" or value == field.default:
-            continue
-        if isinstance(value, bool):
-            words.append(f"--{flag}" if value else f"--no-{flag}")
-            continue
-        for each in value if isinstance(value, tuple) else (value,):
-            words += [f"--{flag}", str(each)]
-    return shlex.join([*words, "--output", str(output)])
 
 
 study = build_study()  # the entry point

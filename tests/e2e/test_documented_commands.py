@@ -13,7 +13,8 @@ from pydantic import ValidationError
 from tests.e2e.documentation import Block, list_pages, read_blocks
 
 from bertkit.base.errors import BertkitError
-from bertkit.cli.main import build_app, find_flags, take_config_flag
+from bertkit.cli.app import build_app
+from bertkit.cli.main import find_flags, take_config_flag
 from bertkit.cli.usage import describe_usage
 
 SEPARATORS = {"|", "&&", ";"}

@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from bertkit.cli.main import COMMANDS, build_app, list_commands, main
+from bertkit.cli.app import COMMANDS, build_app, list_commands
+from bertkit.cli.main import main
 from bertkit.tasks.table import TASKS
 
 MAX_MODULES = 900  # torch alone has more

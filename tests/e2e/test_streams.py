@@ -10,7 +10,8 @@ from tests.unit.base.test_progress import Broken
 from tests.wings import has_command
 
 from bertkit.base.wings import TEXT_TASKS
-from bertkit.cli.main import COMMANDS, main
+from bertkit.cli.app import COMMANDS
+from bertkit.cli.main import main
 from bertkit.tasks.table import TASKS
 from bertkit.training.run import LOG_FILE
 

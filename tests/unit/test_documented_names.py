@@ -12,7 +12,7 @@ from tests.unit.test_house import PUBLIC_NAMES
 from tests.wings import needs_all_wings
 
 from bertkit.base.wings import TEXT_TASKS
-from bertkit.cli.main import COMMANDS
+from bertkit.cli.app import COMMANDS
 from bertkit.tasks.table import TASKS
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -20,7 +20,8 @@ import bertkit_studies
 from bertkit.base.errors import MissingExtraError
 from bertkit.base.wings import list_installed, load_object
 from bertkit.checkpoints.formats import FORMATS
-from bertkit.cli.main import COMMANDS, build_app, list_commands, main
+from bertkit.cli.app import COMMANDS, build_app, list_commands
+from bertkit.cli.main import main
 from bertkit.data.tables.formats import FORMATS as FILE_FORMATS
 from bertkit.recipes.pretrain.objective_report import find_report
 from bertkit.tasks.objectives.settings import ObjectiveName
@@ -105,7 +106,8 @@ import contextlib, io, json, sys
 loaded = {}
 import bertkit
 loaded["import bertkit"] = [name for name in HEAVY if name in sys.modules]
-from bertkit.cli.main import build_app, list_commands, main
+from bertkit.cli.app import build_app, list_commands
+from bertkit.cli.main import main
 for words in [["--help"], *([*name.split(), "--help"] for name in list_commands(build_app()))]:
     with contextlib.redirect_stdout(io.StringIO()):
         assert main(words) == 0, words
@@ -129,7 +131,7 @@ def test_each_command_is_a_function_of_its_name():
     assert [name for name, home in list_installed(COMMANDS).items() if not load_object(home)] == []
     homes = {target.partition(":")[0] for target in COMMANDS.values()}
     files = {home.rpartition(".")[2] for home in homes if home.startswith("bertkit.cli.")}
-    others = {"help", "main", "next_step", "output", "predict", "texts", "usage"}
+    others = {"app", "help", "main", "next_step", "output", "predict", "streams", "texts", "usage"}
     assert list_modules("bertkit.cli") - others == files
 
 
@@ -139,7 +141,7 @@ def test_nothing_goes_past_the_ways_to_the_standard_streams():
         path for path in list_sources() if re.search(r"sys\.stderr|Console\(", path.read_text())
     ]
     package = Path(bertkit.__file__).parent
-    ways = ("__main__.py", "base/progress.py", "cli/output.py")
+    ways = ("__main__.py", "base/progress.py", "cli/streams.py")
     assert past == [package / way for way in ways]
 
 
@@ -231,15 +233,16 @@ def test_import_and_help_load_nothing_heavy():
     assert {moment: names for moment, names in loaded.items() if names} == {}
 
 
-def test_each_command_starts_without_what_only_some_need():
+def test_the_list_of_commands_loads_only_what_shows_it():
     code = (
-        "import sys, bertkit.cli.main;"
-        "print(*sys.modules.keys() & {'numpy', 'tokenizers', 'torch', 'pyarrow'})"
+        "import sys; from bertkit.cli.main import main; main(['--help']);"
+        "print(*{name.partition('.')[0] for name in sys.modules}, file=sys.stderr)"
     )
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
-    assert result.stdout.split() == []
+    needless = {"fsspec", "google_crc32c", "numpy", "openvino", "pyarrow", "pydantic", "tokenizers"}
+    assert {*result.stderr.split()} & {*needless, "torch", "zstandard"} == set()
 
 
 def test_no_clock_is_read_that_can_be_set_back():

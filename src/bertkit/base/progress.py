@@ -11,19 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import IO, Self, TextIO, cast
+from typing import IO, TYPE_CHECKING, Self, TextIO, cast
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    TextColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -94,7 +86,7 @@ class ProgressBar:
 
 
 class _Bar(ProgressBar):
-    def __init__(self, progress: Progress, description: str, total: int | None) -> None:
+    def __init__(self, progress: "Progress", description: str, total: int | None) -> None:
         self._progress = progress
         self._task = progress.add_task(description, total=total)
 
@@ -140,8 +132,10 @@ def announce(text: str, *, by_first_rank: bool = True) -> None:
     stream.flush()
 
 
-def open_console() -> Console:
+def open_console() -> "Console":
     """Return a Rich console that draws on standard error."""
+    from rich.console import Console
+
     # Inside another Rich display, `sys.stderr` is a proxy; draw on the stream beneath it.
     stream = StandardError(getattr(sys.stderr, "rich_proxied_file", sys.stderr))
     return Console(file=cast("IO[str]", stream), highlight=False)
@@ -176,17 +170,26 @@ def show_progress(
     if not console.is_terminal:
         yield _Lines(description, total, is_bytes)
         return
-    columns: list[ProgressColumn] = (
-        [DownloadColumn(), TransferSpeedColumn()] if is_bytes else [MofNCompleteColumn()]
+    with draw_bar(console, is_bytes=is_bytes) as progress:
+        yield _Bar(progress, description, total)
+
+
+def draw_bar(console: "Console", *, is_bytes: bool) -> "Progress":
+    """Return Rich's display of a bar with a rate and the time left."""
+    from rich import progress
+
+    columns: list[progress.ProgressColumn] = (
+        [progress.DownloadColumn(), progress.TransferSpeedColumn()]
+        if is_bytes
+        else [progress.MofNCompleteColumn()]
     )
-    with Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
+    return progress.Progress(
+        progress.TextColumn("{task.description}", markup=False),
+        progress.BarColumn(),
         *columns,
-        TimeRemainingColumn(),
+        progress.TimeRemainingColumn(),
         console=console,
         transient=True,
         # Only if both are terminals: otherwise results would go to standard error, with the bar.
         redirect_stdout=sys.stdout is not None and sys.stdout.isatty(),
-    ) as progress:
-        yield _Bar(progress, description, total)
+    )

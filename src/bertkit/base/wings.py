@@ -1,7 +1,7 @@
 """What wings add to the core: objects by address, imported when they are needed.
 
 A wing is a room that the core runs without (`docs/architecture.md`, “A core and four wings”). The
-core names wings here, in `COMMANDS` (`cli/main.py`) and in `_NAMES` (`bertkit/__init__.py`), as
+core names wings here, in `COMMANDS` (`cli/app.py`) and in `_NAMES` (`bertkit/__init__.py`), as
 strings, and nowhere else. With a wing's folder deleted, its entries aren't there either.
 """
 

@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import App, Group, Parameter
+from cyclopts import Group, Parameter
 
 from bertkit.base.errors import InputError, SettingsError, pluralize
 from bertkit.base.output import check_standard_output
@@ -77,25 +77,18 @@ ZERO_SHOT_ADVICE = (
     " a start. `bertkit evaluate` measures a model that learns them from some labeled texts:"
     " `bertkit finetune classify --few-shot --train labeled.csv --output model/`"
 )
-# Panels of the help, in this order: what one must say stands first.
-ONE_PASS = Group("Labels, numbers and spans of texts", sort_key=1)
-SOURCES = Group("Model and data", sort_key=1)
-PAIRS_OF_TEXTS: dict[str, Any] = {
-    "group": Group("Texts from texts", sort_key=2),
-    "group_parameters": SOURCES,
-}
+# Panels of the help.
 TASK = Group("Task", sort_key=2)
 TRAINING = Group("Training", sort_key=3)
-HELP = "Fine-tune a pre-trained model for a task: `bertkit finetune <task>`."
 
+if not TYPE_CHECKING:
 
-def build_finetune() -> App:
-    """The command, with one of its own for each task."""
-    app = App(name="finetune", help=HELP)
-    for order, (name, entry) in enumerate(TASKS.items()):
-        command = build_command(name, entry)
-        app.command(command, name=name, sort_key=order, group=ONE_PASS, group_parameters=SOURCES)
-    return app
+    def __getattr__(name: str) -> Callable[..., None]:
+        """Build a command when it is asked for, `<task>` or `finetune_<task>` (PEP 562)."""
+        task = name.removeprefix("finetune_")
+        if task not in TASKS:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return (build_predict if task == name else build_command)(task, TASKS[task])
 
 
 def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:

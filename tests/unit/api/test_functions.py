@@ -20,7 +20,8 @@ from bertkit.base.errors import (
     SettingsError,
     StoppedError,
 )
-from bertkit.cli.main import PACKAGES, build_app, main
+from bertkit.cli.app import PACKAGES, build_app
+from bertkit.cli.main import main
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.pretrain.settings import PretrainSettings
 

@@ -5,7 +5,7 @@ import inspect
 import pandas as pd
 
 import bertkit
-from bertkit.cli.main import build_app, list_commands
+from bertkit.cli.app import build_app, list_commands
 from bertkit.inference.text_scorer import TextScorer
 
 TEXTS = ["the cat saw a [MASK] .", "a [MASK] lost the hat"]

@@ -27,7 +27,7 @@ EXCEPTIONS = {
     ("recipes/review/encoder.py", "tempfile.TemporaryDirectory"),
     ("recipes/review/pool.py", "tempfile.TemporaryDirectory"),
     ("api/inputs.py", "tempfile.mkdtemp"),  # a folder where no output was named
-    ("cli/output.py", "os.open"),
+    ("cli/streams.py", "os.open"),
     ("checkpoints/checkpoint.py", "mmap.mmap"),  # a private copy: the file never changes
     ("recipes/solved_head.py", "np.memmap"),  # to be read only
     ("recipes/solved_head.py", "shutil.disk_usage"),  # asks

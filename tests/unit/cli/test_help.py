@@ -1,8 +1,9 @@
 import pytest
 from tests.wings import needs, needs_all_wings
 
+from bertkit.cli.app import build_app, list_commands
 from bertkit.cli.help import OFTEN, RARE, list_options
-from bertkit.cli.main import build_app, list_commands, main
+from bertkit.cli.main import main
 
 MAX_SHOWN = 25
 COMMANDS = list_commands(build_app())

@@ -12,9 +12,9 @@ from pydantic import Field
 from bertkit import __version__
 from bertkit.base.errors import InputError, MissingExtraError, StoppedError
 from bertkit.base.settings import Settings
-from bertkit.cli import main as module
+from bertkit.cli import app as module
 from bertkit.cli.main import fail, main, take_config_flag
-from bertkit.cli.output import describe_shortage
+from bertkit.cli.streams import describe_shortage
 
 CAUSES = {
     "input": InputError("line 3 of a.txt\n  isn't text"),

@@ -9,7 +9,7 @@ import pytest
 from tests.wings import needs, needs_all_wings
 
 import bertkit
-from bertkit.cli.main import COMPLETION, build_app, list_commands, list_flags
+from bertkit.cli.app import COMPLETION, build_app, list_commands, list_flags
 
 SOURCE = Path(bertkit.__file__).parent
 FLAG = re.compile(r"(?<![\w-])--([a-z][a-z0-9-]*)")

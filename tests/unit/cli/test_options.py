@@ -5,7 +5,7 @@ from collections import defaultdict
 from tests.wings import needs_all_wings
 
 from bertkit.base.settings import NO_FLAG, WITHOUT_FLAG, Settings, name_flag
-from bertkit.cli.main import PACKAGES, build_app, list_commands
+from bertkit.cli.app import PACKAGES, build_app, list_commands
 
 # What an option means, where its help is worded for a command. Of all others it is one text.
 MEANINGS = {

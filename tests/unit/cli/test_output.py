@@ -15,7 +15,7 @@ from bertkit.base.errors import InputError, StorageError, is_out_of_memory
 from bertkit.base.output import check_standard_output
 from bertkit.cli.main import main
 from bertkit.cli.next_step import describe_next
-from bertkit.cli.output import (
+from bertkit.cli.streams import (
     ReaderGoneError,
     describe_shortage,
     hold_standard_output,
@@ -193,7 +193,8 @@ def run_line(line):
 
 OPENING = """
 import os, sys, types
-from bertkit.cli import main as module
+from bertkit.cli import app as module
+from bertkit.cli.main import main
 
 def open_files():
     numbers = [os.open(os.devnull, os.O_RDONLY) for _ in range(3)]
@@ -201,7 +202,7 @@ def open_files():
 
 sys.modules["opening"] = types.SimpleNamespace(open_files=open_files)
 module.COMMANDS = {"open-files": "opening:open_files"}
-module.main(["open-files"])
+main(["open-files"])
 """
 
 

@@ -8,7 +8,8 @@ from tests.unit.inference.small import save_small
 from tests.wings import has_command, needs
 
 from bertkit.base.output import open_output
-from bertkit.cli.main import build_app, list_commands, list_flags, main
+from bertkit.cli.app import build_app, list_commands, list_flags
+from bertkit.cli.main import main
 
 PLACES = {"output", "svg", "png"}  # flags that name what is written
 TEXTS, TABLE, FOLDER = "{folder}/texts.txt", "{folder}/table.csv", "{folder}/corpus"

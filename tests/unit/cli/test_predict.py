@@ -347,7 +347,7 @@ def test_the_words_that_decided_are_shown_below_in_files_and_in_color_on_a_termi
     (row,) = csv.DictReader(io.StringIO(output.read_text()))
     assert row["explanation"] == weights.partition("  (")[0].strip()
 
-    monkeypatch.setattr("bertkit.cli.output.StandardOutput.isatty", lambda _: True)
+    monkeypatch.setattr("bertkit.cli.streams.StandardOutput.isatty", lambda _: True)
     monkeypatch.delenv("NO_COLOR", raising=False)
     assert "\x1b[3" in run(*words).out
     monkeypatch.setenv("NO_COLOR", "1")

@@ -10,7 +10,6 @@ import bertkit
 from bertkit.cli.main import main
 from bertkit.tasks.batch import Encoded
 from bertkit.tasks.evaluation import TaskScoring
-from bertkit.tasks.settings import TextSettings
 from bertkit.tasks.table import TASKS, TaskEntry
 from bertkit.tasks.task import Task, TaskPrediction, score_rows
 from bertkit.tasks.texts import TextExample, Texts, build_text_parser, encode_texts
@@ -58,7 +57,11 @@ class Count(Task):
 
 
 def test_it_is_trained_evaluated_and_used_by_its_name(tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(TASKS, "count", TaskEntry(TextSettings, "Count.", f"{__name__}:Count"))
+    monkeypatch.setitem(
+        TASKS,
+        "count",
+        TaskEntry("bertkit.tasks.settings:TextSettings", "Count.", f"{__name__}:Count"),
+    )
     output, data = tmp_path / "counter", tmp_path / "data.csv"
     data.write_text("text,number\n" + "".join(f"the saw a{' cat' * n},{n}\n" for n in range(4)))
     save_model(tmp_path / "model")

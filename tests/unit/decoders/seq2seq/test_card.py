@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bertkit.cli.main import build_app
+from bertkit.cli.app import build_app
 from bertkit.decoders.seq2seq.card import describe_use
 from bertkit.decoders.seq2seq.settings import KINDS
 

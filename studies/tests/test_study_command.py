@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import pytest
 from tests.unit.base.test_progress import Broken
 
-from bertkit.cli.output import hold_standard_output
+from bertkit.cli.streams import hold_standard_output
 from bertkit_studies import run
-from bertkit_studies.command import FailedRunsError, build_command, describe_command
 from bertkit_studies.settings import PretrainingSettings, TranslationSettings
+from bertkit_studies.study_command import FailedRunsError, build_command, describe_command
 
 OUT = Path("my study")
 

@@ -40,6 +40,7 @@ from bertkit.inference import explain
 from bertkit.inference.explain import score_embedded
 from bertkit.inference.explain_inputs import ReadInput, find_written_words
 from bertkit.inference.predictor import Classifier
+from bertkit.nn.packing import PackedBatch
 from bertkit.tasks.batch import pack_sequences
 from bertkit.tasks.explanation import ExplainedWord
 from bertkit.tasks.metrics.shares import wilson_interval
@@ -119,15 +120,15 @@ def explain_by_captum(model: Classifier) -> Side:
         (owners,), (sequence,) = read.owners, encoded.sequences
         ids = [*sequence.ids]
         ids[1:-1] = [tokenizer.pad_id] * (len(ids) - 2)
-        label = int(network.scores(pack_sequences([sequence])).argmax())
+        label = int(network.scores(PackedBatch.of(pack_sequences([sequence]))).argmax())
 
         def forward(embedded: Tensor) -> Tensor:
-            batch = pack_sequences([sequence] * len(embedded))
+            batch = PackedBatch.of(pack_sequences([sequence] * len(embedded)))
             return score_embedded(network, embedded.flatten(0, 1), batch)
 
         with torch.no_grad():
             ends = [pack_sequences([sequence._replace(ids=one)]) for one in (sequence.ids, ids)]
-            points = [network.encoder.embeddings(one)[None] for one in ends]
+            points = [network.encoder.embeddings(PackedBatch.of(one))[None] for one in ends]
         gradients = IntegratedGradients(forward).attribute(*points, target=label)
         tokens = gradients.sum(dim=-1)[0].detach().numpy()
         weights = np.zeros(len(read.words))

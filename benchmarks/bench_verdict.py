@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 import bertkit
-from bertkit.recipes.finetune.card import SavedFineTuning
+from bertkit.recipes.finetune.saved import SavedFineTuning
 from bertkit.tasks.metrics.correlation import spearman
 from bertkit.tasks.ranking import RankedQuery
 from cells import Cells, Row, choose

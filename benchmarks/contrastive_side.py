@@ -21,8 +21,8 @@ from torch import Tensor
 
 from bertkit.recipes.finetune.run import FineTuning, Sources
 from bertkit.recipes.finetune.settings import FineTuneSettings
-from bertkit.tasks.batch import TaskBatch
 from bertkit.tasks.embed import EmbeddingSettings
+from bertkit.tasks.task_batch import TaskBatch
 from bertkit.training.device import prepare_memory
 from bertkit.training.job import Machine
 from bertkit.training.loop import fit

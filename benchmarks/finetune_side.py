@@ -23,8 +23,8 @@ from transformers import Trainer, TrainerCallback, set_seed
 from bertkit.recipes.finetune.job import FineTuningJob
 from bertkit.recipes.finetune.run import FineTuning, Sources
 from bertkit.recipes.finetune.settings import FineTuneSettings
-from bertkit.tasks.batch import TaskBatch
 from bertkit.tasks.table import TASKS
+from bertkit.tasks.task_batch import TaskBatch
 from bertkit.training.device import prepare_memory
 from bertkit.training.job import Machine
 from bertkit.training.loop import fit

@@ -12,11 +12,13 @@ from tests.closeness import assert_close, close
 from tests.parity.agreement import SIZES, randomize
 
 from bertkit.models.bert.fine_tuning import BertForQuestionAnswering
+from bertkit.nn.packing import PackedBatch
 from bertkit.tasks.answer import AnswerSettings
 from bertkit.tasks.answer.examples import AnswerExample, locate_answer
 from bertkit.tasks.answer.task import AnswerQuestions
-from bertkit.tasks.batch import TaskBatch, pack_sequences
+from bertkit.tasks.batch import pack_sequences
 from bertkit.tasks.saved import list_scorer_files
+from bertkit.tasks.task_batch import TaskBatch
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -258,7 +260,7 @@ def test_text_is_read_and_answered_as_with_transformers(max_length, minilm, tmp_
     example = task.make_example((QUESTION, CONTEXT), "here")
     (encoded,) = task.encode([example], Tokenizer.load(tmp_path))
     with torch.no_grad():
-        logits = model.scores(pack_sequences(encoded.sequences)).numpy()
+        logits = model.scores(PackedBatch.of(pack_sequences(encoded.sequences))).numpy()
     answer = task.decode(example, encoded, logits)
 
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)

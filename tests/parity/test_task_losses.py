@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pad_sequence
 
 from bertkit.models.bert.config import BertConfig
-from bertkit.tasks.batch import IGNORED_LABEL, TaskBatch
+from bertkit.tasks.batch import IGNORED_LABEL
 from bertkit.tasks.choose import ChooseSettings
 from bertkit.tasks.choose.examples import ChooseExample
 from bertkit.tasks.choose.task import Choose
@@ -25,6 +25,7 @@ from bertkit.tasks.tag import TagSettings
 from bertkit.tasks.tag.examples import TagExample
 from bertkit.tasks.tag.task import Tag
 from bertkit.tasks.task import AnyTask
+from bertkit.tasks.task_batch import TaskBatch
 from bertkit.tasks.texts import Texts
 
 TEXTS = [Texts("the cat"), Texts("a dog lost", "the hat"), Texts(""), Texts("fox " * 30, "cats")]

@@ -121,7 +121,7 @@ class Explainer:
         sequences = read.encoded.sequences
         ends = [emptied.get(number, one) for number, one in enumerate(sequences)], sequences
         with torch.inference_mode(False), torch.enable_grad():
-            batches = [pack_sequences(one).to(find_device(model)) for one in ends]
+            batches = [PackedBatch.of(pack_sequences(one)).to(find_device(model)) for one in ends]
             start, end = (model.encoder.embeddings(batch).detach() for batch in batches)
             total = torch.zeros_like(end)
             for point, share in zip(*np.polynomial.legendre.leggauss(NUM_STEPS), strict=True):

@@ -7,7 +7,7 @@ Markdown and HTML.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -17,8 +17,10 @@ from bertkit.checkpoints.hub import is_hub_id
 from bertkit.recipes.defaults import list_defaults
 from bertkit.reports.report import Folded, Report, Section, Table, write_report
 from bertkit.reports.text import make_legible, show
-from bertkit.training.run import RunRecord
 from bertkit.training.sections import tabulate_choices, tabulate_settings
+
+if TYPE_CHECKING:
+    from bertkit.training.run import RunRecord
 
 CARD_FILE, REPORT_FILE = "README.md", "report.html"
 INTENDED_USE = """## Intended use
@@ -35,7 +37,7 @@ class ModelFacts:
     """The data that cards and reports of all trained models show."""
 
     name: str  # of the model's folder
-    record: RunRecord
+    record: "RunRecord"
 
     @property
     def is_from_hub(self) -> bool:

@@ -25,8 +25,10 @@ from bertkit.base.files import durable_file, make_folder, remove_folder
 from bertkit.base.progress import announce, show_progress
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.nn.packed_ids import plan_batches
-from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits, TaskBatch, pack_sequences
+from bertkit.nn.packing import PackedBatch
+from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits, pack_sequences
 from bertkit.tasks.task import AnyTask, TaskExample
+from bertkit.tasks.task_batch import TaskBatch
 from bertkit.training.job import Machine
 
 FLOAT_BYTES = 4
@@ -84,7 +86,8 @@ def write_features(path: Path, frozen: FrozenModel) -> Features:
     ):
         lengths = [len(each.ids) for each in sequences]
         for chosen in plan_batches(lengths, TOKENS_PER_BATCH[device.type]):
-            batch = pack_sequences([sequences[index] for index in chosen]).to(device)
+            ids = pack_sequences([sequences[index] for index in chosen])
+            batch = PackedBatch.of(ids).to(device)
             rows = model.summarize(model.states(batch), batch).float().cpu()
             stream.write(rows.contiguous().numpy().data.cast("B"))
             for index in chosen:

@@ -9,6 +9,7 @@ Damage is raised as an error of SQLite, which the index's file turns into one th
 
 import sqlite3
 from collections.abc import Sequence
+from mmap import ACCESS_COPY, mmap
 from typing import TYPE_CHECKING, NamedTuple
 
 import google_crc32c
@@ -168,14 +169,14 @@ class _Loaded(NamedTuple):
 
         Memory that is in use is never overwritten, since another thread may search it.
         """
-        import torch
-
         num_kept, num_rows = int(is_kept.sum()), len(self.rows)
         num_needed = num_kept + num_added
         if num_rows + num_added <= len(self.matrix) and num_kept >= (1 - MAX_DELETED) * num_rows:
             return self
-        # Pages of the usual size: NumPy's huge ones take several times as long to get.
-        matrix = torch.empty(num_needed + num_needed // SLACK, self.matrix.shape[1]).numpy()
+        shape = (num_needed + num_needed // SLACK, self.matrix.shape[1])
+        # Pages of the usual size: NumPy's huge ones may take several times as long to get.
+        memory = mmap(-1, max(1, 4 * shape[0] * shape[1]), access=ACCESS_COPY)
+        matrix = np.ndarray(shape, np.float32, memory)
         np.compress(is_kept, self.matrix[:num_rows], axis=0, out=matrix[:num_kept])
         return self._replace(rows=self.rows[is_kept], matrix=matrix, norms=self.norms[is_kept])
 

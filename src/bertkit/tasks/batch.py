@@ -1,21 +1,16 @@
-"""Encoded examples, and the packed batches that the training loop takes."""
+"""Encoded examples, and their logits, computed batch by batch."""
 
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import accumulate, chain, pairwise
-from typing import Any, NamedTuple, Self, TypeAlias, overload
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from jaxtyping import Shaped
-from torch import Tensor
 
 from bertkit.models.bert.config import Scored
 from bertkit.nn.packed_ids import PackedIds, plan_batches
-from bertkit.nn.packing import PackedBatch
 
 IGNORED_LABEL = -100
 
@@ -67,53 +62,9 @@ class Encoded:
         return sum(ids.count(token_id) for ids, _ in self.sequences)
 
 
-@dataclass(frozen=True)
-class TaskBatch:
-    """A packed batch of examples."""
-
-    packed: PackedBatch
-    labels: Shaped[Tensor, "rows *rest"]  # as in `Encoded`, concatenated over the examples
-    num_sequences: tuple[int, ...]  # of each example
-    numbers: tuple[int, ...]  # rows of the examples in their table, from 0; for messages
-
-    @classmethod
-    def collate(cls, encoded: Sequence[Encoded], numbers: Sequence[int]) -> Self:
-        """Pack examples that have labels."""
-        return cls(
-            packed=pack_sequences(list(chain.from_iterable(one.sequences for one in encoded))),
-            labels=torch.from_numpy(np.concatenate([one.label_rows for one in encoded])),
-            num_sequences=tuple(len(one.sequences) for one in encoded),
-            numbers=tuple(numbers),
-        )
-
-    @property
-    def num_tokens(self) -> int:
-        """Number of tokens; a packed batch has no padding."""
-        return self.packed.num_tokens
-
-    @cached_property
-    def target_counts(self) -> dict[str, int]:
-        """Number of targets that the loss is summed over: of numbers, the examples."""
-        if self.labels.dim() > 1 or self.labels.is_floating_point():
-            return {"task": len(self.num_sequences)}
-        return {"task": int((self.labels != IGNORED_LABEL).sum())}
-
-    def describe(self) -> str:
-        """Return the examples' row numbers, for messages."""
-        return ", ".join(map(str, self.numbers))
-
-    def to(self, device: torch.device) -> Self:
-        """Return the same batch on another device."""
-        return replace(
-            self,
-            packed=self.packed.to(device),
-            labels=self.labels.to(device, non_blocking=True),
-        )
-
-
-def pack_sequences(sequences: Sequence[TokenSequence]) -> PackedBatch:
-    """Concatenate sequences into a packed batch."""
-    return PackedBatch.from_sequences(
+def pack_sequences(sequences: Sequence[TokenSequence]) -> PackedIds:
+    """Concatenate sequences."""
+    return PackedIds.from_sequences(
         [sequence.ids for sequence in sequences], [sequence.segments for sequence in sequences]
     )
 
@@ -192,7 +143,7 @@ class EncodedTable(Sequence[Encoded]):
 MAX_SCORES = 1 << 23  # logits in memory at a time: 32 MB, a few times that while decoding
 
 Logits: TypeAlias = npt.NDArray[np.float32]
-Compute = Callable[[PackedIds], npt.NDArray[np.float32]]  # a row for each sequence or token
+Compute = Callable[[PackedIds], Logits]  # a row for each sequence or token
 
 
 def compute_logits(
@@ -206,11 +157,8 @@ def compute_logits(
     sequences = [sequence for one in encoded for sequence in one.sequences]
     found: dict[int, Logits] = {}  # of each sequence
     for chosen in plan_batches([len(sequence.ids) for sequence in sequences], tokens_per_batch):
-        ids = PackedIds.from_sequences(
-            [sequences[index].ids for index in chosen],
-            [sequences[index].segments for index in chosen],
-        )
-        rows: Logits = compute(ids)
+        ids = pack_sequences([sequences[index] for index in chosen])
+        rows = compute(ids)
         sizes = ids.lengths if scored == "token" else (1,) * len(chosen)
         found.update(zip(chosen, np.split(rows, list(accumulate(sizes))[:-1]), strict=True))
     stops = accumulate((len(one.sequences) for one in encoded), initial=0)

@@ -8,38 +8,30 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeAlias, TypeVar
 
-import torch
-import torch.nn.functional as F
-from jaxtyping import Float
-from torch import Tensor
-
+from bertkit.base.wings import load_object
 from bertkit.checkpoints.sentence_modules import ACTIVATIONS
 from bertkit.data.problems import RowReport
 from bertkit.data.tables.record import Record
 from bertkit.data.tables.records import RecordTable
+from bertkit.models.bert.architectures import ARCHITECTURES
 from bertkit.models.bert.config import BertConfig, Scored
-from bertkit.models.bert.fine_tuning import FINE_TUNED, FineTunedBert
-from bertkit.models.bert.sentence_bert import SentenceBert
 from bertkit.reports.notebook import Row, Tabular
-from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits, TaskBatch
+from bertkit.tasks.batch import Encoded, Logits
 from bertkit.tasks.evaluation import TaskScoring
 from bertkit.tasks.explanation import Explanation
 from bertkit.tasks.saved import TEMPERATURE
 from bertkit.tasks.settings import TaskSettings
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.job import Scores
 
-MODELS: dict[str, type[FineTunedBert]] = {**FINE_TUNED, SentenceBert.__name__: SentenceBert}
+if TYPE_CHECKING:
+    from jaxtyping import Float
+    from torch import Tensor
 
-
-def score_rows(logits: Float[Tensor, "rows labels"], batch: TaskBatch) -> Scores:
-    """Compute the cross-entropy over the rows that have a label."""
-    scores = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    loss = F.cross_entropy(scores, batch.labels, reduction="sum", ignore_index=IGNORED_LABEL)
-    hits = (scores.detach().argmax(dim=-1) == batch.labels).sum()
-    return Scores({"task": loss}, {"task": hits})
+    from bertkit.models.bert.fine_tuning import FineTunedBert
+    from bertkit.tasks.task_batch import TaskBatch
+    from bertkit.training.job import Scores
 
 
 class TaskExample(ABC):
@@ -195,6 +187,10 @@ class Task(ABC, Generic[Example, Prediction]):
     name: ClassVar[str]  # its key in TASKS
     example_kind: ClassVar[type[TaskExample]]
     architecture: ClassVar[str]  # of its models, as in config.json
+    scored: ClassVar[Scored] = "sequence"  # what has a row of logits
+    # Its loss, `module:function` of the task, logits `[rows, ...]` and a batch, which only training
+    # imports; by default the cross-entropy of the rows that have a label.
+    loss_home: ClassVar[str] = "bertkit.tasks.task_batch:score_rows"
     # Whether several sequences of an example are the windows of a long text.
     has_windows: ClassVar[bool] = True
     # Whether its head is a linear layer that can be solved on a frozen encoder.
@@ -209,19 +205,6 @@ class Task(ABC, Generic[Example, Prediction]):
         """Temperature that logits are divided by before the softmax; 1 if none was fitted."""
         return self.numbers.get(TEMPERATURE, 1.0)
 
-    def move_temperature(self, model: FineTunedBert) -> Self:
-        """Divide the head's last layer by the temperature; return the task without it.
-
-        Other programs then compute calibrated logits, too.
-        """
-        if self.temperature == 1.0:
-            return self
-        with torch.no_grad():
-            for parameter in model.last_linear.parameters():
-                parameter.div_(self.temperature)
-        kept = {name: value for name, value in self.numbers.items() if name != TEMPERATURE}
-        return replace(self, numbers=kept)
-
     @property
     def reads_pairs(self) -> bool:
         """Whether every example is a pair of texts."""
@@ -233,14 +216,10 @@ class Task(ABC, Generic[Example, Prediction]):
         return [("a", "b"), ("a b", "b")] if self.reads_pairs else self.example_kind.samples
 
     @property
-    def model_kind(self) -> type[FineTunedBert]:
-        """The class of its models."""
-        return MODELS[self.architecture]
-
-    @property
-    def scored(self) -> Scored:
-        """What has a row of logits."""
-        return self.model_kind.scored
+    def model_kind(self) -> "type[FineTunedBert]":
+        """The class of its models, which needs torch."""
+        kind: type[FineTunedBert] = load_object(ARCHITECTURES[self.architecture].address)
+        return kind
 
     @property
     def metric(self) -> str:
@@ -282,9 +261,10 @@ class Task(ABC, Generic[Example, Prediction]):
     def encode(self, examples: Sequence[Example], tokenizer: Tokenizer) -> list[Encoded]:
         """Encode examples as token ids, and the answers of those that have one as labels."""
 
-    @abstractmethod
-    def loss(self, logits: Float[Tensor, "rows ..."], batch: TaskBatch) -> Scores:
+    def loss(self, logits: "Float[Tensor, 'rows ...']", batch: "TaskBatch") -> "Scores":
         """Compute the loss of a batch, in float32 whatever the model's precision."""
+        scores: Scores = load_object(self.loss_home)(self, logits, batch)
+        return scores
 
     @abstractmethod
     def decode(self, example: Example, encoded: Encoded, logits: Logits) -> Prediction:

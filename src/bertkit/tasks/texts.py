@@ -4,14 +4,10 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple, Self, TypeVar
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
-
 from bertkit.base.errors import InputError
 from bertkit.data.tables.record import Record
 from bertkit.data.tables.records import RecordTable
-from bertkit.tasks.batch import Encoded, TaskBatch, TokenSequence
+from bertkit.tasks.batch import Encoded, TokenSequence
 from bertkit.tasks.columns import take_text
 from bertkit.tasks.labeled_table import find_text_columns
 from bertkit.tasks.settings import TextSettings
@@ -128,17 +124,6 @@ def encode_texts(
         sequences = tuple(_join(window, tokenizer) for window in windows)
         found.append(Encoded(sequences, is_cut=is_cut))
     return found
-
-
-def pool_windows(
-    logits: Float[Tensor, "sequences labels"], batch: TaskBatch
-) -> Float[Tensor, "examples labels"]:
-    """Average the logits over each example's windows, in float32 or wider."""
-    scores = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    if len(scores) == len(batch.num_sequences):
-        return scores
-    parts = torch.split(scores, list(batch.num_sequences))
-    return torch.stack([part.mean(dim=0) for part in parts])
 
 
 def _choose_windows(parts: list[Ids], settings: TextSettings) -> tuple[list[list[Ids]], bool]:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.base.settings import validate
-from bertkit.recipes.finetune.card import SavedFineTuning
 from bertkit.recipes.finetune.data import FineTuningData
 from bertkit.recipes.finetune.run import Sources, finetune
+from bertkit.recipes.finetune.saved import SavedFineTuning
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.table import TASKS
 

@@ -20,7 +20,7 @@ from bertkit.cli.predict import describe, list_facts
 from bertkit.cli.texts import find_source
 from bertkit.inference import stream
 from bertkit.inference.predictor import Classifier
-from bertkit.recipes.finetune.cross_validation import CrossValidated
+from bertkit.recipes.finetune.saved import CrossValidated
 from bertkit.recipes.finetune.verdict import Verdict
 from bertkit.reports.text import format_percent
 

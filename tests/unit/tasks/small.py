@@ -23,10 +23,11 @@ from bertkit.inference.predictor import (
 )
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import FineTunedBert
-from bertkit.tasks.batch import Encoded, Logits, TaskBatch, compute_logits
+from bertkit.tasks.batch import Encoded, Logits, compute_logits
 from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.saved import save_task
 from bertkit.tasks.task import AnyTask
+from bertkit.tasks.task_batch import TaskBatch
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer
 

@@ -11,7 +11,7 @@ from bertkit.cli.main import main
 from bertkit.tasks.batch import Encoded
 from bertkit.tasks.evaluation import TaskScoring
 from bertkit.tasks.table import TASKS, TaskEntry
-from bertkit.tasks.task import Task, TaskPrediction, score_rows
+from bertkit.tasks.task import Task, TaskPrediction
 from bertkit.tasks.texts import TextExample, Texts, build_text_parser, encode_texts
 
 
@@ -44,7 +44,7 @@ class CountScoring(TaskScoring):
 
 class Count(Task):
     name, architecture = "count", "BertForSequenceClassification"
-    example_kind, score, loss = CountExample, CountScoring, staticmethod(score_rows)
+    example_kind, score = CountExample, CountScoring
     config_changes = {"num_labels": 4}  # noqa: RUF012
 
     def encode(self, examples, tokenizer):

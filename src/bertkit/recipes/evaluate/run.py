@@ -13,8 +13,8 @@ from bertkit.data.tables.rows import Table
 from bertkit.inference.predictor import AnyPredictor, PredictionCounts
 from bertkit.models.open_model import OpenModel
 from bertkit.recipes.evaluate.result import EvaluateResult
-from bertkit.recipes.finetune.card import SavedFineTuning
 from bertkit.recipes.finetune.data import SetCounts, TaskSet
+from bertkit.recipes.finetune.saved import SavedFineTuning
 from bertkit.recipes.settings import EvaluateSettings
 from bertkit.tasks.saved import list_scorer_files
 from bertkit.tasks.settings import with_columns

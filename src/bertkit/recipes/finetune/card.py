@@ -5,67 +5,23 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from pydantic import JsonValue, field_validator
-
 from bertkit._version import __version__
 from bertkit.base.errors import pluralize
-from bertkit.checkpoints.run_folder import FinishedRecord, SavedNumber
 from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
 from bertkit.models.bert.feature_head import has_modules
 from bertkit.models.bert.sentence_bert import SentenceBert
 from bertkit.recipes import model_card
 from bertkit.recipes.finetune.changes import HeldOutChanges
 from bertkit.recipes.finetune.comparison import SeedComparison
-from bertkit.recipes.finetune.cross_validation import CrossValidated
-from bertkit.recipes.finetune.data import SetCounts
 from bertkit.recipes.finetune.evaluation import FinalEvaluation
-from bertkit.recipes.finetune.verdict import Verdict
+from bertkit.recipes.finetune.saved import SavedFineTuning
 from bertkit.recipes.model_card import LibraryName, ModelFacts, plain
 from bertkit.reports.text import MetricCell, format_metric, make_legible
-from bertkit.tasks.metrics.calibration import CalibrationError
 from bertkit.tasks.sections import draw_confusion
 from bertkit.tasks.table import TASKS
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult
-
-
-class SavedFineTuning(FinishedRecord):
-    """The content of `metrics.json`."""
-
-    task: str
-    metric: str  # the one that selects the best step
-    metrics: dict[str, SavedNumber]
-    intervals: dict[str, tuple[SavedNumber, SavedNumber]]  # 95 %
-    calibration: CalibrationError | None = None  # None if answers have no confidence
-    cross_validated: CrossValidated | None = None  # None if enough rows are held out
-    baseline: dict[str, SavedNumber]  # of always predicting the most frequent label
-    verdict: Verdict | None = None  # None if the task isn't compared with its start
-    best_epoch: float  # may be fractional
-    steps_per_epoch: int = 0  # of an older version, which didn't write it
-    train: SetCounts
-    dev: SetCounts
-
-    @field_validator("calibration", mode="before")
-    @classmethod
-    def _drop_older_key(cls, value: JsonValue) -> JsonValue:
-        """Drop the error of a calibrated model, which older versions estimated."""
-        if isinstance(value, dict):
-            return {name: number for name, number in value.items() if name != "if_calibrated"}
-        return value
-
-    @property
-    def verdict_lines(self) -> list[str]:
-        """The verdict, as the last line, and advice before it; none if the task has none."""
-        verdict = self.verdict
-        return [] if verdict is None else [*verdict.list_advice(), verdict.describe()]
-
-    @property
-    def num_epoch_steps(self) -> int:
-        """Number of steps of an epoch; without the best epoch's step to tell it, 1."""
-        if self.steps_per_epoch:
-            return self.steps_per_epoch
-        return max(1, round(self.best_step / self.best_epoch)) if self.best_step else 1
 
 
 @dataclass(frozen=True)

@@ -7,45 +7,14 @@ each predicted by a head that was solved without its fold, say several times as 
 from collections import Counter
 from itertools import compress
 from pathlib import Path
-from typing import ClassVar, Self
 
-from bertkit.base.checksummed_json import ChecksummedModel
-from bertkit.checkpoints.run_folder import SavedNumber
 from bertkit.recipes.finetune.few_shot import train_if_better
 from bertkit.recipes.finetune.job import FineTuningJob, decode_all
+from bertkit.recipes.finetune.saved import ESTIMATE_FILE, CrossValidated
 from bertkit.recipes.solved_head import FOLDS_FOR_ALL, deal_folds, solve_head
-from bertkit.reports.text import format_metric
 from bertkit.tasks.classify.task import Classify
 
-ESTIMATE_FILE = "cross_validated.json"  # in the folder of a run
 ENOUGH_HELD_OUT = 100  # rows
-
-
-class CrossValidated(ChecksummedModel):
-    """Metrics over all rows, each predicted by a head that was solved without its fold."""
-
-    description: ClassVar[str] = "the cross-validated estimate of a run"
-
-    num_examples: int
-    num_alone: int = 0  # others, whose label no other row has: no head could know it
-    metrics: dict[str, SavedNumber]
-    intervals: dict[str, tuple[SavedNumber, SavedNumber]]  # 95 %
-
-    @classmethod
-    def read(cls, run: Path) -> Self | None:
-        """Read the estimate of a run; None if there is none."""
-        path = run / ESTIMATE_FILE
-        return cls.load(path) if path.exists() else None
-
-    def describe(self) -> str:
-        """Describe the estimate in a line."""
-        shown = ", ".join(
-            f"{name} {format_metric(name, value, self.intervals.get(name))}"
-            for name, value in self.metrics.items()
-        )
-        alone = f" but {self.num_alone:,} whose label no other has" if self.num_alone else ""
-        rows = f"all {self.num_examples + self.num_alone:,} rows{alone}"
-        return f"By cross-validation on {rows}, of a head solved on the frozen encoder: {shown}"
 
 
 def solve_and_validate(run: Path, job: FineTuningJob) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import islice
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from pydantic import Field
@@ -19,7 +19,6 @@ from bertkit.data.tables.rows import Table
 from bertkit.inference.predictor import PredictionCounts
 from bertkit.models.bert.labels import check_names
 from bertkit.models.open_model import OpenModel
-from bertkit.recipes.finetune.mining import Mined
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.finetune.verdict import number_groups
 from bertkit.recipes.labeled_set import HELD_OUT, LabeledData, LabeledSet
@@ -36,6 +35,9 @@ from bertkit.tasks.table import TASKS
 from bertkit.tasks.task import AnyTask
 from bertkit.tasks.texts import TextExample
 from bertkit.tokenization.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from bertkit.recipes.finetune.mining import Mined
 
 HOLDING_OUT = 3  # the purpose of the random generator; part of its seed
 MIN_EXAMPLES = 2

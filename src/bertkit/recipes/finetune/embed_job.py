@@ -11,15 +11,14 @@ import numpy.typing as npt
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.progress import announce
 from bertkit.data.order import DistinctOrder
-from bertkit.inference.engines.torch_engine import compute_scores
 from bertkit.models.bert.sentence_bert import SentenceBert
 from bertkit.recipes.finetune.cached_vectors import compute_in_parts, count_parts
 from bertkit.recipes.finetune.job import FineTuningJob, sum_loss
-from bertkit.recipes.solved_head import TOKENS_PER_BATCH
-from bertkit.tasks.batch import Encoded, TaskBatch, compute_logits
+from bertkit.tasks.batch import Encoded
 from bertkit.tasks.embed.task import Embed
 from bertkit.tasks.ranking import RankedQuery, fold_text
 from bertkit.tasks.task import AnyTask, TaskPrediction
+from bertkit.tasks.task_batch import TaskBatch
 from bertkit.training.job import Scores
 
 MAX_PASSAGES = 10_000  # that held-out queries rank
@@ -93,8 +92,8 @@ class EmbedJob(FineTuningJob):
             for example, own in zip(examples, logits, strict=True)
             for passage, vector in zip(example.passages, own[1:], strict=True)
         }
-        others = self._compute(list(self.other_passages.values()))
-        vectors |= dict(zip(self.other_passages, others, strict=True))
+        others = self.compute_logits(list(self.other_passages.values()))
+        vectors |= dict(zip(self.other_passages, (own[0] for own in others), strict=True))
         passages, corpus = list(vectors), _normalize(np.stack([*vectors.values()]))
         folded = [fold_text(passage) for passage in passages]
         ranked: dict[str, TaskPrediction] = {}
@@ -151,17 +150,6 @@ class EmbedJob(FineTuningJob):
         sequences = (self.train[found[one][0]].sequences[found[one][1]] for one in passages)
         encoded = (Encoded((sequence,)) for sequence in sequences)
         return dict(zip(passages, encoded, strict=True))
-
-    def _compute(self, encoded: list[Encoded]) -> list[Vectors]:
-        """Compute the vector of each sequence that is alone."""
-        model, device = self.model.eval(), self.machine.device
-        found = compute_logits(
-            lambda ids: compute_scores(model, ids, device),
-            encoded,
-            scored="sequence",
-            tokens_per_batch=TOKENS_PER_BATCH[device.type],
-        )
-        return [rows[0] for rows in found]
 
 
 def _normalize(vectors: Vectors) -> Vectors:

@@ -18,6 +18,7 @@ import torch
 
 from bertkit.base.errors import InputError
 from bertkit.base.progress import announce, show_progress
+from bertkit.nn.packing import PackedBatch
 from bertkit.recipes.finetune.job import FineTuningJob, sum_loss
 from bertkit.recipes.solved_head import (
     FOLDS_FOR_ALL,
@@ -139,9 +140,9 @@ def train_on_pairs(frozen: FrozenModel, numbers: Numbers, stream: int) -> None:
     with show_progress("training on pairs", NUM_STEPS) as bar:
         for step in range(NUM_STEPS):
             chosen, labels = sample_pairs(frozen, numbers, generator)
-            batch = pack_sequences([frozen.examples[each].sequences[0] for each in chosen])
+            ids = pack_sequences([frozen.examples[each].sequences[0] for each in chosen])
+            placed = PackedBatch.of(ids).to(device)
             with frozen.machine.mixed_precision():
-                placed = batch.to(device)
                 vectors = model.summarize(model.states(placed), placed).float()
             sizes, groups = [2] * NUM_PAIRS, torch.tensor(labels, device=device)
             loss = in_batch_loss(vectors, sizes, groups, TEMPERATURE).total / NUM_PAIRS

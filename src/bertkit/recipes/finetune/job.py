@@ -28,10 +28,11 @@ from bertkit.recipes.finetune.settings import (
     FineTuneSettings,
 )
 from bertkit.recipes.solved_head import TOKENS_PER_BATCH, FrozenModel
-from bertkit.tasks.batch import Encoded, Logits, TaskBatch, compute_logits, cut_by_scores
+from bertkit.tasks.batch import Encoded, Logits, compute_logits, cut_by_scores
 from bertkit.tasks.ranking import ComparedScoring
 from bertkit.tasks.saved import save_task
 from bertkit.tasks.task import AnyTask, TaskExample, TaskPrediction
+from bertkit.tasks.task_batch import TaskBatch
 from bertkit.training.job import Job, Machine, Scores, Watched
 
 LAYERS = "encoder.layers."
@@ -172,11 +173,15 @@ class FineTuningJob(Job[TaskBatch]):
         return [examples[number] for number in part], [self.dev[number] for number in part]
 
     def held_out_logits(self, part: range) -> list[Logits]:
-        """Compute logits of some held-out examples, without dropout."""
+        """Compute logits of some held-out examples."""
+        return self.compute_logits(self.take_held_out(part)[1])
+
+    def compute_logits(self, encoded: Sequence[Encoded]) -> list[Logits]:
+        """Compute logits of examples, without dropout."""
         model, device = self.model.eval(), self.machine.device
         return compute_logits(
             lambda ids: compute_scores(model, ids, device),
-            self.take_held_out(part)[1],
+            encoded,
             scored=self.task.scored,
             tokens_per_batch=TOKENS_PER_BATCH[device.type],
         )

@@ -9,7 +9,8 @@ import numpy as np
 from bertkit.base.errors import InputError, pluralize
 from bertkit.base.progress import announce
 from bertkit.recipes.finetune.job import FineTuningJob
-from bertkit.tasks.batch import Encoded, TaskBatch
+from bertkit.tasks.batch import Encoded
+from bertkit.tasks.task_batch import TaskBatch
 
 MAX_PASSAGES = 16  # of a query in a step
 PART_TOKENS = 8192  # of a micro-batch, about

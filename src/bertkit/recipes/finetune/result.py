@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import torch
+
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import DamagedFileError, MissingFileError, pluralize
 from bertkit.base.json_files import write_json
@@ -12,21 +14,22 @@ from bertkit.base.progress import announce
 from bertkit.checkpoints.checkpoint import LazyTensor
 from bertkit.checkpoints.sentence_transformers import write_sentence_model
 from bertkit.models.bert.feature_head import describe_modules
+from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.nn.low_rank import merge_low_rank
-from bertkit.recipes.finetune.card import PICTURE_FILE, FineTuningFacts, SavedFineTuning, build_card
+from bertkit.recipes.finetune.card import PICTURE_FILE, FineTuningFacts, build_card
 from bertkit.recipes.finetune.changes import HeldOutChanges
 from bertkit.recipes.finetune.comparison import SeedComparison
-from bertkit.recipes.finetune.cross_validation import CrossValidated
 from bertkit.recipes.finetune.evaluation import FinalEvaluation
 from bertkit.recipes.finetune.job import FineTuningJob
 from bertkit.recipes.finetune.row_files import read_rows
+from bertkit.recipes.finetune.saved import CrossValidated, SavedFineTuning
 from bertkit.recipes.finetune.verdict import Verdict, judge_runs, number_groups
 from bertkit.recipes.model_card import tabulate_counts, write_descriptions
 from bertkit.reports.figures.picture import write_picture
 from bertkit.reports.report import Charts, Report, Section, Table
 from bertkit.reports.text import Cell, is_share
 from bertkit.tasks.ranking import RankingScoring
-from bertkit.tasks.saved import list_scorer_files, save_task
+from bertkit.tasks.saved import TEMPERATURE, list_scorer_files, save_task
 from bertkit.tasks.sections import CHANCE, build_sections, draw_confusion, show_name, state_metric
 from bertkit.tasks.task import AnyTask, TaskExample
 from bertkit.training.history import TrainingHistory
@@ -139,7 +142,7 @@ def write_model(
     assert record is not None
     changes = find_changes(run, final, saved.verdict)
     facts = FineTuningFacts(output.resolve().name, record, saved, final, comparison, changes)
-    task = final.task.move_temperature(job.model)
+    task = move_temperature(final.task, job.model)
     files: dict[str, FileRecord] = {}
     if job.settings.lora is not None:
         written = write_files(output / ADAPTER_FOLDER, job, task)
@@ -158,6 +161,20 @@ def write_model(
         write_json(output / name, content)
     saved.write(output)
     return saved
+
+
+def move_temperature(task: AnyTask, model: FineTunedBert) -> AnyTask:
+    """Divide the head's last layer by the temperature; return the task without it.
+
+    Other programs then compute calibrated logits, too.
+    """
+    if task.temperature == 1.0:
+        return task
+    with torch.no_grad():
+        for parameter in model.last_linear.parameters():
+            parameter.div_(task.temperature)
+    kept = {name: value for name, value in task.numbers.items() if name != TEMPERATURE}
+    return replace(task, numbers=kept)
 
 
 def write_files(folder: Path, job: FineTuningJob, task: AnyTask) -> dict[str, FileRecord]:

@@ -18,7 +18,6 @@ from bertkit.models.bert.adapter import adapt
 from bertkit.models.bert.config import FEATURE_HEAD
 from bertkit.models.bert.feature_based import BertFeatureBased
 from bertkit.models.open_model import OpenModel
-from bertkit.recipes.finetune.card import SavedFineTuning
 from bertkit.recipes.finetune.cross_validation import solve_and_validate
 from bertkit.recipes.finetune.data import FineTuningData
 from bertkit.recipes.finetune.distillation import add_targets, shape_student
@@ -36,6 +35,7 @@ from bertkit.recipes.finetune.pretrained import (
 )
 from bertkit.recipes.finetune.rerank_job import RerankJob
 from bertkit.recipes.finetune.result import FineTuneResult, build_record, write_model
+from bertkit.recipes.finetune.saved import SavedFineTuning
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.classify import ClassifySettings
 from bertkit.tasks.settings import TaskSettings, TextSettings

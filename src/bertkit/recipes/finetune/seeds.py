@@ -21,7 +21,6 @@ from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.checkpoints.huggingface import WEIGHTS_FILE
 from bertkit.checkpoints.run_folder import METRICS_FILE, RUN_FOLDER, SavedNumber
 from bertkit.models.open_model import OpenModel
-from bertkit.recipes.finetune.card import SavedFineTuning
 from bertkit.recipes.finetune.comparison import SeedComparison
 from bertkit.recipes.finetune.data import FineTuningData
 from bertkit.recipes.finetune.evaluation import evaluate_model
@@ -44,6 +43,7 @@ from bertkit.recipes.finetune.run import (
     open_data,
     prepare_data,
 )
+from bertkit.recipes.finetune.saved import SavedFineTuning
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.saved import SavedTask
 from bertkit.tasks.settings import TaskSettings

@@ -30,9 +30,8 @@ from bertkit.tasks.metrics.shares import COUNT
 from bertkit.tasks.metrics.texts import find_bits_per_character, find_perplexity
 from bertkit.tasks.objectives.bert import BertObjective
 from bertkit.tasks.objectives.masked_pairs import IS_RANDOM
-from bertkit.tasks.objectives.masking import MaskingSettings
 from bertkit.tasks.objectives.objective import AnyObjective, WordBatch
-from bertkit.tasks.objectives.settings import ObjectiveName
+from bertkit.tasks.objectives.settings import MaskingSettings, ObjectiveName
 from bertkit.tasks.objectives.table import OBJECTIVES
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Job, Machine, MicroBatch, Scores

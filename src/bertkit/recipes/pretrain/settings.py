@@ -7,12 +7,12 @@ from pydantic import Field, model_validator
 from pydantic.config import JsonDict
 
 from bertkit.base.settings import NO_FLAG, Count
-from bertkit.tasks.objectives.masking import Share
 from bertkit.tasks.objectives.settings import (
     ADDED,
     OBJECTIVE_HELP,
     ObjectiveName,
     ObjectiveSettings,
+    Share,
 )
 from bertkit.training.settings import BudgetSettings, LoopSettings, Positive
 

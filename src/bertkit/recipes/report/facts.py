@@ -14,8 +14,8 @@ from bertkit.checkpoints.formats import describe_model, name_model
 from bertkit.checkpoints.run_folder import METRICS_FILE, RUN_FOLDER, list_checkpoints
 from bertkit.data.shards import MANIFEST, ShardSet
 from bertkit.recipes.defaults import list_defaults
-from bertkit.recipes.finetune.card import SavedFineTuning
 from bertkit.recipes.finetune.run import OLD_SEEDS_FOLDER, SEEDS_FOLDER
+from bertkit.recipes.finetune.saved import SavedFineTuning
 from bertkit.tasks.objectives.settings import ObjectiveName
 from bertkit.training.history import TrainingHistory
 from bertkit.training.log import read_log

@@ -5,14 +5,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
-import torch
-import torch.nn.functional as F
-from jaxtyping import Float
-from torch import Tensor
 
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.models.bert.config import BertConfig
-from bertkit.nn.packing import PackedBatch
 from bertkit.tasks.answer import NUM_SPECIAL, STRIDE, AnswerSettings, scoring
 from bertkit.tasks.answer import examples as records
 from bertkit.tasks.answer.examples import AnswerExample
@@ -25,10 +20,9 @@ from bertkit.tasks.answer.scoring import (
     find_owners,
     find_tokens,
 )
-from bertkit.tasks.batch import Encoded, Logits, TaskBatch, TokenSequence
+from bertkit.tasks.batch import Encoded, Logits, TokenSequence
 from bertkit.tasks.task import Task
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.job import Scores
 
 NULL_THRESHOLD = "null_threshold"
 DEFAULT_THRESHOLD = 0.0  # logits; that of google-research/bert
@@ -43,6 +37,8 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
     name: ClassVar = "answer"
     example_kind: ClassVar = AnswerExample
     architecture: ClassVar = "BertForQuestionAnswering"
+    scored: ClassVar = "token"
+    loss_home: ClassVar = "bertkit.tasks.answer.loss:score_borders"
     scorer_files: ClassVar = {  # as google-research/bert writes them
         "predictions.json": "text",
         "nbest_predictions.json": "n_best_scores",
@@ -131,13 +127,6 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
         is_cut = len(kept) < len(question) or parts[-1].stop < len(context)
         return Encoded(sequences, labels, is_cut, alignment=windows)
 
-    def loss(self, logits: Float[Tensor, "rows 2"], batch: TaskBatch) -> Scores:
-        """Compute the mean of start and end cross-entropy over each window's tokens."""
-        scores = pad_with_nothing(logits, batch.packed)
-        loss = F.cross_entropy(scores, batch.labels, reduction="sum") / 2
-        is_right = (scores.detach().argmax(dim=1) == batch.labels).all(dim=1)
-        return Scores({"task": loss}, {"task": is_right.sum()})
-
     def decode(self, example: AnswerExample, encoded: Encoded, logits: Logits) -> Answer:
         """Return the best span within one window, or "no answer"."""
         windows: Windows = encoded.alignment
@@ -174,17 +163,3 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
         if threshold is None:
             return self
         return replace(self, numbers={**self.numbers, NULL_THRESHOLD: threshold})
-
-
-def pad_with_nothing(
-    logits: Float[Tensor, "tokens 2"], packed: PackedBatch
-) -> Float[Tensor, "windows longest 2"]:
-    """Pad the logits of each window with -inf (probability 0), in float32 or wider."""
-    values = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    device, num_windows = logits.device, len(packed.lengths)
-    lengths = torch.tensor(packed.lengths, device=device)
-    windows = torch.arange(num_windows, device=device)
-    windows = windows.repeat_interleave(lengths, output_size=len(logits))
-    padded = values.new_full((num_windows, max(packed.lengths), 2), -torch.inf)
-    padded[windows, packed.position_ids] = values
-    return padded

@@ -6,14 +6,9 @@ from functools import cached_property, partial
 from typing import ClassVar, Self
 
 import numpy as np
-import torch
-import torch.nn.functional as F
-from jaxtyping import Float
-from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from bertkit.reports.text import format_percent
-from bertkit.tasks.batch import Encoded, Logits, TaskBatch
+from bertkit.tasks.batch import Encoded, Logits
 from bertkit.tasks.choose.examples import ChooseExample
 from bertkit.tasks.evaluation import ConfidentScoring, Flags, Statistic
 from bertkit.tasks.metrics.calibration import fit_temperature
@@ -23,7 +18,6 @@ from bertkit.tasks.settings import TextSettings
 from bertkit.tasks.task import Task, TaskPrediction
 from bertkit.tasks.texts import Texts, encode_texts
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.job import Scores
 
 NO_CHOICE = -1e4  # logit that pads examples with fewer choices
 ADVICE = "the model has learned nothing; try more epochs, another learning rate or another seed"
@@ -91,6 +85,8 @@ class Choose(Task[ChooseExample, Choice]):
     name: ClassVar = "choose"
     example_kind: ClassVar = ChooseExample
     architecture: ClassVar = "BertForMultipleChoice"
+    scored: ClassVar = "choice"
+    loss_home: ClassVar = "bertkit.tasks.choose.loss:score_choices"
     has_windows: ClassVar = False  # a sequence is a choice
 
     score = ChooseScoring
@@ -114,16 +110,6 @@ class Choose(Task[ChooseExample, Choice]):
             )
             found.append(encoded)
         return found
-
-    def loss(self, logits: Float[Tensor, " sequences"], batch: TaskBatch) -> Scores:
-        """Compute the cross-entropy over each example's choices."""
-        scores = logits.to(torch.promote_types(logits.dtype, torch.float32))
-        parts = torch.split(scores, list(batch.num_sequences))
-        rows = pad_sequence(list(parts), batch_first=True, padding_value=-torch.inf)
-        return Scores(
-            {"task": F.cross_entropy(rows, batch.labels, reduction="sum")},
-            {"task": (rows.detach().argmax(dim=-1) == batch.labels).sum()},
-        )
 
     def decode(self, example: ChooseExample, encoded: Encoded, logits: Logits) -> Choice:
         """Return the likeliest choice, with the probability of each."""

@@ -6,14 +6,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-import torch.nn.functional as F
-from jaxtyping import Float
-from torch import Tensor
 
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.models.bert.config import BertConfig
 from bertkit.reports.text import show
-from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits, TaskBatch
+from bertkit.tasks.batch import IGNORED_LABEL, Encoded, Logits
 from bertkit.tasks.classify import DEFAULT_THRESHOLD, ClassifySettings, decoding
 from bertkit.tasks.classify import examples as records
 from bertkit.tasks.classify.decoding import THRESHOLD, Classification
@@ -21,9 +18,8 @@ from bertkit.tasks.classify.examples import ClassifyExample
 from bertkit.tasks.classify.scoring import ClassifyScoring, JointScoring
 from bertkit.tasks.columns import name_labels, spell_label
 from bertkit.tasks.task import Task, choose_activation
-from bertkit.tasks.texts import encode_texts, learn_pairs, pool_windows
+from bertkit.tasks.texts import encode_texts, learn_pairs
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.job import Scores
 
 MULTI_LABEL = "multi_label_classification"
 ONE_LABEL = "single_label_classification"
@@ -43,6 +39,7 @@ class Classify(Task[ClassifyExample, Classification]):
     name: ClassVar = "classify"
     example_kind: ClassVar = ClassifyExample
     architecture: ClassVar = "BertForSequenceClassification"
+    loss_home: ClassVar = "bertkit.tasks.classify.loss:score_labels"
 
     def __post_init__(self) -> None:
         """Refuse to keep the labels of too many texts, which may be given all of very many."""
@@ -130,24 +127,6 @@ class Classify(Task[ClassifyExample, Classification]):
             (label,) = example.labels
             return np.array([ids.get(label, IGNORED_LABEL)])
         return np.array([ids[label] for label in example.labels if label in ids], dtype=np.int32)
-
-    def loss(self, logits: Float[Tensor, "sequences labels"], batch: TaskBatch) -> Scores:
-        """Compute the cross-entropy; with multi-label the mean binary cross-entropy of labels."""
-        scores = pool_windows(logits, batch)
-        weights = scores.new_tensor(self.label_weights) if self.label_weights else None
-        guesses = scores.detach()
-        if self.settings.multi_label:
-            truth = batch.labels.to(scores.dtype)
-            loss = F.binary_cross_entropy_with_logits(
-                scores, truth, pos_weight=weights, reduction="sum"
-            ) / len(self.labels)
-            hits = ((guesses > 0) == (truth > 0)).all(dim=-1).sum()
-        else:
-            loss = F.cross_entropy(
-                scores, batch.labels, weights, ignore_index=IGNORED_LABEL, reduction="sum"
-            )
-            hits = (guesses.argmax(dim=-1) == batch.labels).sum()
-        return Scores({"task": loss}, {"task": hits})
 
     def decode(self, example: ClassifyExample, encoded: Encoded, logits: Logits) -> Classification:
         """Return the likeliest label, or all that reach the threshold, with probabilities."""

@@ -5,6 +5,7 @@ divided by a temperature of 0.05, would be off by 0.1.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,10 @@ from torch import Tensor
 
 from bertkit.base.errors import SettingsError
 from bertkit.nn.packing import PackedBatch
+from bertkit.tasks.embed import EmbeddingSettings
+from bertkit.tasks.embed.task import Embed
+from bertkit.tasks.task_batch import TaskBatch
+from bertkit.training.job import Scores
 
 
 class VectorLoss(NamedTuple):
@@ -29,6 +34,39 @@ class VectorLoss(NamedTuple):
     total: Float[Tensor, ""]
     hits: Int[Tensor, ""] | None = None
     num_masked: Int[Tensor, ""] | None = None
+
+
+def score_vectors(
+    task: Embed, vectors: Float[Tensor, "sequences dimension"], batch: TaskBatch
+) -> Scores:
+    """Compute the contrastive loss, summed over examples; each batch is a whole one."""
+    if task.targets:
+        error = squared_error(vectors, batch.labels)
+        return Scores({"task": error * batch.target_counts["task"]}, {})
+    loss = _choose_loss(task.settings, batch)
+    if task.settings.matryoshka:
+        loss = matryoshka(loss, task.settings.matryoshka)
+    found = loss(vectors)
+    if found.hits is None or found.num_masked is None:  # pairs with a score
+        return Scores({"task": found.total}, {})
+    counts = {"masked_negatives": found.num_masked}
+    return Scores({"task": found.total}, {"task": found.hits}, counts)
+
+
+def _choose_loss(
+    settings: EmbeddingSettings, batch: TaskBatch
+) -> Callable[[Float[Tensor, "sequences dimension"]], VectorLoss]:
+    """Return the loss of the batch's vectors."""
+    if settings.has_scores:
+        return partial(cosent_loss, scores=batch.labels, scale=1 / settings.loss_temperature)
+    return partial(
+        in_batch_loss,
+        num_sequences=batch.num_sequences,
+        group_ids=number_texts(batch.packed),
+        temperature=settings.loss_temperature,
+        is_symmetric=settings.symmetric,
+        margin=settings.false_negative_margin,
+    )
 
 
 class _Batch(NamedTuple):

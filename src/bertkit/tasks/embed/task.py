@@ -1,38 +1,28 @@
 """The task embed: a vector for each text, compared by the cosine."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import chain
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from jaxtyping import Float
-from torch import Tensor
 
 from bertkit.base.errors import InputError
 from bertkit.checkpoints.sentence_transformers import SentenceModel
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.poolings import read_sentences
-from bertkit.models.bert.sentence_bert import SentenceBert
 from bertkit.models.open_model import OpenModel
-from bertkit.tasks.batch import Encoded, Logits, TaskBatch
+from bertkit.tasks.batch import Encoded, Logits
 from bertkit.tasks.embed import DEFAULT_LENGTH, EmbeddingSettings
 from bertkit.tasks.embed.examples import EmbedExample
-from bertkit.tasks.embed.losses import (
-    VectorLoss,
-    cosent_loss,
-    in_batch_loss,
-    matryoshka,
-    number_texts,
-    squared_error,
-)
 from bertkit.tasks.ranking import RankedQuery, Similarity, SimilarityScoring, score_rankings
 from bertkit.tasks.settings import TextSettings
 from bertkit.tasks.task import Task
 from bertkit.tasks.texts import Texts, encode_texts
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.job import Scores
+
+if TYPE_CHECKING:
+    from bertkit.models.bert.sentence_bert import SentenceBert
 
 QUERY_PROMPTS = ("query",)
 PASSAGE_PROMPTS = ("document", "passage", "corpus")
@@ -55,10 +45,18 @@ class Embed(Task[EmbedExample, Any]):
 
     name: ClassVar = "embed"
     example_kind: ClassVar = EmbedExample
-    architecture: ClassVar = SentenceBert.__name__
+    architecture: ClassVar = "SentenceBert"
+    loss_home: ClassVar = "bertkit.tasks.embed.losses:score_vectors"
     has_windows: ClassVar = False  # a sequence is a text of its own
     has_solvable_head: ClassVar = False
     has_start: ClassVar = True
+
+    @property
+    def model_kind(self) -> "type[SentenceBert]":
+        """The encoder with the modules of its folder."""
+        from bertkit.models.bert.sentence_bert import SentenceBert
+
+        return SentenceBert
 
     @classmethod
     def from_examples(cls, settings: EmbeddingSettings, examples: Sequence[EmbedExample]) -> Self:
@@ -133,34 +131,6 @@ class Embed(Task[EmbedExample, Any]):
             return np.array([example.number or 0.0], dtype=np.float32)
         passages = (self.targets[False, text] for text in example.passages)
         return np.stack([self.targets[True, example.query], *passages])
-
-    def loss(self, vectors: Float[Tensor, "sequences dimension"], batch: TaskBatch) -> Scores:
-        """Compute the contrastive loss, summed over examples; each batch is a whole one."""
-        if self.targets:
-            error = squared_error(vectors, batch.labels)
-            return Scores({"task": error * batch.target_counts["task"]}, {})
-        loss = self._choose_loss(batch)
-        if self.settings.matryoshka:
-            loss = matryoshka(loss, self.settings.matryoshka)
-        found = loss(vectors)
-        if found.hits is None or found.num_masked is None:  # pairs with a score
-            return Scores({"task": found.total}, {})
-        counts = {"masked_negatives": found.num_masked}
-        return Scores({"task": found.total}, {"task": found.hits}, counts)
-
-    def _choose_loss(self, batch: TaskBatch) -> Callable[[Tensor], VectorLoss]:
-        """Return the loss of the batch's vectors."""
-        settings = self.settings
-        if settings.has_scores:
-            return partial(cosent_loss, scores=batch.labels, scale=1 / settings.loss_temperature)
-        return partial(
-            in_batch_loss,
-            num_sequences=batch.num_sequences,
-            group_ids=number_texts(batch.packed),
-            temperature=settings.loss_temperature,
-            is_symmetric=settings.symmetric,
-            margin=settings.false_negative_margin,
-        )
 
     def decode(
         self, example: EmbedExample, encoded: Encoded, vectors: Logits

@@ -7,35 +7,12 @@ Source: Devlin et al. 2018, section 3.1 and appendix A.1; whole words: google-re
 """
 
 from dataclasses import dataclass
-from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from bertkit.base.errors import SettingsError
-from bertkit.base.settings import NO_FLAG, Settings
-
-Share = Annotated[float, Field(ge=0.0, le=1.0)]
-
-
-class MaskingSettings(Settings):
-    """How much is masked, and by what."""
-
-    mask_rate: Share = Field(
-        default=0.15, description="Share of a text's tokens to mask, and to predict."
-    )
-    mask_token_share: Annotated[Share, NO_FLAG] = Field(
-        default=0.8, description="Fraction of the selected tokens replaced by [MASK]."
-    )
-    random_token_share: Annotated[Share, NO_FLAG] = Field(
-        default=0.1,
-        description="Fraction of the selected tokens replaced by a random word; the rest stay as"
-        " they are.",
-    )
-    whole_words: bool = Field(
-        default=False, description="Mask all pieces of a word together (whole-word masking)."
-    )
+from bertkit.tasks.objectives.settings import MaskingSettings
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
-from bertkit.base.settings import NO_FLAG
+from bertkit.base.settings import NO_FLAG, Settings
 from bertkit.base.wings import OBJECTIVES, has_wing
-from bertkit.tasks.objectives.masking import MaskingSettings
 
 ADDED = {name: added for name, added in OBJECTIVES.items() if has_wing(added.objective)}
 ADDED_HELP = "".join(f"; {name}: {added.help}" for name, added in ADDED.items())
@@ -20,6 +19,28 @@ else:
     ObjectiveName = Literal[("bert", "mlm", *ADDED)]
 
 
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+class MaskingSettings(Settings):
+    """How much is masked, and by what."""
+
+    mask_rate: Share = Field(
+        default=0.15, description="Share of a text's tokens to mask, and to predict."
+    )
+    mask_token_share: Annotated[Share, NO_FLAG] = Field(
+        default=0.8, description="Fraction of the selected tokens replaced by [MASK]."
+    )
+    random_token_share: Annotated[Share, NO_FLAG] = Field(
+        default=0.1,
+        description="Fraction of the selected tokens replaced by a random word; the rest stay as"
+        " they are.",
+    )
+    whole_words: bool = Field(
+        default=False, description="Mask all pieces of a word together (whole-word masking)."
+    )
+
+
 class ObjectiveSettings(MaskingSettings):
     """What is predicted, and of which examples."""
 
@@ -30,7 +51,7 @@ class ObjectiveSettings(MaskingSettings):
     max_length: Annotated[int, Field(ge=8, le=512)] = Field(
         default=128, description="Maximum tokens of a text or window, with special tokens."
     )
-    short_rate: Annotated[float, Field(ge=0.0, le=1.0), NO_FLAG] = Field(
+    short_rate: Annotated[Share, NO_FLAG] = Field(
         default=0.1, description="Share of examples that are truncated to a random shorter length."
     )
 

@@ -7,16 +7,13 @@ from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-import torch.nn.functional as F
-from jaxtyping import Float
-from torch import Tensor
 
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.data.tables.record import Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.models.bert.config import BertConfig
 from bertkit.reports.text import format_number
-from bertkit.tasks.batch import Encoded, Logits, TaskBatch
+from bertkit.tasks.batch import Encoded, Logits
 from bertkit.tasks.columns import find_column, take_number
 from bertkit.tasks.evaluation import Statistic, TaskScoring
 from bertkit.tasks.labeled_table import find_columns
@@ -24,16 +21,8 @@ from bertkit.tasks.metrics.classification import weighted_mean
 from bertkit.tasks.metrics.correlation import pearson, spearman
 from bertkit.tasks.regress import RegressSettings
 from bertkit.tasks.task import Task, TaskPrediction, choose_activation
-from bertkit.tasks.texts import (
-    TextExample,
-    Texts,
-    build_text_parser,
-    encode_texts,
-    learn_pairs,
-    pool_windows,
-)
+from bertkit.tasks.texts import TextExample, Texts, build_text_parser, encode_texts, learn_pairs
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.job import Scores
 
 FAR_MEAN, SMALL_SPREAD, LARGE_SPREAD = 20.0, 0.05, 20.0  # STS-B: 0 to 5, mean 2.7, std 1.5
 
@@ -153,6 +142,7 @@ class Regress(Task[RegressExample, Regression]):
     name: ClassVar = "regress"
     example_kind: ClassVar = RegressExample
     architecture: ClassVar = "BertForSequenceClassification"
+    loss_home: ClassVar = "bertkit.tasks.regress.loss:score_numbers"
     config_changes: ClassVar = {
         "num_labels": 1,
         "problem_type": "regression",
@@ -195,12 +185,6 @@ class Regress(Task[RegressExample, Regression]):
             else replace(reading, labels=np.array([example.number], dtype=np.float32))
             for example, reading in zip(examples, readings, strict=True)
         ]
-
-    def loss(self, logits: Float[Tensor, "sequences 1"], batch: TaskBatch) -> Scores:
-        """Compute the squared error."""
-        values = pool_windows(logits, batch)[:, 0]
-        truth = batch.labels.to(values.dtype)
-        return Scores({"task": F.mse_loss(values, truth, reduction="sum")}, {})
 
     def decode(self, example: RegressExample, encoded: Encoded, logits: Logits) -> Regression:
         """Return the number, averaged over windows."""

@@ -5,16 +5,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import torch
-import torch.nn.functional as F
-from jaxtyping import Float
-from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from bertkit.base.errors import CheckpointError, InputError, pluralize
 from bertkit.models.bert.config import BertConfig
 from bertkit.reports.text import format_number
-from bertkit.tasks.batch import Encoded, Logits, TaskBatch
+from bertkit.tasks.batch import Encoded, Logits
 from bertkit.tasks.ranking import RankedQuery, RankingScoring, score_rankings
 from bertkit.tasks.rerank import RerankSettings
 from bertkit.tasks.rerank.examples import RerankExample
@@ -22,9 +17,6 @@ from bertkit.tasks.settings import TextSettings
 from bertkit.tasks.task import Task, TaskPrediction, choose_activation
 from bertkit.tasks.texts import Texts, encode_texts
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.job import Scores
-
-NO_PASSAGE = -1e4  # logit that pads queries with fewer candidates
 
 
 @dataclass(frozen=True)
@@ -38,30 +30,6 @@ class Ranking(TaskPrediction):
         return " ".join(map(format_number, self.values))
 
 
-def listwise_loss(
-    logits: Float[Tensor, " passages"], relevances: Float[Tensor, " passages"], sizes: Sequence[int]
-) -> Float[Tensor, " queries"]:
-    """Compute the loss of each query; `sizes` are the numbers of its passages.
-
-    It is the cross-entropy of the softmax over a query's passages and their shares of its
-    relevance. Where all are equally relevant, such as that of a row without another passage, it is
-    the mean binary cross-entropy, with relevances over 1 taken as 1.
-
-    Source: Cao et al. 2007, "Learning to Rank: From Pairwise Approach to Listwise Approach".
-    """
-    scores = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    rows = pad_sequence(list(torch.split(scores, list(sizes))), True, NO_PASSAGE)
-    parts = list(torch.split(relevances.to(scores.dtype), list(sizes)))
-    truth = pad_sequence(parts, True, 0.0)
-    is_there = pad_sequence([torch.ones_like(part) for part in parts], True, 0.0)
-    highest, lowest = truth.amax(dim=-1), torch.stack([part.min() for part in parts])
-    shares = truth / truth.sum(dim=-1, keepdim=True).clamp(min=torch.finfo(truth.dtype).tiny)
-    by_list = -(shares * rows.log_softmax(dim=-1)).sum(dim=-1)
-    single = F.binary_cross_entropy_with_logits(rows, truth.clamp(max=1.0), reduction="none")
-    by_row = (single * is_there).sum(dim=-1) / is_there.sum(dim=-1)
-    return torch.where(highest > lowest, by_list, by_row)
-
-
 @dataclass(frozen=True)
 class Rerank(Task[RerankExample, Any]):
     """Reranking of the candidates of a query."""
@@ -71,6 +39,7 @@ class Rerank(Task[RerankExample, Any]):
     name: ClassVar = "rerank"
     example_kind: ClassVar = RerankExample
     architecture: ClassVar = "BertForSequenceClassification"
+    loss_home: ClassVar = "bertkit.tasks.rerank.loss:score_passages"
     has_windows: ClassVar = False  # a sequence is a passage
     has_solvable_head: ClassVar = False
     config_changes: ClassVar = {"num_labels": 1, **choose_activation("identity")}
@@ -104,11 +73,6 @@ class Rerank(Task[RerankExample, Any]):
             labels = relevances if example.relevances else None
             found.append(Encoded(sequences, labels, any(one.is_cut for one in own)))
         return found
-
-    def loss(self, logits: Float[Tensor, "sequences 1"], batch: TaskBatch) -> Scores:
-        """Compute `listwise_loss`, summed over the queries."""
-        found = listwise_loss(logits[:, 0], batch.labels, batch.num_sequences)
-        return Scores({"task": found.sum()}, {})
 
     def decode(self, example: RerankExample, encoded: Encoded, logits: Logits) -> Ranking:
         """Return the logits."""

@@ -19,7 +19,7 @@ from bertkit.tasks.tag import examples as records
 from bertkit.tasks.tag.decoding import Sentence, Tagging, choose_labels, list_strays, spell_labels
 from bertkit.tasks.tag.examples import TagExample
 from bertkit.tasks.tag.scoring import TagScoring
-from bertkit.tasks.task import Task, score_rows
+from bertkit.tasks.task import Task
 from bertkit.tokenization.tokenizer import Tokenizer
 
 NUM_SPECIAL = 2  # [CLS] and [SEP]
@@ -34,8 +34,7 @@ class Tag(Task[TagExample, Tagging]):
     name: ClassVar = "tag"
     example_kind: ClassVar = TagExample
     architecture: ClassVar = "BertForTokenClassification"
-
-    loss = staticmethod(score_rows)
+    scored: ClassVar = "token"
 
     @cached_property
     def scheme(self) -> Scheme | None:

@@ -19,7 +19,7 @@ from bertkit.inference.predictor import Answerer, Classifier
 from bertkit.recipes.evaluate.result import describe_calibration, describe_confusion
 from bertkit.recipes.evaluate.run import measure_chance
 from bertkit.recipes.evaluate.text import align, render, render_mistakes
-from bertkit.recipes.finetune.card import SavedFineTuning
+from bertkit.recipes.finetune.saved import SavedFineTuning
 from bertkit.tasks.evaluation import Evaluation, Mistake
 
 TEXTS = ("the cat", "a dog saw the hat", "", "the hat lost a cat", "hat dog")

@@ -7,10 +7,11 @@ import yaml
 from huggingface_hub import ModelCard
 from tests.unit.recipes.finetune.small import TASK
 
-from bertkit.recipes.finetune.card import FineTuningFacts, SavedFineTuning, build_card
+from bertkit.recipes.finetune.card import FineTuningFacts, build_card
 from bertkit.recipes.finetune.data import SetCounts
 from bertkit.recipes.finetune.evaluation import FinalEvaluation
 from bertkit.recipes.finetune.result import build_page, summarize
+from bertkit.recipes.finetune.saved import SavedFineTuning
 from bertkit.recipes.model_card import plain
 from bertkit.reports.report import render_report
 from bertkit.reports.text import make_legible

@@ -13,8 +13,8 @@ from bertkit.base.errors import StoppedError
 from bertkit.cli.predict import describe
 from bertkit.recipes.finetune import cross_validation
 from bertkit.recipes.finetune import run as recipe
-from bertkit.recipes.finetune.cross_validation import CrossValidated
 from bertkit.recipes.finetune.run import finetune
+from bertkit.recipes.finetune.saved import CrossValidated
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.metrics.shares import wilson_interval
 

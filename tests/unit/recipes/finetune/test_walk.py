@@ -17,7 +17,7 @@ from bertkit.recipes.finetune.seeds import finetune_seeds
 from bertkit.tasks.classify.examples import ClassifyExample
 
 SHORT = QUICK.model_copy(update={"epochs": 1})
-MOST_FILES = 20
+MOST_FILES = 24
 
 
 @pytest.fixture

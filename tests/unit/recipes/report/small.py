@@ -6,8 +6,8 @@ from typing import Any
 
 from bertkit.base.checksummed_json import add_row_checksum, write_checksummed_json
 from bertkit.checkpoints.run_folder import METRICS_FILE
-from bertkit.recipes.finetune.card import SavedFineTuning
 from bertkit.recipes.finetune.data import SetCounts
+from bertkit.recipes.finetune.saved import SavedFineTuning
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.tasks.classify import ClassifySettings

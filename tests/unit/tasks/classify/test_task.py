@@ -11,12 +11,13 @@ from tests.unit.tasks.small import TOKENIZER, decode, learn
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.models.bert.config import BertConfig
 from bertkit.reports.text import format_percent
-from bertkit.tasks.batch import Encoded, TaskBatch
+from bertkit.tasks.batch import Encoded
 from bertkit.tasks.classify import ClassifySettings
 from bertkit.tasks.classify.decoding import find_many_probabilities, find_probabilities
 from bertkit.tasks.classify.examples import ClassifyExample
 from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.saved import load_task
+from bertkit.tasks.task_batch import TaskBatch
 from bertkit.tasks.texts import Texts
 
 ONE = ClassifySettings(max_length=12)

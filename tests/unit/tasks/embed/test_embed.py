@@ -11,11 +11,11 @@ from tests.unit.tasks.small import TOKENIZER
 from bertkit.base.errors import InputError
 from bertkit.checkpoints.sentence_transformers import SentenceModel
 from bertkit.data.tables.records import open_records
-from bertkit.tasks.batch import TaskBatch
 from bertkit.tasks.embed import EmbeddingSettings
 from bertkit.tasks.embed.examples import EmbedExample
 from bertkit.tasks.embed.losses import in_batch_loss, number_texts
 from bertkit.tasks.embed.task import Embed
+from bertkit.tasks.task_batch import TaskBatch
 
 
 def read(*rows, **settings):

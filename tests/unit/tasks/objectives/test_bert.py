@@ -12,7 +12,8 @@ from bertkit.data.order import ExampleKey, PlannedExample
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForMaskedLM
 from bertkit.tasks.objectives.bert import BertObjective, MaskedObjective
-from bertkit.tasks.objectives.masking import Masker, MaskingSettings
+from bertkit.tasks.objectives.masking import Masker
+from bertkit.tasks.objectives.settings import MaskingSettings
 
 VOCAB_SIZE = 60
 CLS, SEP, MASK = 2, 3, 4

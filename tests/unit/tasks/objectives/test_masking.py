@@ -3,7 +3,8 @@ import pytest
 from tests.closeness import assert_close, close
 
 from bertkit.base.errors import SettingsError
-from bertkit.tasks.objectives.masking import Masker, MaskingSettings
+from bertkit.tasks.objectives.masking import Masker
+from bertkit.tasks.objectives.settings import MaskingSettings
 
 VOCABULARY = 1000
 SPECIAL = frozenset(range(5))

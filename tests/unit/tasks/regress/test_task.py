@@ -14,7 +14,6 @@ from bertkit.base.errors import CheckpointError, InputError
 from bertkit.data.tables.record import BrokenRowError, ClassName
 from bertkit.inference.predictor import Regressor
 from bertkit.models.bert.config import BertConfig
-from bertkit.tasks.batch import TaskBatch
 from bertkit.tasks.choose.examples import read_answer
 from bertkit.tasks.regress import RegressSettings
 from bertkit.tasks.regress.task import (
@@ -25,6 +24,7 @@ from bertkit.tasks.regress.task import (
     take_number,
 )
 from bertkit.tasks.saved import load_task
+from bertkit.tasks.task_batch import TaskBatch
 from bertkit.tasks.texts import Texts
 
 

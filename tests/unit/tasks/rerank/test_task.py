@@ -10,10 +10,11 @@ from tests.unit.tasks.small import TOKENIZER, learn
 
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.models.bert.config import BertConfig
-from bertkit.tasks.batch import TaskBatch
 from bertkit.tasks.rerank import RerankSettings
 from bertkit.tasks.rerank.examples import RerankExample
-from bertkit.tasks.rerank.task import Ranking, Rerank, listwise_loss
+from bertkit.tasks.rerank.loss import listwise_loss
+from bertkit.tasks.rerank.task import Ranking, Rerank
+from bertkit.tasks.task_batch import TaskBatch
 
 SETTINGS = RerankSettings(max_length=16)
 ANIMALS = ("the cat saw", "a dog lost", "the fox", "not a hat")

@@ -11,11 +11,12 @@ from tests.unit.tasks.small import learn
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.data.problems import RowReport
 from bertkit.models.bert.config import BertConfig
-from bertkit.tasks.batch import IGNORED_LABEL, TaskBatch
+from bertkit.tasks.batch import IGNORED_LABEL
 from bertkit.tasks.saved import load_task
 from bertkit.tasks.tag import TagSettings
 from bertkit.tasks.tag.examples import TagExample
 from bertkit.tasks.tag.task import Tag
+from bertkit.tasks.task_batch import TaskBatch
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer
 

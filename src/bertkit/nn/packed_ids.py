@@ -3,14 +3,14 @@
 `PackedBatch.of` makes tensors of them. This file doesn't import torch.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, groupby
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
-from jaxtyping import Int64
+from jaxtyping import Float, Int64
 
 from bertkit.base.errors import InputError
 
@@ -106,3 +106,20 @@ class PackedIds:
     def first_tokens(self) -> npt.NDArray[np.int64]:
         """The index of each sequence's first token, [CLS]."""
         return np.cumsum((0, *self.lengths[:-1]))
+
+
+def reduce_sequences(
+    tokens: Float[np.ndarray, "tokens features"],
+    lengths: Iterable[int],
+    how: np.ufunc = np.add,
+) -> Float[np.ndarray, "sequences features"]:
+    """Reduce the tokens of each sequence to one row, such as their sum; no length is 0.
+
+    Neighbors of one length are reduced together, which is several times faster than `reduceat`.
+    """
+    rows, stop = [], 0
+    for length, run in groupby(lengths):
+        number = sum(1 for _ in run)
+        start, stop = stop, stop + number * length
+        rows.append(how.reduce(tokens[start:stop].reshape(number, length, -1), axis=1))
+    return np.concatenate(rows)

@@ -12,9 +12,6 @@ from pathlib import Path
 from typing import Any, Self, cast
 
 import numpy as np
-import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from bertkit.base.errors import SettingsError
 from bertkit.base.progress import show_progress
@@ -30,8 +27,7 @@ from bertkit.inference.pipeline import NamedInput, compute_in_batches, is_severa
 from bertkit.inference.stream import NUM_SPECIAL, EncodedTexts, TextCounts, TextEncoder
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.open_model import OpenModel
-from bertkit.nn.packed_ids import PackedIds
-from bertkit.nn.packing import PackedBatch
+from bertkit.nn.packed_ids import PackedIds, reduce_sequences
 
 # Names of prompts, in the order of sentence-transformers.
 QUERY_PROMPTS = ("query",)
@@ -92,7 +88,7 @@ class Embedder(TextTransformer):
         sentences = opened.sentences
         loaded = LoadedModel.load(BertModel, opened, loading.device)
         model, config = loaded.model, loaded.model.config
-        head = SentenceHead.build(sentences, loading, config.hidden_size, torch.device("cpu"))
+        head = SentenceHead.build(sentences, loading, config.hidden_size)
         usual = sentences.max_seq_length if sentences else None
         max_length = loaded.choose_length(loading.max_length, usual)
         if (room := max_length - NUM_SPECIAL) < 1:
@@ -205,7 +201,6 @@ class Embedder(TextTransformer):
         """Return the statistics of a window's texts."""
         return encoded.counts
 
-    @torch.inference_mode()
     def compute_window(self, encoded: EncodedTexts) -> Vectors | list[Vectors]:
         """Compute the vectors of a window of texts, or the last hidden states of their tokens."""
         if not self.options.by_token:
@@ -220,48 +215,43 @@ class Embedder(TextTransformer):
         lengths = [len(ids) for ids in encoded.ids]
         return compute_in_batches(encoded.ids, lengths, self.engine.tokens_per_batch, compute)
 
-    @torch.inference_mode()
+    @np.errstate(over="ignore", invalid="ignore")  # `check_finite` tells
     def compute_vectors(self, encoded: EncodedTexts) -> Vectors:
         """Compute the vectors of a window of texts."""
         lengths = [len(ids) for ids in encoded.ids]
         budget = 1 if self.settings.deterministic else self.engine.tokens_per_batch
 
-        def pool(chosen: Sequence[int]) -> Iterable[Tensor]:
+        def pool(chosen: Sequence[int]) -> Vectors:
             ids = PackedIds.from_single([encoded.ids[index] for index in chosen])
-            states = [torch.from_numpy(states) for states in self.engine(ids)]
             num_skipped = [encoded.num_skipped[index] for index in chosen]
-            return self.head.pool(states, Span.of(PackedBatch.of(ids), num_skipped))
+            return self.head.pool(self.engine(ids), Span.of(ids, num_skipped))
 
         pooled = compute_in_batches(range(len(lengths)), lengths, budget, pool)
         if not pooled:
             return np.empty((0, self.dimension), dtype=np.float32)
-        vectors = torch.stack(pooled)
+        vectors = np.stack(pooled)
         if len(lengths) > encoded.num_texts:
             vectors = average_parts(vectors, encoded)
         if self.settings.deterministic:  # a matrix product's bits depend on its number of rows
-            vectors = torch.cat([self.head.finish(vector[None]) for vector in vectors])
+            vectors = np.concatenate([self.head.finish(vector[None]) for vector in vectors])
         else:
             vectors = self.head.finish(vectors)
-        rows: Vectors = vectors.float().cpu().numpy()
-        check_finite(rows, "the model's vectors")
-        return rows
+        check_finite(vectors, "the model's vectors")
+        return vectors
 
 
-def average_parts(
-    vectors: Float[Tensor, "sequences features"], sequences: EncodedTexts
-) -> Float[Tensor, "texts features"]:
+def average_parts(vectors: Vectors, sequences: EncodedTexts) -> Vectors:
     """Average the vectors of each long text's parts, weighted by their number of tokens.
 
     The vector of a text with one part is returned unchanged, bit for bit.
     """
-    owners = torch.tensor(sequences.owners, device=vectors.device)
     sizes = zip(sequences.ids, sequences.num_skipped, strict=True)
-    weights = vectors.new_tensor([max(len(ids) - 1 - max(skipped, 1), 1) for ids, skipped in sizes])
-    num_parts = torch.bincount(owners, minlength=sequences.num_texts)
-    sums = torch.segment_reduce(vectors * weights[:, None], "sum", lengths=num_parts)
-    means = sums / torch.segment_reduce(weights, "sum", lengths=num_parts)[:, None]
-    first_parts = vectors[num_parts.cumsum(0) - num_parts]
-    return torch.where(num_parts[:, None] == 1, first_parts, means)
+    numbers = [[max(len(ids) - 1 - max(skipped, 1), 1)] for ids, skipped in sizes]
+    weights = np.array(numbers, np.float32)
+    counts = np.bincount(sequences.owners, minlength=sequences.num_texts)
+    num_parts = counts.tolist()
+    means = reduce_sequences(vectors * weights, num_parts) / reduce_sequences(weights, num_parts)
+    return np.where(counts[:, None] == 1, vectors[counts.cumsum() - counts], means)
 
 
 def with_prompt(embedder: Embedder, names: Sequence[str], prompt: str | None = None) -> Embedder:

@@ -10,51 +10,51 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Self, TypeAlias
 
-import torch
-import torch.nn.functional as F
-from jaxtyping import Float, Int
-from torch import Tensor
+import numpy as np
+from jaxtyping import Float32, Int64
 
 from bertkit.base.errors import SettingsError
-from bertkit.base.own_thread import in_own_thread
 from bertkit.checkpoints import sentence_modules
 from bertkit.checkpoints.sentence_transformers import SentenceModel
+from bertkit.inference.activations import gelu, relu, sigmoid, silu
 from bertkit.inference.embeddings.settings import EmbedderSettings
-from bertkit.models.bert.sentence_bert import ACTIVATIONS
-from bertkit.nn.packing import PackedBatch
+from bertkit.nn.packed_ids import PackedIds, reduce_sequences
 
-Tokens: TypeAlias = Float[Tensor, "tokens hidden"]
-Vectors: TypeAlias = Float[Tensor, "texts features"]
+Tokens: TypeAlias = Float32[np.ndarray, "tokens hidden"]
+Vectors: TypeAlias = Float32[np.ndarray, "texts features"]
 
 
 @dataclass(frozen=True)
 class Span:
     """The tokens of a packed batch of texts that are pooled."""
 
-    batch: PackedBatch
-    places: Int[Tensor, " counted"] | None  # indexes of the tokens in the batch; None for all
-    positions: Int[Tensor, " counted"]  # of each pooled token in its own text
-    lengths: Int[Tensor, " texts"]  # pooled tokens of each text, at least one
+    ids: PackedIds
+    places: Int64[np.ndarray, " counted"] | None  # indexes in the batch; None for all
+    positions: Int64[np.ndarray, " counted"]  # of each pooled token in its own text
+    lengths: Int64[np.ndarray, " texts"]  # pooled tokens of each text, at least one
 
     @classmethod
-    def of(cls, batch: PackedBatch, num_skipped: Sequence[int]) -> Self:
+    def of(cls, ids: PackedIds, num_skipped: Sequence[int]) -> Self:
         """Select all tokens but the first `num_skipped` of each text: [CLS] and the prompt."""
-        device = batch.input_ids.device
-        lengths = torch.tensor(batch.lengths, device=device)
+        lengths = np.array(ids.lengths)
         if not any(num_skipped):
-            return cls(batch, None, batch.position_ids, lengths)
-        skipped = torch.tensor(num_skipped, device=device)
-        is_counted = batch.position_ids >= skipped.repeat_interleave(lengths)
-        places = is_counted.nonzero()[:, 0]
-        return cls(batch, places, batch.position_ids[places], lengths - skipped)
+            return cls(ids, None, ids.position_ids, lengths)
+        skipped = np.array(num_skipped)
+        places = np.flatnonzero(ids.position_ids >= skipped.repeat(lengths))
+        return cls(ids, places, ids.position_ids[places], lengths - skipped)
 
-    def counted(self, tokens: Tokens) -> Float[Tensor, "counted hidden"]:
+    def counted(self, tokens: Tokens) -> Float32[np.ndarray, "counted hidden"]:
         """Return the rows of the pooled tokens."""
         return tokens if self.places is None else tokens[self.places]
 
-    def reduce(self, tokens: Tokens, how: str) -> Vectors:
-        """Return the "mean", "max" or "sum" of each text's pooled tokens."""
-        return torch.segment_reduce(self.counted(tokens), how, lengths=self.lengths)
+    def reduce(self, tokens: Tokens, how: np.ufunc = np.add) -> Vectors:
+        """Return the sum of each text's pooled tokens, or what another function makes of them."""
+        return reduce_sequences(self.counted(tokens), self.lengths.tolist(), how)
+
+    def average(self, tokens: Tokens) -> Vectors:
+        """Return the mean of each text's pooled tokens."""
+        means: Vectors = self.reduce(tokens) / self.lengths.astype(np.float32)[:, None]
+        return means
 
 
 LAST = (-1,)
@@ -66,44 +66,49 @@ class TokenPooling:
     """A pooling method, with the layers that it needs, as in `resolve_layers`."""
 
     layers: tuple[int, ...]
-    pool: Callable[[Sequence[Tensor], Span], Tensor]
+    pool: Callable[[Sequence[Tokens], Span], Vectors]
     num_parts: int = 1  # size of its result as a multiple of the hidden size
 
 
 def take_weighted_mean(tokens: Tokens, span: Span) -> Vectors:
     """Average the tokens, weighted by their position in the text, from 1."""
-    weights = (span.positions + 1).to(tokens.dtype)
-    sums = torch.segment_reduce(
-        span.counted(tokens) * weights[:, None], "sum", lengths=span.lengths
-    )
-    return sums / torch.segment_reduce(weights, "sum", lengths=span.lengths)[:, None]
+    weights = (span.positions + 1).astype(np.float32)[:, None]
+    lengths = span.lengths.tolist()
+    sums = reduce_sequences(span.counted(tokens) * weights, lengths)
+    means: Vectors = sums / reduce_sequences(weights, lengths)
+    return means
 
 
-def _of_last(pool: Callable[[Tensor, Span], Tensor]) -> TokenPooling:
+def take_scaled_mean(tokens: Tokens, span: Span) -> Vectors:
+    """Divide the sum of the tokens by the square root of their number."""
+    roots = np.sqrt(span.lengths).astype(np.float32)
+    means: Vectors = span.reduce(tokens) / roots[:, None]
+    return means
+
+
+def _of_last(pool: Callable[[Tokens, Span], Vectors]) -> TokenPooling:
     return TokenPooling(LAST, lambda layers, span: pool(layers[0], span))
 
 
 POOLINGS: dict[str, TokenPooling] = {
     # [CLS], even if it is left out of the span
-    "cls": _of_last(lambda tokens, span: tokens[span.batch.first_tokens.long()]),
-    "mean": _of_last(lambda tokens, span: span.reduce(tokens, "mean")),
-    "max": _of_last(lambda tokens, span: span.reduce(tokens, "max")),
-    "mean_sqrt_len_tokens": _of_last(
-        lambda tokens, span: span.reduce(tokens, "mean") * span.lengths.sqrt()[:, None]
-    ),
+    "cls": _of_last(lambda tokens, span: tokens[span.ids.first_tokens]),
+    "mean": _of_last(lambda tokens, span: span.average(tokens)),
+    "max": _of_last(lambda tokens, span: span.reduce(tokens, np.maximum)),
+    "mean_sqrt_len_tokens": _of_last(take_scaled_mean),
     "weightedmean": _of_last(take_weighted_mean),
     # the last token is [SEP]
-    "lasttoken": _of_last(lambda tokens, span: span.counted(tokens)[span.lengths.cumsum(0) - 1]),
+    "lasttoken": _of_last(lambda tokens, span: span.counted(tokens)[span.lengths.cumsum() - 1]),
     "first_last_mean": TokenPooling(
-        (1, -1), lambda layers, span: span.reduce(torch.stack(tuple(layers)).mean(dim=0), "mean")
+        (1, -1), lambda layers, span: span.average(np.mean(layers, axis=0))
     ),
     "last_four_concat": TokenPooling(
         LAST_FOUR,
-        lambda layers, span: torch.cat([span.reduce(layer, "mean") for layer in layers], dim=1),
+        lambda layers, span: np.concatenate([span.average(layer) for layer in layers], axis=1),
         num_parts=len(LAST_FOUR),
     ),
     "last_four_sum": TokenPooling(
-        LAST_FOUR, lambda layers, span: span.reduce(torch.stack(tuple(layers)).sum(dim=0), "mean")
+        LAST_FOUR, lambda layers, span: span.average(np.sum(layers, axis=0))
     ),
 }
 
@@ -111,35 +116,50 @@ POOLINGS: dict[str, TokenPooling] = {
 DEFAULT_POOLING = ("mean",)
 
 
-def normalize(vectors: Float[Tensor, "texts features"]) -> Float[Tensor, "texts features"]:
+LEAST_LENGTH = 1e-12  # a shorter vector is divided by this one
+
+
+def normalize(vectors: Vectors) -> Vectors:
     """Scale each vector to Euclidean length 1; zero vectors stay zero."""
-    return F.normalize(vectors, dim=1)
+    lengths = np.sqrt((vectors * vectors).sum(axis=1, keepdims=True))
+    scaled: Vectors = vectors / np.maximum(lengths, LEAST_LENGTH)
+    return scaled
 
 
-def truncate(vectors: Float[Tensor, "texts features"], *, size: int) -> Float[Tensor, "texts size"]:
+def truncate(vectors: Vectors, *, size: int) -> Vectors:
     """Return the first features of each vector."""
     return vectors[:, :size]
+
+
+# Functions by the names of `checkpoints.sentence_modules.ACTIVATIONS`.
+ACTIVATIONS: dict[str, Callable[[Vectors], Vectors]] = {
+    "identity": lambda values: values,
+    "tanh": np.tanh,
+    "relu": relu,
+    "gelu": gelu,
+    "sigmoid": sigmoid,
+    "silu": silu,
+}
 
 
 @dataclass(frozen=True)
 class DenseLayer:
     """A linear layer and its activation, a key of `ACTIVATIONS`."""
 
-    weight: Float[Tensor, "out in"]
-    bias: Float[Tensor, " out"] | None
+    weight: Float32[np.ndarray, "out in"]
+    bias: Float32[np.ndarray, " out"] | None
     activation: str
 
-    def __call__(self, vectors: Float[Tensor, "texts in"]) -> Float[Tensor, "texts out"]:
+    def __call__(self, vectors: Vectors) -> Vectors:
         """Compute the layer for each vector."""
-        return ACTIVATIONS[self.activation](F.linear(vectors, self.weight, self.bias))
+        products = vectors @ self.weight.T
+        return ACTIVATIONS[self.activation](products if self.bias is None else products + self.bias)
 
 
-@in_own_thread
-def read_dense(module: sentence_modules.Dense, device: torch.device) -> DenseLayer:
+def read_dense(module: sentence_modules.Dense) -> DenseLayer:
     """Read a dense module of a sentence-transformers folder."""
-    weight = module.weight.read().float().to(device)
-    bias = None if module.bias is None else module.bias.read().float().to(device)
-    return DenseLayer(weight, bias, module.activation)
+    bias = None if module.bias is None else module.bias.read().float().numpy()
+    return DenseLayer(module.weight.read().float().numpy(), bias, module.activation)
 
 
 @dataclass(frozen=True)
@@ -150,17 +170,13 @@ class SentenceHead:
     """
 
     poolings: tuple[str, ...]  # keys of `POOLINGS`, whose results are concatenated in this order
-    steps: tuple[tuple[str, Callable[[Tensor], Tensor]], ...]
+    steps: tuple[tuple[str, Callable[[Vectors], Vectors]], ...]
     dimension: int  # features of a finished vector
     includes_prompt: bool = True  # whether the tokens of a prompt are pooled
 
     @classmethod
     def build(
-        cls,
-        model: SentenceModel | None,
-        settings: EmbedderSettings,
-        hidden_size: int,
-        device: torch.device,
+        cls, model: SentenceModel | None, settings: EmbedderSettings, hidden_size: int
     ) -> Self:
         """Build the head from a sentence-transformers folder's modules, if any, and the settings.
 
@@ -170,12 +186,12 @@ class SentenceHead:
         usual = next((one for one in modules if isinstance(one, sentence_modules.Pooling)), None)
         poolings = settings.pooling or (usual.modes if usual else DEFAULT_POOLING)
         dimension = hidden_size * sum(POOLINGS[name].num_parts for name in poolings)
-        steps: list[tuple[str, Callable[[Tensor], Tensor]]] = []
+        steps: list[tuple[str, Callable[[Vectors], Vectors]]] = []
         for module in modules:
             match module:
                 case sentence_modules.Dense() if settings.pooling is None:
                     name = f"dense {module.out_features} {module.activation}"
-                    steps.append((name, read_dense(module, device)))
+                    steps.append((name, read_dense(module)))
                     dimension = module.out_features
                 case sentence_modules.Normalize() if settings.normalize is not False:
                     steps.append(("normalize", normalize))
@@ -221,18 +237,16 @@ class SentenceHead:
         """All poolings and the functions that follow them, in one line."""
         return " → ".join([" + ".join(self.poolings), *(name for name, _ in self.steps)])
 
-    def pool(
-        self, states: Sequence[Float[Tensor, "tokens hidden"]], span: Span
-    ) -> Float[Tensor, "sequences features"]:
+    def pool(self, states: Sequence[Tokens], span: Span) -> Vectors:
         """Pool the hidden states of `layers` to one vector per sequence."""
         of_layer = dict(zip(self.layers, states, strict=True))
         parts = [
             POOLINGS[name].pool([of_layer[layer] for layer in POOLINGS[name].layers], span)
             for name in self.poolings
         ]
-        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
-    def finish(self, vectors: Float[Tensor, "texts pooled"]) -> Float[Tensor, "texts features"]:
+    def finish(self, vectors: Vectors) -> Vectors:
         """Apply the functions that follow pooling."""
         for _, step in self.steps:
             vectors = step(vectors)

@@ -8,6 +8,7 @@ import onnx
 import onnxruntime
 import pytest
 import torch
+from numpy.typing import NDArray
 from tests.closeness import assert_close
 from tests.unit.inference.small import as_lazy, build_config
 from torch import nn
@@ -17,6 +18,7 @@ from bertkit.checkpoints.sentence_modules import POOLING_FLAGS, Dense, Normalize
 from bertkit.checkpoints.sentence_transformers import SentenceModel
 from bertkit.inference.embeddings.pooling import SentenceHead, Span
 from bertkit.inference.embeddings.settings import EmbedderSettings
+from bertkit.inference.engines.torch_engine import TorchEngine
 from bertkit.inference.onnx import export as module
 from bertkit.inference.onnx.export import write_onnx
 from bertkit.inference.onnx.graph import ACTIVATION_NODES
@@ -24,6 +26,7 @@ from bertkit.inference.onnx.models import EXPORTED
 from bertkit.inference.onnx.padded import DENSE_NODES, POOLING_NODES
 from bertkit.models.bert.encoder import BertModel
 from bertkit.nn.block import ACTIVATIONS
+from bertkit.nn.packed_ids import PackedIds
 from bertkit.nn.packing import PackedBatch
 
 IDS = torch.tensor([[2, 5, 6, 7, 3], [2, 9, 3, 0, 0], [3, 0, 0, 0, 0]])
@@ -95,13 +98,15 @@ def test_a_model_without_pooler_has_no_such_output(tmp_path):
     assert run(tmp_path).keys() == {"last_hidden_state"}
 
 
-def embed(model: BertModel, sentences: SentenceModel) -> torch.Tensor:
-    head = SentenceHead.build(sentences, EmbedderSettings(), 8, torch.device("cpu"))
-    batch = pack()
-    with torch.no_grad():
-        states = list(model.encoder.hidden_states(batch))
-        pooled = head.pool([states[layer] for layer in head.layers], Span.of(batch, [0] * 3))
-        return head.finish(pooled)
+def unpad(rows: torch.Tensor) -> list[list[int]]:
+    return [row[real].tolist() for row, real in zip(rows, MASK.bool(), strict=True)]
+
+
+def embed(model: BertModel, sentences: SentenceModel) -> NDArray[np.float32]:
+    head = SentenceHead.build(sentences, EmbedderSettings(), 8)
+    ids = PackedIds.from_sequences(*map(unpad, (IDS, SEGMENTS)))
+    pooled = head.pool(TorchEngine(model, head.layers)(ids), Span.of(ids, [0] * 3))
+    return head.finish(pooled)
 
 
 @pytest.mark.parametrize("mode", POOLING_FLAGS.values())

@@ -125,7 +125,7 @@ $(VENV)/.packages: $(PACKAGE_SOURCES) | $(VENV)/.torch
 	@touch $@
 
 $(VENV)/.installed: pyproject.toml constraints.txt $(SOURCES) $(VENV)/.packages | $(VENV)/.torch
-	$(PIP) install --quiet --no-build-isolation --constraint constraints.txt '.[tensorboard]'
+	$(PIP) install --quiet --no-build-isolation --constraint constraints.txt '.[train,tensorboard]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/.torch

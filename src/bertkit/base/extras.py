@@ -1,14 +1,61 @@
-"""How the packages of an extra are installed, for messages that one is missing."""
+"""Packages of extras: whether they are there, and how they are installed."""
 
 import json
 import re
 import shlex
 import sys
 from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from bertkit.base.errors import MissingExtraError
+
 WINDOWS = "win32"
+
+
+class Package(NamedTuple):
+    """A package that a plain installation lacks."""
+
+    name: str  # as people know it
+    extra: str  # which brings it
+
+
+# By module. What else an extra brings is named where it is used, since it is used in one place.
+PACKAGES = {
+    "pyarrow": Package("PyArrow", "arrow"),
+    "torch": Package("PyTorch", "train"),
+    "zstandard": Package("zstandard", "zstd"),
+}
+
+
+def require_torch(what: str) -> None:
+    """Raise MissingExtraError if PyTorch isn't installed; it isn't loaded."""
+    require_package("torch", what)
+
+
+def require_package(module: str, what: str) -> None:
+    """Check that a package of `PACKAGES` is installed, without loading it.
+
+    Args:
+        what: what needs it, as the subject of a sentence.
+
+    Raises:
+        MissingExtraError: it isn't; the message has the command that installs it.
+    """
+    try:
+        if find_spec(module) is not None:
+            return
+    except ImportError:  # its own finder refuses it
+        pass
+    raise MissingExtraError(describe_missing(module, what))
+
+
+def describe_missing(module: str, what: str = "this") -> str:
+    """Describe a package of `PACKAGES` that isn't installed."""
+    name, extra = PACKAGES[module]
+    return f"{what} needs {name}, which isn't installed; {describe_install(extra)}"
 
 
 def describe_install(extra: str) -> str:

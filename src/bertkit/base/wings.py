@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from bertkit.base.errors import MissingExtraError
+from bertkit.base.extras import PACKAGES, describe_missing
 
 Table = Mapping[str, str]  # addresses, `module:name`, by the name under which the core looks
 
@@ -102,7 +103,7 @@ def load_object(address: str) -> Any:
     """Import the object at an address, `module:name`.
 
     Raises:
-        MissingExtraError: the wing isn't installed.
+        MissingExtraError: the wing isn't installed, or a package of an extra that it needs.
     """
     if not has_wing(address):
         room = address.split(".")[1]
@@ -110,4 +111,9 @@ def load_object(address: str) -> Any:
             f"this needs bertkit.{room}, which isn't installed; install bertkit anew"
         )
     module, _, name = address.partition(":")
-    return getattr(import_module(module), name)
+    try:
+        return getattr(import_module(module), name)
+    except ModuleNotFoundError as error:
+        if error.name not in PACKAGES:
+            raise
+        raise MissingExtraError(describe_missing(error.name, name)) from None

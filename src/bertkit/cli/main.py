@@ -11,7 +11,8 @@ from cyclopts import App, CycloptsError
 from cyclopts.config import Dict as ConfigDict
 
 from bertkit.base.addresses import hide_secrets
-from bertkit.base.errors import BertkitError, SettingsError, is_out_of_memory
+from bertkit.base.errors import BertkitError, MissingExtraError, SettingsError, is_out_of_memory
+from bertkit.base.extras import PACKAGES, describe_missing
 from bertkit.base.progress import Launch, announce
 from bertkit.base.signals import interruptible
 from bertkit.cli.app import build_app, check_installed, list_commands, list_flags
@@ -56,6 +57,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         return fail("interrupted", 130)
+    except ModuleNotFoundError as error:
+        if error.name not in PACKAGES:
+            raise
+        return fail(describe_missing(error.name), MissingExtraError.exit_code)
     except CycloptsError as error:
         return fail(describe_wrong_words(error, words), SettingsError.exit_code)
     except Exception as error:

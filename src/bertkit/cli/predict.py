@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Group, Parameter
 
 from bertkit.base.errors import InputError, SettingsError, pluralize
+from bertkit.base.extras import require_torch
 from bertkit.base.output import check_standard_output
 from bertkit.base.progress import announce, show_progress
 from bertkit.base.settings import select
@@ -107,6 +108,7 @@ def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
         revision: str | None = None,
         json: bool = False,
     ) -> None:
+        require_torch(f"`bertkit finetune {name}`")
         named = {"train": train} if dev is None else {"train": train, "dev": dev}
         opened = open_training_tables(named, settings, task)  # before torch is loaded
         with stop_at_once(lambda: "stopped while loading; run the same command again"):

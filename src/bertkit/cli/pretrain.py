@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from bertkit.base.addresses import show_address
 from bertkit.base.errors import BertkitError, SettingsError, pluralize
+from bertkit.base.extras import require_torch
 from bertkit.base.output import check_standard_output
 from bertkit.base.parts import PartsSettings
 from bertkit.base.signals import stop_at_once
@@ -229,6 +230,7 @@ def pretrain(
         dry_run: Measure time and memory of a few steps, print them, and write nothing.
         json: Print the result as one JSON object.
     """
+    require_torch("`bertkit pretrain`")
     if dry_run:
         check_standard_output()
         from bertkit.recipes.pretrain.run import dry_run as measure

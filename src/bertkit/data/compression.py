@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from bertkit.base.errors import BertkitError
+from bertkit.base.extras import require_package
 
 BUFFER_BYTES = 1 << 18
 # A Zstandard bomb expands each byte to up to 32 KiB, so input is passed in small chunks.
@@ -104,6 +105,7 @@ def _read_unpacked(file: gzip.GzipFile | bz2.BZ2File) -> Iterator[bytes]:
 
 def _read_zstd(packed: BinaryIO) -> Iterator[bytes]:
     """Yield the content of all frames; Python's own Zstandard module requires Python 3.14."""
+    require_package("zstandard", "a .zst file")
     import zstandard
 
     unpacker = zstandard.ZstdDecompressor()

@@ -19,7 +19,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import InputError, MissingExtraError, SettingsError, storage_errors
-from bertkit.base.extras import describe_install
+from bertkit.base.extras import describe_install, require_package
 from bertkit.base.files import DurableFile, DurableStream, check_new_file, durable_file
 from bertkit.base.json_files import with_nulls
 from bertkit.data.tables.record import PLAIN_CSV, CsvStyle, NumberCell
@@ -294,4 +294,6 @@ def check_suffix(output: Path, known: Collection[str]) -> str:
     suffix = output.suffix.lower()
     if suffix not in known:
         raise SettingsError(f"{output} must end with {' or '.join(known)}, which sets its format")
+    if suffix == ".parquet":
+        require_package("pyarrow", str(output))
     return suffix

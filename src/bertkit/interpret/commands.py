@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from bertkit.base.errors import InputError, SettingsError, pluralize
+from bertkit.base.extras import require_torch
 from bertkit.base.files import check_new_file
 from bertkit.base.output import check_standard_output, open_output
 from bertkit.base.progress import announce
@@ -80,6 +81,7 @@ def view(
         json: Print one JSON object: the tokens, a summary of each head, and the attention weights
             of --token, or of --layer and --head.
     """
+    require_torch("`bertkit view`")
     if json:
         check_standard_output()
     model = choose_model(model, settings.find_bundled_part(*texts), texts)
@@ -182,6 +184,7 @@ def attention(
             Hub; by default the model that comes with bertkit.
         json: Print one JSON object with all numbers, or with those of --token.
     """
+    require_torch("`bertkit attention`")
     check_standard_output()
     title, steps = _compute(texts, model, settings, loading)
     token = None if settings.token is None else steps.find(settings.token)

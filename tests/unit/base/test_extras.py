@@ -1,11 +1,16 @@
 import json
 import shlex
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+from tests.wings import needs
 
-from bertkit.base.extras import describe_install
+from bertkit.base.errors import MissingExtraError
+from bertkit.base.extras import PACKAGES, describe_install, describe_missing, require_package
+from bertkit.base.wings import load_object
+from bertkit.cli.main import main
 
 ROOT = Path(__file__).parents[3]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
@@ -61,3 +66,69 @@ def test_no_message_installs_bertkit_from_pypi():
     pages = [*ROOT.glob("src/**/*.py"), *ROOT.glob("docs/**/*.md"), ROOT / "README.md"]
     wrong = [page.name for page in pages if "pip install 'bertkit" in page.read_text("utf-8")]
     assert wrong == []
+
+
+@pytest.mark.parametrize("module", PACKAGES)
+def test_a_package_of_an_extra_is_named_with_its_command(monkeypatch, module):
+    require_package(module, "this")
+    monkeypatch.setitem(sys.modules, module, None)
+    name, extra = PACKAGES[module]
+    with pytest.raises(MissingExtraError, match=f"^reading it needs {name}, which isn't") as told:
+        require_package(module, "reading it")
+    assert str(told.value).endswith(describe_install(extra))
+    assert any(one.startswith(module) for one in EXTRAS[extra])
+
+
+@pytest.mark.parametrize("module", PACKAGES)
+def test_training_has_all_of_them(module):
+    assert any(one.startswith(module) for one in EXTRAS["train"])
+
+
+def test_an_object_whose_package_is_missing_is_refused(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "bertkit.nn.block", raising=False)
+    with pytest.raises(MissingExtraError, match=r"^Block needs PyTorch"):
+        load_object("bertkit.nn.block:Block")
+
+
+# With files that don't exist: what is missing is said before they are looked for.
+@pytest.mark.parametrize(
+    "line",
+    [
+        "finetune classify --train no.csv --output out",
+        "pretrain --data no --output out",
+        "attention word --model no",
+        "view word --model no",
+        pytest.param(
+            "finetune translate --train no.de no.en --output out", marks=needs("decoders")
+        ),
+        pytest.param("generate no word", marks=needs("decoders")),
+        pytest.param("translate no word", marks=needs("decoders")),
+    ],
+)
+def test_a_command_that_needs_torch_says_how_it_is_installed(monkeypatch, capsys, line):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert main(line.split()) == 2
+    shown = capsys.readouterr()
+    name = " ".join(line.split()[: 2 if line.startswith("finetune") else 1])
+    message = describe_missing("torch", f"`bertkit {name}`")
+    assert (shown.out, shown.err) == ("", f"bertkit: {message}\n")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "embed rows.parquet --text-column text --output vectors.npy",
+        "embed rows.csv --text-column text --output vectors.parquet",
+        "prepare rows.csv --tokenizer vocab.txt --output out",
+        "train-tokenizer rows.parquet --output out",
+    ],
+)
+def test_parquet_and_the_words_of_a_corpus_need_pyarrow(monkeypatch, capsys, tmp_path, line):
+    monkeypatch.chdir(tmp_path)
+    for name in ("rows.parquet", "rows.csv"):
+        Path(name).write_text("text\nword\n")
+    Path("vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nword\n")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert main(line.split()) == 2
+    assert describe_missing("pyarrow", "") in capsys.readouterr().err

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from bertkit.base.errors import InputError
+from bertkit.base.extras import require_package
 from bertkit.base.progress import announce
 from bertkit.data.input_files import exists, name_input
 from bertkit.data.tables.decoder import DEFAULT_FIELD, RowDecoder, show_names
@@ -135,6 +136,7 @@ def _name_columns(rows: Sequence[object]) -> tuple[str, ...]:
 
 def _take_table(rows: ArrowTable) -> "pa.Table":
     """Return an Arrow table without the index of pandas."""
+    require_package("pyarrow", f"the {type(rows).__name__}")
     import pyarrow as pa
 
     name = f"the {type(rows).__name__}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from bertkit.base.errors import pluralize
+from bertkit.base.extras import require_torch
 from bertkit.base.signals import stop_at_once
 from bertkit.cli.next_step import choose_arguments, repeat_flags, suggest
 from bertkit.cli.output import print_result
@@ -98,6 +99,7 @@ def train_pairs(
     json: bool,
 ) -> None:
     """Train a model on pairs of texts, and print its metrics and a command that tries it."""
+    require_torch(f"`bertkit finetune {settings.kind}`")
     with stop_at_once(lambda: "stopped while loading; run the same command again"):
         from bertkit.decoders.seq2seq.examples import PairFiles
         from bertkit.decoders.seq2seq.run import train_seq2seq

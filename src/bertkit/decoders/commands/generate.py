@@ -5,6 +5,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from bertkit.base.errors import SettingsError
+from bertkit.base.extras import require_torch
 from bertkit.base.output import check_standard_output
 from bertkit.cli.output import print_result
 from bertkit.cli.texts import TextFile, Words, gather_texts, legible, open_input, stream_results
@@ -53,6 +54,7 @@ def generate(
             answer without beams.
         json: Print one JSON object per text.
     """
+    require_torch("`bertkit generate`")
     check_standard_output()
     is_single = len(prompts) == 1 and prompts[0] != "-" and file is None
     can_stream = is_single and not json and settings.beams == settings.num_answers == 1

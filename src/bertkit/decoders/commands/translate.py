@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bertkit.base.errors import SettingsError, pluralize
+from bertkit.base.extras import require_torch
 from bertkit.base.files import check_new_file, durable_file
 from bertkit.base.progress import ProgressBar, announce, show_progress
 from bertkit.cli.output import format_json, print_result
@@ -73,6 +74,7 @@ def translate(
         overwrite: Replace an existing output.
         json: Print one JSON object per text, or one with the metrics.
     """
+    require_torch("`bertkit translate`")
     given = open_input(texts, file, table)
     check_scoring(output, references, target_column, decoding)
     place_holder = open_result(

@@ -16,6 +16,7 @@ import numpy as np
 
 from bertkit.base.checksums import FileRecord, verify_file, verify_size
 from bertkit.base.errors import DamagedFileError, InputError, MissingFileError, SettingsError
+from bertkit.base.extras import require_package
 from bertkit.base.files import make_folder, remove_folder, remove_litter
 from bertkit.base.output import list_names, open_output
 from bertkit.base.parts import PartsSettings, WorkersSettings, count_cores, run_parts
@@ -123,6 +124,7 @@ def plan_preparation(
     held_out_inputs: Sequence[CorpusInput] = (),
 ) -> Preparation:
     """Find the sources and bundle them into units; arguments are those of `prepare`."""
+    require_package("pyarrow", "preparing text")  # to tokenize each distinct word once
     if not settings.held_out and not held_out_inputs:
         raise SettingsError(
             "with --held-out 0 there is no text to evaluate pre-training on; give a share, or --dev"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from bertkit.base.errors import BertkitError, DamagedFileError, InputError, StorageError
+from bertkit.base.extras import require_package
 from bertkit.base.json_files import MAX_JSON_VALUES, parse_json
 from bertkit.base.remote import RemoteFile
 from bertkit.data.compression import COMPRESSIONS, classify
@@ -29,18 +30,29 @@ HUB_KEY = b"huggingface"
 
 @contextmanager
 def open_table(path: Path | RemoteFile | None, decoder: RowDecoder) -> Iterator[BinaryIO]:
-    """Open a seekable file; errors while it is read become messages about the file.
+    """Open a seekable file; errors while it is read become messages about the file."""
+    require_package("pyarrow", "a Parquet file")
+    import pyarrow as pa
+
+    with open_seekable(path, decoder) as stream:
+        try:
+            yield stream
+        except (pa.ArrowException, UnicodeDecodeError) as error:  # the latter from column names
+            decoder.refuse_rest(*classify(error))
+
+
+@contextmanager
+def open_seekable(path: Path | RemoteFile | None, decoder: RowDecoder) -> Iterator[BinaryIO]:
+    """Open a file that is read at any place; errors of reading become messages about the file.
 
     Compressed files and standard input are copied to a temporary file first.
     """
-    import pyarrow as pa
-
     try:
         with _copy(path, decoder) if path is None or needs_copy(path) else path.open("rb") as file:
             yield file
     except BertkitError:  # its message is complete; StorageError is an OSError
         raise
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # from column names
+    except OSError as error:
         decoder.refuse_rest(*classify(error))
 
 

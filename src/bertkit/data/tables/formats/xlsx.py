@@ -26,7 +26,7 @@ from xml.parsers import expat
 from bertkit.base.errors import BertkitError, InputError, pluralize
 from bertkit.base.remote import RemoteFile
 from bertkit.data.tables.decoder import MAX_ROW_BYTES, RowDecoder
-from bertkit.data.tables.formats.parquet import open_table
+from bertkit.data.tables.formats.parquet import open_seekable
 from bertkit.data.tables.formats.separated import SHOWN_CHARS, find_columns
 from bertkit.data.tables.record import NumberCell, Record, Rows
 from bertkit.reports.text import show
@@ -67,7 +67,7 @@ class Element(NamedTuple):
 @contextmanager
 def open_workbook(path: Path | RemoteFile | None, decoder: RowDecoder) -> Iterator[BinaryIO]:
     """Open a seekable file; errors while it is read become messages about the file."""
-    with open_table(path, decoder) as stream:
+    with open_seekable(path, decoder) as stream:
         stream.seek(0)
         if stream.read(len(ZIP_START)) != ZIP_START:
             message = "isn't a workbook (.xlsx), or has a password; save it as .xlsx or as CSV"

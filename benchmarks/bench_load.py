@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # the tests write TensorFlow
 import torch
 from tests.bundles import to_variables, write_bundle
 
-from bertkit.checkpoints.transfer import export_tensors
+from bertkit.checkpoints.torch_tensors import export_tensors
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
 from peaks import check_system

@@ -18,6 +18,7 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import StoppedError, StorageError
 from bertkit.base.output import LOCK_FILE
 from bertkit.checkpoints.safetensors_file import write_safetensors
+from bertkit.checkpoints.torch_tensors import lazy_tensors
 from bertkit.data.shards import MANIFEST, ShardSet
 from bertkit.training import log as log_module
 from bertkit.training.lifecycle import open_run
@@ -143,7 +144,7 @@ class Trained:
 
     def _save_model(self, folder: Path) -> dict[str, FileRecord]:
         name = "model.safetensors"
-        return {name: write_safetensors(folder / name, dict(self.model.state_dict()))}
+        return {name: write_safetensors(folder / name, lazy_tensors(self.model.state_dict()))}
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from tests.faults.children import CHECKPOINT_EVERY, NUM_STEPS, PROCESSES, list_d
 from tests.waiting import TIMEOUT_SECONDS
 
 from bertkit.checkpoints.run_folder import list_checkpoints
-from bertkit.checkpoints.safetensors_file import read_safetensors
+from bertkit.checkpoints.torch_tensors import read_safetensors
 from bertkit.cli.main import main
 from bertkit.training.log import read_log
 

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bertkit.checkpoints.safetensors_file import DTYPE_NAMES
-from bertkit.checkpoints.transfer import export_tensors
+from bertkit.checkpoints.elements import ElementType
+from bertkit.checkpoints.torch_tensors import export_tensors
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.tokenization.folder import config_content, engine_json
@@ -48,7 +48,7 @@ def header_and_data(weights: Mapping[str, Tensor]) -> tuple[dict[str, Any], byte
     for name, tensor in weights.items():
         piece = tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
         header[name] = {
-            "dtype": DTYPE_NAMES[tensor.dtype],
+            "dtype": ElementType(str(tensor.dtype).removeprefix("torch.")).name,
             "shape": list(tensor.shape),
             "data_offsets": [len(data), len(data) + len(piece)],
         }

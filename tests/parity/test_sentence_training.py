@@ -11,9 +11,9 @@ from tests.unit.inference.small import save_small
 from tests.unit.recipes.finetune.small import open_job
 
 from bertkit.base.errors import CheckpointError
-from bertkit.checkpoints.checkpoint import LazyTensor
 from bertkit.checkpoints.sentence_modules import Dense, Normalize, Pooling
 from bertkit.checkpoints.sentence_transformers import SentenceModel, write_sentence_model
+from bertkit.checkpoints.torch_tensors import lazy_tensor
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.bert.sentence_bert import SentenceBert
@@ -42,7 +42,7 @@ def write_rows(path):
 def describe(modes, tail):
     """A folder's modules: pooling, and what is behind it."""
     weight = torch.randn(6, 8 * len(modes), generator=torch.Generator().manual_seed(0)) / 3
-    dense = Dense(LazyTensor.of(weight), LazyTensor.of(torch.full((6,), 0.1)), "tanh")
+    dense = Dense(lazy_tensor(weight), lazy_tensor(torch.full((6,), 0.1)), "tanh")
     found = {"dense": dense, "normalize": Normalize()}
     return SentenceModel((Pooling(8, modes), *(found[name] for name in tail)), 16)
 

@@ -19,6 +19,7 @@ from bertkit.checkpoints.sentence_transformers import (
     open_sentence_transformers,
     write_sentence_model,
 )
+from bertkit.checkpoints.torch_tensors import read_tensor
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.jobs.convert import convert
@@ -94,8 +95,7 @@ def embed(folder: Path, **options: object) -> np.ndarray:
 def rewrite(source: Path, folder: Path) -> SentenceModel:
     """Read a folder and write all of it, tokenizer files copied."""
     checkpoint = open_sentence_transformers(source)
-    tensors = {name: tensor.read() for name, tensor in checkpoint.tensors.items()}
-    write_huggingface(folder, checkpoint.config, tensors)
+    write_huggingface(folder, checkpoint.config, checkpoint.tensors)
     model = OpenModel.open(source).sentences
     write_sentence_model(folder, model)
     for name in TOKENIZER_FILES:
@@ -148,9 +148,9 @@ def test_each_activation_and_the_weights_are_kept(encoder, tmp_path, name):
     ours = rewrite(source, tmp_path / "ours").modules[1]
     assert isinstance(ours, Dense)
     assert ours.activation == name
-    assert torch.equal(ours.weight.read(), layer.linear.weight)
+    assert torch.equal(read_tensor(ours.weight), layer.linear.weight)
     assert (ours.bias is None) == (name == "relu")
-    assert ours.bias is None or torch.equal(ours.bias.read(), layer.linear.bias)
+    assert ours.bias is None or torch.equal(read_tensor(ours.bias), layer.linear.bias)
     assert_same_embeddings(source, tmp_path / "ours")
 
 

@@ -20,11 +20,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import JsonValue
-from torch import Tensor
 
-from bertkit.base.errors import DamagedFileError, MissingFileError, storage_errors
+from bertkit.base.errors import DamagedFileError, MissingFileError, UnsafeFileError, storage_errors
+from bertkit.checkpoints.elements import Array, ElementType, widen
 
 # Files often found in place of weights, by their first bytes.
 STRANGERS = {
@@ -40,6 +41,7 @@ STRANGERS = {
 
 MAX_TENSORS = 20_000  # BERT-Large has 400
 MAX_DIMENSIONS = 8
+MAX_EMPTY_ELEMENTS = 1 << 40  # limit for empty tensors, counting sizes of 0 as 1
 
 
 @dataclass(frozen=True)
@@ -47,20 +49,25 @@ class LazyTensor:
     """A tensor that is still on disk; its header was read and validated.
 
     Attributes:
-        read: returns the tensor, contiguous; it may be a view of the file.
+        read_stored: returns the elements as they are stored, contiguous; it may be a view of the
+            file.
         release: frees the memory of a view, which is read from the file again when next used; the
             view must not have been written to.
     """
 
     shape: tuple[int, ...]
-    dtype: torch.dtype
-    read: Callable[[], Tensor]
+    dtype: ElementType
+    read_stored: Callable[[], Array]
     release: Callable[[], None] = lambda: None
 
-    @classmethod
-    def of(cls, tensor: Tensor) -> "LazyTensor":
-        """Return a tensor in memory, as it is when this is called or later."""
-        return cls(tuple(tensor.shape), tensor.dtype, lambda: tensor.detach().cpu())
+    def read(self) -> Array:
+        """Return the numbers, bfloat16 as float32; of other types, it may be a view of the file."""
+        return widen(self.read_stored(), self.dtype)
+
+    def read_float32(self) -> NDArray[np.float32]:
+        """Return the numbers as float32; those that it can't hold are infinite."""
+        with np.errstate(over="ignore", invalid="ignore"):  # the latter of a signaling NaN
+            return self.read().astype(np.float32, copy=False)
 
     @property
     def nbytes(self) -> int:
@@ -69,8 +76,15 @@ class LazyTensor:
 
     def transposed(self) -> "LazyTensor":
         """Return the transposed matrix."""
-        read = self.read
-        return replace(self, shape=self.shape[::-1], read=lambda: read().t().contiguous())
+        read = self.read_stored
+        return replace(
+            self, shape=self.shape[::-1], read_stored=lambda: np.ascontiguousarray(read().T)
+        )
+
+    def reshaped(self, shape: tuple[int, ...]) -> "LazyTensor":
+        """Return the tensor in another shape of as many elements."""
+        read = self.read_stored
+        return replace(self, shape=shape, read_stored=lambda: read().reshape(shape))
 
 
 @dataclass(frozen=True)
@@ -145,18 +159,20 @@ class MappedFile:
         """Return a copy of some bytes; the caller has checked that the range is valid."""
         return bytes(self.memory[start : start + num_bytes])
 
-    def tensor(self, start: int, shape: tuple[int, ...], dtype: torch.dtype) -> LazyTensor:
+    def tensor(self, start: int, shape: tuple[int, ...], dtype: ElementType) -> LazyTensor:
         """Return a lazy tensor whose elements begin at byte `start`; nothing is read yet."""
         num_elements = math.prod(shape)
         num_bytes = num_elements * dtype.itemsize
 
-        def read() -> Tensor:
+        def read() -> Array:
             if not num_elements:
-                return torch.empty(shape, dtype=dtype)
+                if math.prod(max(size, 1) for size in shape) > MAX_EMPTY_ELEMENTS:
+                    raise UnsafeFileError(f"{self.path} has an empty tensor of sizes beyond use")
+                return np.empty(shape, dtype.stored)
             if start % dtype.itemsize:  # unaligned, which some processors don't support
                 piece = bytearray(self.memory[start : start + num_bytes])
-                return torch.frombuffer(piece, dtype=dtype).reshape(shape)
-            flat = torch.frombuffer(self.memory, dtype=dtype, count=num_elements, offset=start)
+                return np.frombuffer(piece, dtype.stored).reshape(shape)
+            flat = np.frombuffer(self.memory, dtype.stored, count=num_elements, offset=start)
             return flat.reshape(shape)
 
         return LazyTensor(shape, dtype, read, partial(release_pages, self.memory, start, num_bytes))

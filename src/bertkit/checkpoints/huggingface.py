@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pydantic import JsonValue
-from torch import Tensor
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import (
@@ -157,7 +156,7 @@ def _open_shards(
 def write_huggingface(
     folder: Path,
     config: Mapping[str, JsonValue],
-    tensors: Mapping[str, Tensor | LazyTensor],
+    tensors: Mapping[str, LazyTensor],
     *,
     shard_bytes: int = SHARD_BYTES,
 ) -> dict[str, FileRecord]:
@@ -191,7 +190,7 @@ def write_huggingface(
     return records | {index_file: write_json(folder / index_file, index)}
 
 
-def _cut_shards(tensors: Mapping[str, Tensor | LazyTensor], shard_bytes: int) -> list[list[str]]:
+def _cut_shards(tensors: Mapping[str, LazyTensor], shard_bytes: int) -> list[list[str]]:
     """Group tensor names into shards of at most `shard_bytes`; a larger tensor is alone."""
     shards: list[list[str]] = [[]]
     size = 0

@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from pathlib import Path
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileError
 from bertkit.base.members import find_member
 from bertkit.checkpoints.checkpoint import MAX_DIMENSIONS, LazyTensor, MappedFile
+from bertkit.checkpoints.elements import Array, ElementType
 from bertkit.checkpoints.file_names import DATA_SUFFIX
 from bertkit.checkpoints.protobuf_wire import Message
 
@@ -32,7 +32,7 @@ PRODUCER_NAME, GRAPH = 2, 7  # of a ModelProto
 INITIALIZER = 5  # of a GraphProto
 DIMENSIONS, DATA_TYPE, NAME, RAW_DATA, EXTERNAL_DATA = 1, 2, 8, 9, 13  # of a TensorProto
 KEY, VALUE = 1, 2  # of an entry of EXTERNAL_DATA
-DTYPES = {1: torch.float32, 3: torch.int8, 7: torch.int64}
+DTYPES = {1: ElementType.F32, 3: ElementType.I8, 7: ElementType.I64}
 
 
 def open_onnx(path: Path) -> dict[str, LazyTensor]:
@@ -61,9 +61,9 @@ def open_onnx(path: Path) -> dict[str, LazyTensor]:
         ours = name.removesuffix(TRANSPOSED)
         if not ours.endswith((".weight", ".bias")) or ours.startswith(SENTENCE):
             continue  # a constant, a scale, or a part of another file
-        if lazy.dtype == torch.int8:
+        if lazy.dtype is ElementType.I8:
             lazy = _dequantize(f"{path}: {ours!r:.80}", lazy, initializers.get(f"{ours}{SCALE}"))
-        if lazy.dtype != torch.float32:
+        if lazy.dtype is not ElementType.F32:
             raise DamagedFileError(f"{path}: {ours!r:.80} must hold float32 or int8 numbers")
         if ours in weights:
             raise DamagedFileError(f"{path} has two initializers for {ours!r:.80}")
@@ -82,7 +82,7 @@ def _read_initializer(
         raise DamagedFileError(f"{path}: {name!r:.80} has the shape {shape!r:.80}; expected sizes")
     dtype = DTYPES.get(tensor.integer(DATA_TYPE))
     if dtype is None:  # a constant of the graph, such as a zero point
-        return name, LazyTensor(shape, torch.uint8, partial(torch.empty, 0))
+        return name, LazyTensor(shape, ElementType.U8, partial(np.empty, 0, np.uint8))
     num_bytes = math.prod(shape) * dtype.itemsize
     entries = {
         bytes(entry.content(KEY)): bytes(entry.content(VALUE))
@@ -92,7 +92,7 @@ def _read_initializer(
         return name, _read_external(path, name, open_data, entries, shape, dtype)
     values = memoryview(tensor.content(RAW_DATA))
     if not values:  # a small constant, in a field of its own type
-        return name, LazyTensor(shape, torch.uint8, partial(torch.empty, 0))
+        return name, LazyTensor(shape, ElementType.U8, partial(np.empty, 0, np.uint8))
     if len(values) != num_bytes:
         raise DamagedFileError(
             f"{path}: {name!r:.80} has {len(values):,} bytes, and its shape {list(shape)} takes"
@@ -107,7 +107,7 @@ def _read_external(
     open_data: Callable[[], MappedFile],
     entries: Mapping[bytes, bytes],
     shape: tuple[int, ...],
-    dtype: torch.dtype,
+    dtype: ElementType,
 ) -> LazyTensor:
     """Return a tensor of the file beside `path`, the only external data that is read."""
     name, expected_file = f"{path}: {name!r:.80}", path.name + DATA_SUFFIX
@@ -128,14 +128,14 @@ def _read_external(
     return file.tensor(offset, shape, dtype)
 
 
-def _copy(content: memoryview, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+def _copy(content: memoryview, shape: tuple[int, ...], dtype: ElementType) -> Array:
     """Return a copy of a tensor, since the file doesn't align it."""
-    return torch.frombuffer(bytearray(content), dtype=dtype).reshape(shape)
+    return np.frombuffer(bytearray(content), dtype.stored).reshape(shape)
 
 
 def _dequantize(name: str, values: LazyTensor, scales: LazyTensor | None) -> LazyTensor:
     """Return the float32 matrix of a matrix of int8 with a scale for each column."""
-    if scales is None or scales.dtype != torch.float32 or scales.shape != values.shape[1:]:
+    if scales is None or scales.dtype is not ElementType.F32 or scales.shape != values.shape[1:]:
         raise DamagedFileError(f"{name} must have a scale for each of its columns")
     read = scales.read
-    return LazyTensor(values.shape, torch.float32, lambda: values.read().float() * read())
+    return LazyTensor(values.shape, ElementType.F32, lambda: values.read_float32() * read())

@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-import torch
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
-from torch import Tensor
 
 from bertkit.base.addresses import is_remote
 from bertkit.base.checksums import FileRecord
@@ -27,6 +26,7 @@ from bertkit.base.json_files import write_json
 from bertkit.base.members import find_member, has_member
 from bertkit.base.settings import validate
 from bertkit.checkpoints.checkpoint import Checkpoint, LazyTensor
+from bertkit.checkpoints.elements import Array, ElementType
 from bertkit.checkpoints.file_names import (
     ADAPTED_FILE,
     ADAPTER_CONFIG_FILE,
@@ -124,8 +124,8 @@ class AdapterOrigin:
 def identify_base(base: Checkpoint) -> str:
     """Return the SHA-256 of one weight, in any format and file; that of all would take seconds."""
     names = sorted(name for name in base.tensors if name.endswith(".attention.output.dense.weight"))
-    weight = base.tensors[names[-1]].read().float() if names else torch.empty(0)
-    return hashlib.sha256(weight.numpy().tobytes()).hexdigest()
+    weight = base.tensors[names[-1]].read_float32().tobytes() if names else b""
+    return hashlib.sha256(weight).hexdigest()
 
 
 def adapter_names(name: str) -> tuple[str, ...]:
@@ -189,12 +189,12 @@ def open_adapter_tensors(folder: Path) -> tuple[dict[str, LazyTensor], Path]:
 def write_adapter(
     folder: Path,
     config: Mapping[str, JsonValue],
-    tensors: Mapping[str, Tensor],
+    tensors: Mapping[str, LazyTensor],
     origin: AdapterOrigin,
     scale: float,
 ) -> dict[str, FileRecord]:
     """Write the config of the adapted model, and its adapter, whose tensors have foreign names."""
-    rank = min(len(tensor) for name, tensor in tensors.items() if name.endswith(KINDS[0]))
+    rank = min(tensor.shape[0] for name, tensor in tensors.items() if name.endswith(KINDS[0]))
     make_folder(folder)
     kinds = [name for name, kind in TASK_TYPES.items() if [kind] == config["architectures"]]
     if is_own_head(config):  # PEFT knows the encoder alone
@@ -301,7 +301,9 @@ def _apply(
 def _add_update(weight: LazyTensor, a: LazyTensor, b: LazyTensor, scale: float) -> LazyTensor:
     """Return a weight with the update of two factors."""
 
-    def read() -> Tensor:
-        return weight.read().float() + scale * (b.read().float() @ a.read().float())
+    def read_stored() -> Array:
+        with np.errstate(over="ignore", invalid="ignore"):
+            sum_: Array = weight.read_float32() + scale * (b.read_float32() @ a.read_float32())
+        return sum_
 
-    return replace(weight, dtype=torch.float32, read=read)
+    return replace(weight, dtype=ElementType.F32, read_stored=read_stored)

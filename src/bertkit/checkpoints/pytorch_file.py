@@ -15,11 +15,12 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileError
 from bertkit.checkpoints.checkpoint import LazyTensor, MappedFile, release_pages
+from bertkit.checkpoints.elements import Array, ElementType
 from bertkit.checkpoints.pytorch_pickle import (
     TensorView,
     find_storages,
@@ -75,18 +76,20 @@ def _lazy(file: MappedFile, view: TensorView, storage_start: int) -> LazyTensor:
     return LazyTensor(view.size, view.storage.dtype, partial(_read, file, view, start), release)
 
 
-def _read(file: MappedFile, view: TensorView, start: int) -> Tensor:
+def _read(file: MappedFile, view: TensorView, start: int) -> Array:
     """Return a tensor: a view of the mapped file if alignment and strides allow it."""
     dtype = view.storage.dtype
     if not view.num_elements:
-        return torch.empty(view.size, dtype=dtype)
+        return np.empty(view.size, dtype.stored)
     count = view.num_spanned * dtype.itemsize
-    spanned = torch.frombuffer(file.memory, dtype=torch.uint8, count=count, offset=start)
-    if dtype is torch.bool:
-        spanned = spanned.ne(0)  # normalize bytes other than 0 and 1
+    spanned: Array = np.frombuffer(file.memory, np.uint8, count=count, offset=start)
+    if dtype is ElementType.BOOL:
+        spanned = spanned != 0  # normalize bytes other than 0 and 1
     elif start % dtype.itemsize:
-        spanned = spanned.clone()  # the older form doesn't align storages
-    return spanned.view(dtype).as_strided(view.size, view.stride).contiguous()
+        spanned = spanned.copy()  # the older form doesn't align storages
+    pairs = zip(view.size, view.stride, strict=True)
+    steps = [stride * dtype.itemsize if size > 1 else 0 for size, stride in pairs]
+    return np.asarray(as_strided(spanned.view(dtype.stored), view.size, steps), order="C")
 
 
 def _read_archive(file: MappedFile) -> _Content:

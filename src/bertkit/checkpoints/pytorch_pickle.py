@@ -14,25 +14,23 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import torch
-
 from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileError
-from bertkit.checkpoints.checkpoint import MAX_DIMENSIONS, MAX_TENSORS
+from bertkit.checkpoints.checkpoint import MAX_DIMENSIONS, MAX_EMPTY_ELEMENTS, MAX_TENSORS
+from bertkit.checkpoints.elements import ElementType
 
 MAX_OPERATIONS = 250_000  # BERT-Large needs 20,000; 250,000 take at most a second
 MAX_INTEGER_BITS = 128  # torch's magic number has 80
-MAX_EMPTY_ELEMENTS = 1 << 40  # limit for empty tensors, counting sizes of 0 as 1
 DTYPES = {
-    "torch.FloatStorage": torch.float32,
-    "torch.HalfStorage": torch.float16,
-    "torch.BFloat16Storage": torch.bfloat16,
-    "torch.DoubleStorage": torch.float64,
-    "torch.LongStorage": torch.int64,
-    "torch.IntStorage": torch.int32,
-    "torch.ShortStorage": torch.int16,
-    "torch.CharStorage": torch.int8,
-    "torch.ByteStorage": torch.uint8,
-    "torch.BoolStorage": torch.bool,
+    "torch.FloatStorage": ElementType.F32,
+    "torch.HalfStorage": ElementType.F16,
+    "torch.BFloat16Storage": ElementType.BF16,
+    "torch.DoubleStorage": ElementType.F64,
+    "torch.LongStorage": ElementType.I64,
+    "torch.IntStorage": ElementType.I32,
+    "torch.ShortStorage": ElementType.I16,
+    "torch.CharStorage": ElementType.I8,
+    "torch.ByteStorage": ElementType.U8,
+    "torch.BoolStorage": ElementType.BOOL,
 }
 GLOBALS = dict.fromkeys(DTYPES, "C") | {
     "collections.OrderedDict": "O",
@@ -69,7 +67,7 @@ class Storage(NamedTuple):
     """A run of elements in the file, which tensors are views of."""
 
     key: str
-    dtype: torch.dtype
+    dtype: ElementType
     num_elements: int
 
     @property

@@ -198,7 +198,7 @@ def is_model_folder(name: str) -> bool:
 
 def open_run(path: Path) -> "Checkpoint":
     """Open a run's newest checkpoint, or the given checkpoint."""
-    from bertkit.checkpoints.peft import open_folder  # torch, to read weights
+    from bertkit.checkpoints.peft import open_folder  # numpy, to read weights
 
     adapter = (ADAPTED_FILE, ADAPTER_CONFIG_FILE, ADAPTER_SAFETENSORS_FILE)
     folder = find_checkpoint(path, reading=(CONFIG_FILE, SAFETENSORS_FILE, *adapter))

@@ -12,34 +12,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeGuard
 
-import torch
+import numpy as np
 from pydantic import JsonValue
-from torch import Tensor
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import DamagedFileError, UnsafeFileError
 from bertkit.base.files import durable_file
 from bertkit.base.json_files import parse_json
 from bertkit.checkpoints.checkpoint import MAX_DIMENSIONS, MAX_TENSORS, LazyTensor, MappedFile
+from bertkit.checkpoints.elements import ElementType
 
 HEADER_LIMIT_BYTES = 4 << 20  # BERT-Large needs 50 kB
 MAX_SIZE = 1 << 63  # sizes must fit 64-bit signed integers
 LENGTH_BYTES = 8
 ALIGNMENT_BYTES = 8
-
-DTYPES = {
-    "F64": torch.float64,
-    "F32": torch.float32,
-    "F16": torch.float16,
-    "BF16": torch.bfloat16,
-    "I64": torch.int64,
-    "I32": torch.int32,
-    "I16": torch.int16,
-    "I8": torch.int8,
-    "U8": torch.uint8,
-    "BOOL": torch.bool,
-}
-DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
 def open_safetensors(path: Path) -> dict[str, LazyTensor]:
@@ -59,13 +45,8 @@ def open_safetensors(path: Path) -> dict[str, LazyTensor]:
     return tensors
 
 
-def read_safetensors(path: Path) -> dict[str, Tensor]:
-    """Read all tensors of a file; errors as in `open_safetensors`."""
-    return {name: tensor.read() for name, tensor in open_safetensors(path).items()}
-
-
-def write_safetensors(path: Path, tensors: Mapping[str, Tensor | LazyTensor]) -> FileRecord:
-    """Write tensors durably; lazy ones are read one at a time."""
+def write_safetensors(path: Path, tensors: Mapping[str, LazyTensor]) -> FileRecord:
+    """Write tensors durably; they are read one at a time."""
     header: dict[str, JsonValue] = {"__metadata__": {"format": "pt"}}
     end = 0
     # Larger dtypes first, so that each tensor is aligned to its element size.
@@ -74,7 +55,7 @@ def write_safetensors(path: Path, tensors: Mapping[str, Tensor | LazyTensor]) ->
         tensor = tensors[name]
         begin, end = end, end + tensor.nbytes
         header[name] = {
-            "dtype": DTYPE_NAMES[tensor.dtype],
+            "dtype": tensor.dtype.name,
             "shape": list(tensor.shape),
             "data_offsets": [begin, end],
         }
@@ -83,11 +64,9 @@ def write_safetensors(path: Path, tensors: Mapping[str, Tensor | LazyTensor]) ->
     with durable_file(path) as file:
         file.write(len(text).to_bytes(LENGTH_BYTES, "little") + text)
         for name in ordered:
-            tensor = tensors[name]
-            if isinstance(tensor, LazyTensor):
-                tensor = tensor.read()
-            if tensor.nbytes:
-                file.write(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
+            if tensors[name].nbytes:
+                stored = np.ascontiguousarray(tensors[name].read_stored())
+                file.write(stored.reshape(-1).view(np.uint8).data)
     return file.record()
 
 
@@ -113,14 +92,15 @@ def _read_header(file: MappedFile) -> tuple[dict[str, JsonValue], int]:
 
 def _read_entry(
     name: str, entry: JsonValue
-) -> tuple[torch.dtype, tuple[int, ...], tuple[int, int]]:
+) -> tuple[ElementType, tuple[int, ...], tuple[int, int]]:
     """Return dtype, shape and byte range in the data of one tensor."""
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
         raise DamagedFileError(f"{name} must have dtype, shape and data_offsets, and no more")
-    dtype = DTYPES.get(entry["dtype"]) if isinstance(entry["dtype"], str) else None
+    known = ElementType.__members__
+    dtype = known.get(entry["dtype"]) if isinstance(entry["dtype"], str) else None
     if dtype is None:
         raise DamagedFileError(
-            f"{name} is of type {entry['dtype']!r:.80}; known are {', '.join(DTYPES)}"
+            f"{name} is of type {entry['dtype']!r:.80}; known are {', '.join(known)}"
         )
     shape, offsets = entry["shape"], entry["data_offsets"]
     if not _are_sizes(shape) or len(shape) > MAX_DIMENSIONS:

@@ -15,7 +15,6 @@ from bertkit.base.errors import CheckpointError, UnsafeFileError
 from bertkit.base.files import make_folder
 from bertkit.base.json_files import write_json
 from bertkit.base.members import find_member, has_member
-from bertkit.base.own_thread import in_own_thread
 from bertkit.base.settings import validate
 from bertkit.checkpoints.checkpoint import LazyTensor
 from bertkit.checkpoints.file_names import CONFIG_FILE
@@ -179,7 +178,6 @@ def read_normalize(folder: Path, name: str) -> Normalize:
     return Normalize()
 
 
-@in_own_thread
 def read_dense(folder: Path, name: str) -> Dense:
     """Read a Dense module; its weights are checked, but loaded lazily."""
     path = folder / name / CONFIG_FILE
@@ -225,9 +223,9 @@ def write_module(folder: Path, name: str, module: Module) -> dict[str, FileRecor
     }
     if module.is_scoring:
         content["module_output_name"] = SCORES
-    tensors = {"linear.weight": module.weight.read()}
+    tensors = {"linear.weight": module.weight}
     if module.bias is not None:
-        tensors["linear.bias"] = module.bias.read()
+        tensors["linear.bias"] = module.bias
     return {
         config_name: write_json(folder / config_name, content),
         weights_name: write_safetensors(folder / weights_name, tensors),

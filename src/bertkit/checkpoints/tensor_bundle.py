@@ -12,12 +12,11 @@ from typing import NamedTuple
 
 import google_crc32c
 import numpy as np
-import torch
-from torch import Tensor
 
 from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileError, storage_errors
 from bertkit.base.members import find_member
 from bertkit.checkpoints.checkpoint import MAX_DIMENSIONS, LazyTensor
+from bertkit.checkpoints.elements import Array, ElementType
 from bertkit.checkpoints.leveldb_table import mask_crc32c, read_table
 from bertkit.checkpoints.protobuf_wire import Message
 
@@ -32,19 +31,19 @@ READER_VERSION = 1
 LITTLE_ENDIAN, BIG_ENDIAN = 0, 1
 
 DTYPES = {
-    1: torch.float32,
-    2: torch.float64,
-    3: torch.int32,
-    9: torch.int64,
-    14: torch.bfloat16,
-    19: torch.float16,
+    1: ElementType.F32,
+    2: ElementType.F64,
+    3: ElementType.I32,
+    9: ElementType.I64,
+    14: ElementType.BF16,
+    19: ElementType.F16,
 }
 
 
 class Entry(NamedTuple):
     """A tensor's entry in the index."""
 
-    dtype: torch.dtype
+    dtype: ElementType
     shape: tuple[int, ...]
     shard: int
     offset: int
@@ -131,7 +130,7 @@ def _read_entry(message: Message, num_shards: int) -> Entry:
     if dtype is None:
         raise CheckpointError(
             f"{message.source} has TensorFlow's type {message.integer(1)}; read are"
-            f" {', '.join(str(known).removeprefix('torch.') for known in DTYPES.values())}"
+            f" {', '.join(known.value for known in DTYPES.values())}"
         )
     shape = _read_shape(message)
     entry = Entry(
@@ -143,7 +142,7 @@ def _read_entry(message: Message, num_shards: int) -> Entry:
         )
     if math.prod(shape) * dtype.itemsize != entry.num_bytes or entry.offset < 0:
         raise DamagedFileError(
-            f"{message.source} is damaged: {list(shape)} of {dtype} can't have"
+            f"{message.source} is damaged: {list(shape)} of {dtype.value} can't have"
             f" {entry.num_bytes:,} bytes at {entry.offset:,}"
         )
     return entry
@@ -181,7 +180,7 @@ def _check_spans(entries: Mapping[str, Entry], shards: Mapping[int, Path]) -> No
         ends[entry.shard] = end
 
 
-def _read(path: Path, name: str, entry: Entry) -> Tensor:
+def _read(path: Path, name: str, entry: Entry) -> Array:
     """Read a tensor into its own memory and verify its checksum."""
     with storage_errors(path, "read"), path.open("rb") as stream:
         # A separate mapping: most tensors are copied and dropped, which would fragment the heap.
@@ -194,4 +193,4 @@ def _read(path: Path, name: str, entry: Entry) -> Tensor:
             f"{path} is damaged in {name[:NAME_SHOWN]!r}, between bytes {entry.offset:,} and"
             f" {entry.offset + entry.num_bytes:,} (checksum differs); fetch it again"
         )
-    return torch.frombuffer(memory, dtype=entry.dtype).reshape(entry.shape)
+    return np.frombuffer(memory, entry.dtype.stored).reshape(entry.shape)

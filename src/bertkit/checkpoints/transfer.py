@@ -4,17 +4,17 @@
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from functools import partial
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import overload
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import JsonValue
-from torch import Tensor
 
 from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints.checkpoint import LazyTensor
+from bertkit.checkpoints.elements import Array
 from bertkit.checkpoints.names import BERT, WORD_EMBEDDINGS, NameTable, show
 
 SHOWN_PROBLEMS = 8
@@ -28,8 +28,6 @@ CLASSIFIER = "classifier.weight"
 MARK = "qa_outputs.weight"
 MARK_SHAPE = (1,)
 
-AnyTensor = Tensor | LazyTensor
-
 
 def import_tensors(
     foreign: Mapping[str, LazyTensor],
@@ -38,7 +36,7 @@ def import_tensors(
     *,
     unused_parts: Collection[str] = (),
     names: NameTable = BERT,
-) -> dict[str, Tensor]:
+) -> dict[str, NDArray[np.float32]]:
     """Convert foreign tensors to ours, each exactly once, as float32.
 
     Names and shapes are checked before anything is read.
@@ -52,13 +50,13 @@ def import_tensors(
     tensors = {}
     for name in expected:
         theirs = names.their_names(name)
-        parts = [foreign[their].read().float() for their in theirs]
+        parts = [foreign[their].read_float32() for their in theirs]
         problems += [
             f"{their} has NaN or infinity"
             for their, part in zip(theirs, parts, strict=True)
             if not is_finite(part)
         ]
-        tensors[name] = torch.cat(parts) if len(parts) > 1 else parts[0]
+        tensors[name] = np.concatenate(parts) if len(parts) > 1 else parts[0]
         if len(parts) > 1 or name == WORD_EMBEDDINGS:  # copied, or rarely read in full
             for their in theirs:
                 foreign[their].release()
@@ -103,7 +101,7 @@ def list_unequal_copies(foreign: Mapping[str, LazyTensor], names: NameTable = BE
         and original in foreign
         and (
             foreign[copy].shape != foreign[original].shape  # that of a copy isn't checked before
-            or not torch.equal(foreign[copy].read(), foreign[original].read())
+            or not np.array_equal(foreign[copy].read(), foreign[original].read())
         )
     ]
 
@@ -123,28 +121,18 @@ def report(problems: list[str], source: Path) -> None:
         )
 
 
-def is_finite(tensor: Tensor) -> bool:
+def is_finite(values: Array) -> bool:
     """Whether no element is NaN or infinite."""
     # A sum is several times faster and finds NaN and infinity, but it may overflow by itself.
-    return bool(torch.isfinite(tensor.sum())) or bool(torch.isfinite(tensor).all())
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(values.sum(dtype=np.float32))) or bool(np.isfinite(values).all())
 
 
-def check_finite(tensors: Mapping[str, Tensor]) -> None:
+def check_finite(tensors: Mapping[str, LazyTensor]) -> None:
     """Refuse to save weights with NaN or infinity, which no reader accepts."""
-    broken = [name for name, tensor in tensors.items() if not is_finite(tensor)]
+    broken = [name for name, tensor in tensors.items() if not is_finite(tensor.read())]
     if broken:
         raise CheckpointError(f"not saved: weights with NaN or infinity in {', '.join(broken)}")
-
-
-def export_tensors(tensors: Mapping[str, Tensor], names: NameTable = BERT) -> dict[str, Tensor]:
-    """Convert our tensors to foreign ones, splitting those that were concatenated."""
-    foreign = {}
-    for name, tensor in tensors.items():
-        theirs = names.their_names(name)
-        parts = tensor.chunk(len(theirs))
-        pairs = zip(theirs, parts, strict=True)
-        foreign.update({their: part.contiguous() for their, part in pairs})
-    return foreign
 
 
 def _find_problem(name: str, tensor: LazyTensor | None, shape: tuple[int, ...]) -> str | None:
@@ -154,7 +142,7 @@ def _find_problem(name: str, tensor: LazyTensor | None, shape: tuple[int, ...]) 
     if tensor.shape != shape:
         return f"{name} is {list(tensor.shape)} and must be {list(shape)}"
     if not tensor.dtype.is_floating_point:
-        return f"{name} holds {tensor.dtype} and must hold floating-point numbers"
+        return f"{name} holds {tensor.dtype.value} and must hold floating-point numbers"
     return None
 
 
@@ -163,13 +151,16 @@ def is_own_head(config: Mapping[str, JsonValue]) -> bool:
     return config.get("architectures") == [FEATURE_BASED]
 
 
-def mark_own_head(tensors: Mapping[str, AnyTensor], *, scores_tokens: bool) -> dict[str, AnyTensor]:
+def mark_own_head(
+    tensors: Mapping[str, LazyTensor], *, scores_tokens: bool
+) -> dict[str, LazyTensor]:
     """Return the tensors with a classifier in a shape that other tools refuse."""
     weight = tensors[CLASSIFIER]
     num_scores, num_features = weight.shape
-    marked = {**tensors, CLASSIFIER: _reshape(weight, (num_scores, 1, num_features))}
+    marked = {**tensors, CLASSIFIER: weight.reshaped((num_scores, 1, num_features))}
     if scores_tokens:
-        marked[MARK] = torch.zeros(MARK_SHAPE, dtype=weight.dtype)
+        read_zeros = partial(np.zeros, MARK_SHAPE, weight.dtype.stored)
+        marked[MARK] = LazyTensor(MARK_SHAPE, weight.dtype, read_zeros)
     return marked
 
 
@@ -183,16 +174,4 @@ def unmark_own_head(tensors: Mapping[str, LazyTensor]) -> dict[str, LazyTensor]:
         for name, tensor in tensors.items()
         if name != MARK or tensor.shape != MARK_SHAPE
     }
-    return {**kept, CLASSIFIER: _reshape(weight, (weight.shape[0], weight.shape[2]))}
-
-
-@overload
-def _reshape(tensor: LazyTensor, shape: tuple[int, ...]) -> LazyTensor: ...
-@overload
-def _reshape(tensor: Tensor, shape: tuple[int, ...]) -> Tensor: ...
-def _reshape(tensor: AnyTensor, shape: tuple[int, ...]) -> AnyTensor:
-    """Return the tensor, lazy or not as it was, in another shape of as many elements."""
-    if isinstance(tensor, LazyTensor):
-        read = tensor.read
-        return replace(tensor, shape=shape, read=lambda: read().reshape(shape))
-    return tensor.reshape(shape)
+    return {**kept, CLASSIFIER: weight.reshaped((weight.shape[0], weight.shape[2]))}

@@ -16,6 +16,7 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.base.own_thread import in_own_thread
 from bertkit.checkpoints.checkpoint import Checkpoint
+from bertkit.checkpoints.torch_tensors import to_tensors
 from bertkit.checkpoints.transfer import import_tensors
 from bertkit.decoders.block import DecoderBlock, PreNormDecoderBlock, PreNormEncoderBlock
 from bertkit.decoders.config import EncoderDecoderConfig
@@ -107,13 +108,14 @@ def fill_halves(model: nn.Module, checkpoint: Checkpoint) -> None:
     cosines.
     """
     expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    tensors = import_tensors(
+    arrays = import_tensors(
         checkpoint.tensors,
         expected,
         checkpoint.folder,
         unused_parts=UNUSED_PARTS,
         names=ENCODER_DECODER,
     )
+    tensors = to_tensors(arrays)
     ours = ("encoder.embeddings.word.weight", "decoder.embeddings.word.weight")
     if checkpoint.config.get("shares_embeddings") and not tensors[ours[0]].equal(tensors[ours[1]]):
         raise CheckpointError(

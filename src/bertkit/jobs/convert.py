@@ -5,8 +5,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import (
@@ -21,6 +20,7 @@ from bertkit.base.members import find_member, has_member
 from bertkit.base.output import list_names, open_output
 from bertkit.base.progress import ProgressBar, show_progress
 from bertkit.checkpoints.checkpoint import LazyTensor
+from bertkit.checkpoints.elements import Array, ElementType, narrow, widen
 from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.checkpoints.huggingface import write_huggingface
 from bertkit.checkpoints.names import COPIES, DROPPED, count_parameters
@@ -29,8 +29,8 @@ from bertkit.checkpoints.sentence_transformers import SentenceModel, write_sente
 from bertkit.checkpoints.transfer import is_finite, list_problems, list_unequal_copies, report
 from bertkit.jobs.settings import ConvertSettings
 from bertkit.models.bert.architectures import expected_shapes
+from bertkit.models.bert.arrays import describe_config, store_head
 from bertkit.models.bert.feature_head import describe_modules
-from bertkit.models.bert.weights import describe_config, store_head
 from bertkit.models.open_model import OpenModel
 from bertkit.tasks.saved import requires_pairs
 from bertkit.tokenization.folder import (
@@ -121,7 +121,7 @@ def copy_files(
 
 
 def convert_weights(
-    source: OpenModel, dtype: torch.dtype | None, progress: ProgressBar
+    source: OpenModel, dtype: ElementType | None, progress: ProgressBar
 ) -> dict[str, LazyTensor]:
     """Check each tensor against the config; only tied copies are read yet."""
     tensors = source.checkpoint.tensors
@@ -133,7 +133,7 @@ def convert_weights(
 
 
 def recast_modules(
-    model: SentenceModel, dtype: torch.dtype | None, progress: ProgressBar
+    model: SentenceModel, dtype: ElementType | None, progress: ProgressBar
 ) -> SentenceModel:
     """Convert the weights of the modules after the encoder to a dtype."""
     modules: list[Module] = []
@@ -147,26 +147,27 @@ def recast_modules(
 
 
 def recast(
-    name: str, tensor: LazyTensor, dtype: torch.dtype | None, progress: ProgressBar
+    name: str, tensor: LazyTensor, dtype: ElementType | None, progress: ProgressBar
 ) -> LazyTensor:
     """Return a lazy tensor that is checked and converted to a dtype when it is read."""
 
-    def read() -> Tensor:
-        values = tensor.read()
+    def read_stored() -> Array:
+        stored = tensor.read_stored()
+        values = widen(stored, tensor.dtype)
         if not is_finite(values):
             raise CheckpointError(f"{name} has NaN or infinity; nothing was written")
         progress.advance(tensor.nbytes)
-        if dtype is None or dtype == values.dtype:
-            return values
-        recast = values.to(dtype)
-        if not is_finite(recast):
+        if dtype is None or dtype is tensor.dtype:
+            return stored
+        recast = narrow(values, dtype)
+        if not is_finite(widen(recast, dtype)):
             raise CheckpointError(
-                f"{name} has values up to {values.abs().max():.4g}, and {dtype} holds at most"
-                f" {torch.finfo(dtype).max:.4g}; take float32 or bfloat16. Nothing was written"
+                f"{name} has values up to {np.abs(values).max():.4g}, and {dtype.value} holds at"
+                f" most {dtype.largest:.4g}; take float32 or bfloat16. Nothing was written"
             )
         return recast
 
-    return replace(tensor, dtype=dtype or tensor.dtype, read=read)
+    return replace(tensor, dtype=dtype or tensor.dtype, read_stored=read_stored)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,7 +214,7 @@ def convert(
 
 def _convert(opened: OpenModel, output: Path, settings: ConvertSettings) -> ConvertResult:
     """Convert into a folder that the caller has locked."""
-    dtype = None if settings.dtype is None else getattr(torch, settings.dtype)
+    dtype = None if settings.dtype is None else ElementType(settings.dtype)
     total = sum(tensor.nbytes for tensor in opened.checkpoint.tensors.values())
     with show_progress("Converting", total, is_bytes=True) as progress:
         weights = convert_weights(opened, dtype, progress)
@@ -225,7 +226,7 @@ def _convert(opened: OpenModel, output: Path, settings: ConvertSettings) -> Conv
             pairs = requires_pairs(opened.folder)
             modules = describe_modules(opened.config, weights, length, reads_pairs=pairs)
         with durable_folder(output) as folder:
-            sizes: Counter[torch.dtype] = Counter()
+            sizes: Counter[ElementType] = Counter()
             for tensor in weights.values():
                 sizes[tensor.dtype] += tensor.nbytes
             ((most, _),) = sizes.most_common(1)  # the dtype of most of the weights
@@ -235,7 +236,7 @@ def _convert(opened: OpenModel, output: Path, settings: ConvertSettings) -> Conv
             companions, notes = write_companions(opened, folder, modules)
             check_output(output)  # again, because files may have appeared meanwhile
     shapes = {name: tensor.shape for name, tensor in weights.items()}
-    dtypes = [str(tensor.dtype).removeprefix("torch.") for tensor in weights.values()]
+    dtypes = [tensor.dtype.value for tensor in weights.values()]
     return ConvertResult(
         folder=output,
         format=opened.checkpoint.format,

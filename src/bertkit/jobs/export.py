@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
 from bertkit.base.files import durable_folder
 from bertkit.base.json_files import write_json
 from bertkit.base.output import open_output
+from bertkit.checkpoints.elements import ElementType
 from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.checkpoints.sentence_modules import Pooling
 from bertkit.inference.onnx.export import write_onnx
@@ -15,8 +14,8 @@ from bertkit.inference.onnx.models import find_kind
 from bertkit.jobs.convert import WrittenFolder, check_output, write_companions
 from bertkit.jobs.settings import ExportSettings
 from bertkit.models.bert.architectures import ARCHITECTURES
+from bertkit.models.bert.arrays import describe_config
 from bertkit.models.bert.encoder import BertModel
-from bertkit.models.bert.weights import describe_config
 from bertkit.models.open_model import OpenModel
 
 
@@ -64,7 +63,7 @@ def _export(opened: OpenModel, output: Path, settings: ExportSettings) -> Export
             notes = (note,)
     with durable_folder(output) as folder:
         files, outputs = write_onnx(folder, model, kind, modules, settings.precision)
-        content = describe_config(model.config.to_dict(), architecture, torch.float32)
+        content = describe_config(model.config.to_dict(), architecture, ElementType.F32)
         files[CONFIG_FILE] = write_json(folder / CONFIG_FILE, content)
         companions, remarks = write_companions(opened, folder, opened.sentences)
         check_output(output)  # again, because files may have appeared meanwhile

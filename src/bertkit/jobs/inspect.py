@@ -209,7 +209,7 @@ def describe(path: str | Path, *, revision: str | None = None) -> ModelDescripti
         else (),
         num_attention_heads=None if config is None else anatomy.count_attention_heads(config),
         parameters=problems.attempt(count_parameters, {}),
-        dtypes=dict(Counter(str(t.dtype).removeprefix("torch.") for t in tensors.values())),
+        dtypes=dict(Counter(t.dtype.value for t in tensors.values())),
         tokenizer=problems.attempt(read_tokenizer, None),
         sentences=problems.attempt(lambda: _describe_sentences(opened), None),
         training=problems.attempt(lambda: describe_training(opened), None),

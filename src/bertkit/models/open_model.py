@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from bertkit.base.errors import CheckpointError, SettingsError
 from bertkit.base.members import has_member
-from bertkit.base.own_thread import in_own_thread
 from bertkit.base.wings import CONFIGS, load_object
 from bertkit.checkpoints.bundled import Part, find_bundled
 from bertkit.checkpoints.checkpoint import Checkpoint
@@ -253,8 +252,7 @@ class OpenModel:
             raise CheckpointError(f"{self.folder}: {error}") from None
         heads = list_used_heads(architecture, self.heads)
         expected = expected_shapes(self.config, architecture, heads)
-        tensors, _ = in_own_thread(read_weights)(self.checkpoint, expected, architecture)
-        return {name: tensor.numpy() for name, tensor in tensors.items()}
+        return read_weights(self.checkpoint, expected, architecture)[0]
 
     def change(self, **changes: Any) -> "OpenModel":
         """Return the model with keys of its config replaced, in addition to earlier changes."""

@@ -32,7 +32,8 @@ from bertkit.checkpoints.run_folder import (
     seal_checkpoint,
     verify_checkpoint,
 )
-from bertkit.checkpoints.safetensors_file import read_safetensors, write_safetensors
+from bertkit.checkpoints.safetensors_file import write_safetensors
+from bertkit.checkpoints.torch_tensors import lazy_tensors, read_safetensors
 from bertkit.training.job import SaveFiles
 from bertkit.training.optimizer import load_optimizer_tensors, optimizer_tensors
 from bertkit.training.ranks import current_ranks
@@ -353,7 +354,7 @@ class Run:
         with durable_folder(path) as folder:
             files = {
                 **save_model(folder),
-                OPTIMIZER_FILE: write_safetensors(folder / OPTIMIZER_FILE, moments),
+                OPTIMIZER_FILE: write_safetensors(folder / OPTIMIZER_FILE, lazy_tensors(moments)),
                 STATE_FILE: write_json(folder / STATE_FILE, state.model_dump(mode="json")),
             }
             seal_checkpoint(folder, state.step, files)

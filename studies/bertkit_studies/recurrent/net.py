@@ -13,6 +13,7 @@ from bertkit.checkpoints.huggingface import read_config, write_huggingface
 from bertkit.checkpoints.names import NameTable
 from bertkit.checkpoints.run_folder import find_checkpoint
 from bertkit.checkpoints.safetensors_file import open_safetensors
+from bertkit.checkpoints.torch_tensors import lazy_tensors, to_tensors
 from bertkit.checkpoints.transfer import check_finite, import_tensors
 from bertkit.models.bert.weights import without_memory
 from bertkit_studies.recurrent.config import NetConfig
@@ -57,7 +58,7 @@ class SavedNet(nn.Module):
             net = cls(config)
         expected = {name: tuple(tensor.shape) for name, tensor in net.state_dict().items()}
         foreign = open_safetensors(find_member(folder, SAFETENSORS_FILE))
-        tensors = import_tensors(foreign, expected, folder, names=OWN_NAMES)
+        tensors = to_tensors(import_tensors(foreign, expected, folder, names=OWN_NAMES))
         trainable = {name: each.requires_grad for name, each in net.named_parameters()}
         net.load_state_dict(tensors, assign=True)
         for name, parameter in net.named_parameters():
@@ -71,7 +72,7 @@ class SavedNet(nn.Module):
             CheckpointError: a weight isn't finite.
             StorageError: writing failed.
         """
-        tensors = {name: tensor.detach().cpu() for name, tensor in self.state_dict().items()}
+        tensors = lazy_tensors(self.state_dict())
         check_finite(tensors)
         return write_huggingface(Path(folder), self.config.to_dict(), tensors)
 

@@ -18,7 +18,7 @@ from tests.hostile.whole import (
 from torch import Tensor
 
 from bertkit.base.errors import CheckpointError, DamagedFileError
-from bertkit.checkpoints.transfer import export_tensors
+from bertkit.checkpoints.torch_tensors import export_tensors
 from bertkit.decoders.config import EncoderDecoderConfig
 from bertkit.decoders.model import EncoderDecoderModel
 from bertkit.decoders.names import ENCODER_DECODER, SHARED

@@ -9,7 +9,8 @@ from bertkit.base.errors import DamagedFileError, MissingFileError
 from bertkit.checkpoints import huggingface
 from bertkit.checkpoints.checkpoint import LazyTensor
 from bertkit.checkpoints.huggingface import open_huggingface
-from bertkit.checkpoints.safetensors_file import open_safetensors, read_safetensors
+from bertkit.checkpoints.safetensors_file import open_safetensors
+from bertkit.checkpoints.torch_tensors import read_safetensors
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForPreTraining
 

@@ -9,6 +9,7 @@ from tests.unit.inference.small import build_config
 
 from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileError
 from bertkit.checkpoints.onnx_file import open_onnx
+from bertkit.checkpoints.torch_tensors import read_tensor
 from bertkit.inference.onnx import export as exporter
 from bertkit.inference.onnx.export import write_onnx
 from bertkit.inference.onnx.models import EXPORTED
@@ -45,9 +46,9 @@ def test_weights_beside_the_file_are_read(tmp_path, monkeypatch):
     records, _ = write_onnx(tmp_path, model, EXPORTED["BertModel"])
     assert records.keys() == {"onnx/model.onnx", "onnx/model.onnx_data"}
     read = open_onnx(tmp_path / "onnx/model.onnx")
-    assert read[WORDS].read().equal(model.encoder.embeddings.word.weight)
+    assert read_tensor(read[WORDS]).equal(model.encoder.embeddings.word.weight)
     turned = "bert.encoder.layer.1.intermediate.dense.weight"
-    assert read[turned].read().equal(model.encoder.layers[1].feed_forward.up.weight)
+    assert read_tensor(read[turned]).equal(model.encoder.layers[1].feed_forward.up.weight)
 
 
 def test_a_file_of_another_tool_is_refused(file):

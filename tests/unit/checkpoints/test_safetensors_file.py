@@ -9,16 +9,13 @@ import torch
 from bertkit.base.errors import StorageError, UnsafeFileError
 from bertkit.checkpoints import safetensors_file
 from bertkit.checkpoints.checkpoint import copied_files
-from bertkit.checkpoints.safetensors_file import (
-    DTYPES,
-    open_safetensors,
-    read_safetensors,
-    write_safetensors,
-)
+from bertkit.checkpoints.elements import ElementType
+from bertkit.checkpoints.safetensors_file import open_safetensors, write_safetensors
+from bertkit.checkpoints.torch_tensors import lazy_tensors, read_safetensors, read_tensor
 
 TENSORS = {
-    f"t{number}": torch.arange(6).reshape(2, 3).to(dtype)
-    for number, dtype in enumerate(DTYPES.values())
+    f"t{number}": torch.arange(6).reshape(2, 3).to(getattr(torch, dtype.value))
+    for number, dtype in enumerate(ElementType)
 } | {"scalar": torch.tensor(1.5), "empty": torch.empty(0, 4), "turned": torch.ones(2, 3).t()}
 
 
@@ -31,7 +28,7 @@ def assert_equal(found: dict[str, torch.Tensor]) -> None:
 
 
 def test_both_libraries_read_what_the_other_wrote(tmp_path):
-    write_safetensors(tmp_path / "ours", TENSORS)
+    write_safetensors(tmp_path / "ours", lazy_tensors(TENSORS))
     assert_equal(safetensors.torch.load_file(tmp_path / "ours"))
     contiguous = {name: tensor.contiguous() for name, tensor in TENSORS.items()}
     safetensors.torch.save_file(contiguous, tmp_path / "theirs")
@@ -40,13 +37,13 @@ def test_both_libraries_read_what_the_other_wrote(tmp_path):
 
 def test_a_file_that_is_copied_may_be_written_over(tmp_path):
     path = tmp_path / "file"
-    write_safetensors(path, TENSORS)
+    write_safetensors(path, lazy_tensors(TENSORS))
     with copied_files():
         tensors = open_safetensors(path)
     path.write_bytes(b"")
     for tensor in tensors.values():
         tensor.release()
-    assert_equal({name: tensor.read() for name, tensor in tensors.items()})
+    assert_equal({name: read_tensor(tensor) for name, tensor in tensors.items()})
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
@@ -58,7 +55,7 @@ def test_a_file_that_may_not_be_read_is_told(tmp_path):
 
 
 def test_the_header_is_limited(tmp_path, monkeypatch):
-    write_safetensors(tmp_path / "file", TENSORS)
+    write_safetensors(tmp_path / "file", lazy_tensors(TENSORS))
     monkeypatch.setattr(safetensors_file, "MAX_TENSORS", len(TENSORS) - 1)
     with pytest.raises(UnsafeFileError, match=f"names {len(TENSORS)} tensors"):
         open_safetensors(tmp_path / "file")

@@ -24,6 +24,7 @@ from bertkit.checkpoints.sentence_transformers import (
     open_sentence_transformers,
     write_sentence_model,
 )
+from bertkit.checkpoints.torch_tensors import read_tensor
 from bertkit.models.open_model import OpenModel
 
 NEW_TYPES = [
@@ -48,9 +49,9 @@ def test_a_whole_folder_says_all_this(tmp_path):
     assert pooling == Pooling(dimension=8, modes=("mean",), include_prompt=True)
     assert isinstance(dense, Dense)
     assert (dense.in_features, dense.out_features, dense.activation) == (8, 4, "tanh")
-    assert torch.equal(dense.weight.read(), LINEAR["linear.weight"])
+    assert torch.equal(read_tensor(dense.weight), LINEAR["linear.weight"])
     assert dense.bias is not None
-    assert torch.equal(dense.bias.read(), LINEAR["linear.bias"])
+    assert torch.equal(read_tensor(dense.bias), LINEAR["linear.bias"])
     assert normalize == Normalize()
     assert replace(model, modules=()) == SentenceModel(
         modules=(),

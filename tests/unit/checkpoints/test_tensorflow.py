@@ -9,7 +9,6 @@ import torch
 from tests.bundles import PREFIX, to_variables, write_bundle
 
 from bertkit.base.errors import CheckpointError, MissingFileError
-from bertkit.checkpoints.checkpoint import LazyTensor
 from bertkit.checkpoints.formats import FORMATS, open_checkpoint
 from bertkit.checkpoints.leveldb_table import read_table
 from bertkit.checkpoints.names import BERT_NAMES
@@ -21,6 +20,7 @@ from bertkit.checkpoints.tensorflow import (
     open_tensorflow,
     rename_variables,
 )
+from bertkit.checkpoints.torch_tensors import lazy_tensor, read_tensor
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "tensorflow"
 QUERY = "bert/encoder/layer_11/attention/self/query/kernel"
@@ -30,10 +30,6 @@ QUERY = "bert/encoder/layer_11/attention/self/query/kernel"
 def folder(tmp_path):
     """A copy of the golden folder."""
     return Path(shutil.copytree(GOLDEN, tmp_path / "uncased"))
-
-
-def lazy(tensor: torch.Tensor) -> LazyTensor:
-    return LazyTensor(tuple(tensor.shape), tensor.dtype, lambda: tensor)
 
 
 def test_the_tables_can_be_read_both_ways_and_have_every_name_of_every_head():
@@ -85,8 +81,8 @@ def test_kernels_are_turned_and_nothing_else(folder):
     assert found.keys() == tensors.keys()
     for name, tensor in tensors.items():
         assert found[name].shape == tensor.shape
-        assert torch.equal(found[name].read(), tensor)
-        assert found[name].read().is_contiguous()
+        assert torch.equal(read_tensor(found[name]), tensor)
+        assert found[name].read().flags.c_contiguous
 
 
 def test_layers_are_counted_and_what_is_unknown_keeps_its_name():
@@ -104,7 +100,7 @@ def test_layers_are_counted_and_what_is_unknown_keeps_its_name():
     ]
     for name in strangers:
         assert find_name(name) is None
-        assert list(rename_variables({name: lazy(torch.zeros(2, 2))})) == [name]
+        assert list(rename_variables({name: lazy_tensor(torch.zeros(2, 2))})) == [name]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +109,7 @@ def test_layers_are_counted_and_what_is_unknown_keeps_its_name():
     + [f"{QUERY}/{slot}" for slot in ("adam_m", "adam_v", "Adam", "Adam_1")],
 )
 def test_the_state_of_training_is_dropped(name):
-    assert rename_variables({name: lazy(torch.zeros(2))}) == {}
+    assert rename_variables({name: lazy_tensor(torch.zeros(2))}) == {}
 
 
 def test_the_config_is_kept_with_what_bertkit_does_not_know(folder):

@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from bertkit.base.checksums import FileRecord
-from bertkit.checkpoints.checkpoint import LazyTensor
 from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.checkpoints.sentence_modules import Dense, Normalize, Pooling
 from bertkit.checkpoints.sentence_transformers import SentenceModel
+from bertkit.checkpoints.torch_tensors import lazy_tensor
 from bertkit.inference.engines.choice import choose_engine
 from bertkit.inference.loading import LoadedModel
 from bertkit.models.bert.config import BertConfig
@@ -72,8 +72,8 @@ def save_kind(folder: Path, kind: type[PretrainedBert]) -> None:
 def build_sentence_model(linear: nn.Linear, *, has_bias: bool = True) -> SentenceModel:
     """What stands behind an encoder of sentences: mean, a linear layer, and normalizing."""
     dense = Dense(
-        weight=as_lazy(linear.weight),
-        bias=as_lazy(linear.bias) if has_bias else None,
+        weight=lazy_tensor(linear.weight),
+        bias=lazy_tensor(linear.bias) if has_bias else None,
         activation="tanh",
     )
     return SentenceModel(
@@ -82,11 +82,6 @@ def build_sentence_model(linear: nn.Linear, *, has_bias: bool = True) -> Sentenc
         prompts={"query": "seek: "},
         similarity="cosine",
     )
-
-
-def as_lazy(tensor: Tensor) -> LazyTensor:
-    """A tensor as if it lay in a file."""
-    return LazyTensor(tuple(tensor.shape), tensor.dtype, tensor.detach)
 
 
 def start(kind: Any, loaded: LoadedModel, engine: str = "auto", precision: str = "auto") -> Any:

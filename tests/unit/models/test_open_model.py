@@ -2,12 +2,22 @@
 
 import json
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file
+from tests.unit.inference.small import build_sentence_model
 
 from bertkit.base.errors import SettingsError
 from bertkit.checkpoints import huggingface
+from bertkit.checkpoints.peft import AdapterOrigin, identify_base
+from bertkit.checkpoints.sentence_transformers import write_sentence_model
 from bertkit.inference.loading import LoadedModel
+from bertkit.jobs.export import export
+from bertkit.models.bert.adapter import adapt
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.open_model import OpenModel
 
@@ -37,6 +47,51 @@ def test_opening_reads_nothing_and_each_part_is_read_once(small_folder, reads):
     assert loaded.model.config == changed.config
     assert loaded.tokenizer is changed.tokenizer
     assert reads == ["config.json"]
+
+
+READ = """
+import sys
+sys.modules["torch"] = None  # importing it is an error
+from pathlib import Path
+from bertkit.jobs.convert import convert
+from bertkit.models.open_model import OpenModel
+for folder in map(Path, sys.argv[1:]):
+    opened = OpenModel.open(folder)
+    arrays = opened.read_arrays(opened.architecture)
+    convert(folder, folder.with_name(f"{folder.name}-new"))
+    print(opened.checkpoint.format, opened.architecture, len(arrays))
+"""
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "tensorflow"
+
+
+def test_weights_of_any_format_are_read_and_written_without_torch(small_folder, tmp_path):
+    model = BertModel.from_pretrained(small_folder)
+    for name in ("safetensors", "bin", "onnx", "sentences"):
+        shutil.copytree(small_folder, tmp_path / name)
+    torch.save(load_file(small_folder / "model.safetensors"), tmp_path / "bin/pytorch_model.bin")
+    export(small_folder, tmp_path / "exported")
+    shutil.copytree(tmp_path / "exported/onnx", tmp_path / "onnx/onnx")
+    for name in ("bin", "onnx"):
+        (tmp_path / name / "model.safetensors").unlink()
+    write_sentence_model(tmp_path / "sentences", build_sentence_model(model.pooler.dense))
+    base = OpenModel.open(small_folder).checkpoint
+    adapt(model, rank=2)
+    model.adapter_origin = AdapterOrigin(str(small_folder), None, identify_base(base))
+    model.save_pretrained(tmp_path / "adapter")
+    shutil.copytree(GOLDEN, tmp_path / "golden")
+    names = ("safetensors", "bin", "onnx", "sentences", "adapter", "golden")
+    result = subprocess.run(
+        [sys.executable, "-c", READ, *(tmp_path / name for name in names)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.stdout.splitlines() == [
+        *["huggingface BertForPreTraining 38"] * 3,
+        "sentence_transformers BertForPreTraining 38",
+        "peft BertModel 31",
+        "tensorflow BertForPreTraining 38",
+    ], result.stderr
 
 
 def test_a_loaded_model_holds_no_weights_of_its_files_but_knows_them(small_folder):

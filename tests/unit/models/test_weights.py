@@ -2,13 +2,14 @@
 
 import pytest
 import torch
-from tests.unit.inference.small import as_lazy
 
+from bertkit.checkpoints.torch_tensors import lazy_tensor, read_tensor
 from bertkit.checkpoints.transfer import MARK, unmark_own_head
+from bertkit.models.bert.arrays import store_head
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.feature_based import BertFeatureBased
 from bertkit.models.bert.heads import BertForPreTraining
-from bertkit.models.bert.weights import initialize, store_head, without_memory
+from bertkit.models.bert.weights import initialize, without_memory
 
 WEIGHT = torch.arange(6.0).reshape(2, 3)
 OWN = {"architectures": [BertFeatureBased.__name__], "feature_head": {"scores": "sequence"}}
@@ -43,23 +44,19 @@ def test_what_is_drawn_is_cut_at_two_deviations_and_the_rest_is_plain():
 
 
 @pytest.mark.parametrize("config", [OWN, TAGGER, CAUSAL])
-@pytest.mark.parametrize("is_lazy", [True, False])
-def test_what_is_marked_is_read_as_it_was(config, is_lazy):
-    weight = as_lazy(WEIGHT) if is_lazy else WEIGHT
+def test_what_is_marked_is_read_as_it_was(config):
+    weight = lazy_tensor(WEIGHT)
     stored = store_head(config, {"classifier.weight": weight, "classifier.bias": weight})
     assert tuple(stored["classifier.weight"].shape) == (2, 1, 3)
     assert (MARK in stored) == (config is TAGGER)
-    lazy = {
-        name: as_lazy(tensor) if isinstance(tensor, torch.Tensor) else tensor
-        for name, tensor in stored.items()
-    }
-    read = unmark_own_head(lazy)
+    assert all(tensor.read().shape == tensor.shape for tensor in stored.values())
+    read = unmark_own_head(stored)
     assert read.keys() == {"classifier.weight", "classifier.bias"}
     assert read["classifier.weight"].shape == (2, 3)
-    assert torch.equal(read["classifier.weight"].read(), WEIGHT)
+    assert read_tensor(read["classifier.weight"]).equal(WEIGHT)
 
 
 @pytest.mark.parametrize("config", [PLAIN, CAUSAL_TAGGER, {}])
 def test_heads_that_transformers_computes_alike_are_stored_as_they_are(config):
-    tensors = {"classifier.weight": WEIGHT}
+    tensors = {"classifier.weight": lazy_tensor(WEIGHT)}
     assert store_head(config, tensors) == tensors

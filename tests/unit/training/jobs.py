@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from bertkit.base.checksums import FileRecord, record_file
 from bertkit.checkpoints.run_folder import checkpoint_path, seal_checkpoint
 from bertkit.checkpoints.safetensors_file import write_safetensors
+from bertkit.checkpoints.torch_tensors import lazy_tensors
 from bertkit.nn.dropout import Dropout
 from bertkit.training.job import Job, Machine
 from bertkit.training.loop import fit
@@ -114,7 +115,7 @@ class LineJob(Job[Points]):
 
     def save_model(self, folder: Path) -> dict[str, FileRecord]:
         name = "model.safetensors"
-        return {name: write_safetensors(folder / name, self.model.state_dict())}
+        return {name: write_safetensors(folder / name, lazy_tensors(self.model.state_dict()))}
 
     def save_rest(self, folder: Path) -> dict[str, FileRecord]:
         return {}

@@ -158,8 +158,8 @@ class DenseLayer:
 
 def read_dense(module: sentence_modules.Dense) -> DenseLayer:
     """Read a dense module of a sentence-transformers folder."""
-    bias = None if module.bias is None else module.bias.read().float().numpy()
-    return DenseLayer(module.weight.read().float().numpy(), bias, module.activation)
+    bias = None if module.bias is None else module.bias.read_float32()
+    return DenseLayer(module.weight.read_float32(), bias, module.activation)
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ class WordTable:
                 f"{opened.folder} has no vector for each of the {tokenizer.vocab_size:,} entries of"
                 f" its vocabulary (a tensor {OWN_TABLE}); choose another model"
             )
-        return cls(table.read().float(), tokenizer)
+        return cls(torch.from_numpy(table.read_float32()), tokenizer)
 
 
 class WordVectors(Loadable):

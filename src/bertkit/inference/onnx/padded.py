@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from bertkit.checkpoints.onnx_file import SENTENCE, TRANSPOSED
 from bertkit.checkpoints.sentence_modules import Dense, Normalize, Pooling
 from bertkit.checkpoints.sentence_transformers import SentenceModel
+from bertkit.checkpoints.torch_tensors import read_tensor
 from bertkit.inference.onnx.graph import (
     Activation,
     EncoderWriter,
@@ -102,8 +103,8 @@ def write_sentence(graph: OnnxGraph, model: SentenceModel, tokens: str) -> str:
                 vectors = write_pooling(graph, module.modes, tokens)
             case Dense():
                 name, bias = f"{SENTENCE}{number}", module.bias
-                inputs = [vectors, graph.weight(f"{name}.weight", module.weight.read())]
-                inputs += [] if bias is None else [graph.weight(f"{name}.bias", bias.read())]
+                inputs = [vectors, graph.weight(f"{name}.weight", read_tensor(module.weight))]
+                inputs += [] if bias is None else [graph.weight(f"{name}.bias", read_tensor(bias))]
                 product = graph.node("Gemm", *inputs, transB=1)
                 vectors = DENSE_NODES[module.activation](graph, product)
             case Normalize():

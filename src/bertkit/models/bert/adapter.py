@@ -7,9 +7,10 @@ from torch import Tensor, nn
 from bertkit.base.checksums import FileRecord
 from bertkit.checkpoints.names import HEADS
 from bertkit.checkpoints.peft import ADAPTER, AdapterOrigin, open_adapter_tensors, write_adapter
-from bertkit.checkpoints.transfer import check_finite, export_tensors, import_tensors
+from bertkit.checkpoints.torch_tensors import export_tensors, lazy_tensors, to_tensors
+from bertkit.checkpoints.transfer import check_finite, import_tensors
+from bertkit.models.bert.arrays import describe_config
 from bertkit.models.bert.labels import ConfigValues
-from bertkit.models.bert.weights import describe_config
 from bertkit.nn.low_rank import SCALE, add_low_rank
 
 ENCODER = "encoder."
@@ -48,14 +49,16 @@ def save_adapter(
 ) -> dict[str, FileRecord]:
     """Write the config and the adapter; return the records of the files by name."""
     tensors = {name: tensor.detach().cpu() for name, tensor in list_adapted(model).items()}
-    check_finite(tensors)
-    dtype = next(iter(tensors.values())).dtype
+    check_finite(lazy_tensors(tensors))
+    foreign = lazy_tensors(export_tensors(tensors, ADAPTER))
+    dtype = next(iter(foreign.values())).dtype
     content = describe_config(config, type(model).__name__, dtype)
-    return write_adapter(folder, content, export_tensors(tensors, ADAPTER), origin, SCALE)
+    return write_adapter(folder, content, foreign, origin, SCALE)
 
 
 def fill_adapter(model: nn.Module, folder: Path) -> None:
     """Load an adapter into a model with LoRA; errors as in `import_tensors`."""
     shapes = {name: tuple(tensor.shape) for name, tensor in list_adapted(model).items()}
     foreign, path = open_adapter_tensors(folder)
-    model.load_state_dict(import_tensors(foreign, shapes, path, names=ADAPTER), strict=False)
+    tensors = to_tensors(import_tensors(foreign, shapes, path, names=ADAPTER))
+    model.load_state_dict(tensors, strict=False)

@@ -1,13 +1,20 @@
-"""The weights of a checkpoint by our names, with what a model needs and the checkpoint lacks."""
+"""The weights of a class by our names, read from a checkpoint; and what is written beside them."""
 
 from collections.abc import Mapping
+from typing import Any
 
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
 from bertkit.base.errors import CheckpointError
-from bertkit.checkpoints.checkpoint import Checkpoint
+from bertkit.checkpoints.checkpoint import Checkpoint, LazyTensor
+from bertkit.checkpoints.elements import ElementType
 from bertkit.checkpoints.names import HEADS, list_heads, their_names
-from bertkit.checkpoints.transfer import import_tensors
+from bertkit.checkpoints.transfer import CLASSIFIER, import_tensors, is_own_head, mark_own_head
+from bertkit.models.bert.labels import ConfigValues
+
+# Left to right, these read the last token of a text in bertkit, and the first in transformers.
+READ_ONE_TOKEN = (["BertForSequenceClassification"], ["BertForMultipleChoice"])
 
 
 def read_weights(
@@ -16,7 +23,7 @@ def read_weights(
     architecture: str,
     *,
     new_heads: bool = False,
-) -> tuple[dict[str, Tensor], tuple[str, ...]]:
+) -> tuple[dict[str, NDArray[np.float32]], tuple[str, ...]]:
     """Return the weights of a class in float32, and with `new_heads` the heads that are missing.
 
     Heads that the class lacks are ignored. Heads, or a pooler, that the checkpoint lacks are a
@@ -72,3 +79,21 @@ def _check_labels(
                 f" {architecture} with this config has {wanted:,}; keep the"
                 " checkpoint's num_labels and id2label, or load a checkpoint without this head"
             )
+
+
+def store_head(config: ConfigValues, tensors: Mapping[str, LazyTensor]) -> dict[str, LazyTensor]:
+    """Return the tensors to store: a head that transformers computes otherwise is marked."""
+    is_own = is_own_head(config)
+    reads_last = config.get("is_decoder") and config.get("architectures") in READ_ONE_TOKEN
+    if CLASSIFIER not in tensors or not (is_own or reads_last):
+        return dict(tensors)
+    head = config.get("feature_head")
+    scores_tokens = is_own and isinstance(head, dict) and head["scores"] == "token"
+    return mark_own_head(tensors, scores_tokens=scores_tokens)
+
+
+def describe_config(config: ConfigValues, architecture: str, dtype: ElementType) -> dict[str, Any]:
+    """Return the content of `config.json` for weights of a dtype."""
+    # `torch_dtype` is the old name of `dtype`.
+    sizes = {name: value for name, value in config.items() if name != "torch_dtype"}
+    return {**sizes, "architectures": [architecture], "dtype": dtype.value}

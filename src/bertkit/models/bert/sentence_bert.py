@@ -14,13 +14,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bertkit.base.checksums import FileRecord
-from bertkit.checkpoints.checkpoint import LazyTensor
 from bertkit.checkpoints.sentence_modules import Dense, Normalize, Pooling, read_dense
 from bertkit.checkpoints.sentence_transformers import (
     SentenceModel,
     list_module_folders,
     write_sentence_model,
 )
+from bertkit.checkpoints.torch_tensors import lazy_tensor
 from bertkit.models.bert.encoder import BertModel, summary_tokens
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.models.bert.poolings import read_sentences
@@ -112,7 +112,7 @@ class SentenceBert(FineTunedBert):
         """Add a linear map to vectors of another length, before they are normalized."""
         layer, modules = nn.Linear(self.dimension, dimension, bias=False), self.sentences.modules
         place = len(modules) - isinstance(modules[-1], Normalize)
-        added = Dense(LazyTensor.of(layer.weight), None, "identity")
+        added = Dense(lazy_tensor(layer.weight), None, "identity")
         self.dense.append(layer)
         changed = (*modules[:place], added, *modules[place:])
         self.sentences = replace(self.sentences, modules=changed)
@@ -145,13 +145,13 @@ class SentenceBert(FineTunedBert):
 def _load_dense(module: Dense) -> nn.Linear:
     layer = nn.Linear(module.in_features, module.out_features, bias=module.bias is not None)
     with torch.no_grad():
-        layer.weight.copy_(module.weight.read())
+        layer.weight.copy_(torch.from_numpy(module.weight.read()))
         if module.bias is not None:
-            layer.bias.copy_(module.bias.read())
+            layer.bias.copy_(torch.from_numpy(module.bias.read()))
     return layer
 
 
 def _store_dense(layer: nn.Module, module: Dense) -> Dense:
     weight, bias = layer.get_parameter("weight"), getattr(layer, "bias", None)
-    stored = None if bias is None else LazyTensor.of(bias)
-    return Dense(LazyTensor.of(weight), stored, module.activation)
+    stored = None if bias is None else lazy_tensor(bias)
+    return Dense(lazy_tensor(weight), stored, module.activation)

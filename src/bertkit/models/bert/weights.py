@@ -1,6 +1,6 @@
 """Weights: initialization, loading from and saving to a checkpoint."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,19 +14,10 @@ from bertkit.base.own_thread import in_own_thread
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.huggingface import write_huggingface
 from bertkit.checkpoints.names import BERT, NameTable
-from bertkit.checkpoints.transfer import (
-    CLASSIFIER,
-    AnyTensor,
-    check_finite,
-    export_tensors,
-    is_own_head,
-    mark_own_head,
-)
-from bertkit.models.bert.arrays import read_weights
+from bertkit.checkpoints.torch_tensors import export_tensors, lazy_tensors, to_tensors
+from bertkit.checkpoints.transfer import check_finite
+from bertkit.models.bert.arrays import describe_config, read_weights, store_head
 from bertkit.models.bert.labels import ConfigValues
-
-# Left to right, these read the last token of a text in bertkit, and the first in transformers.
-READ_ONE_TOKEN = (["BertForSequenceClassification"], ["BertForMultipleChoice"])
 
 
 def initialize(model: nn.Module, standard_deviation: float) -> None:
@@ -84,7 +75,7 @@ def fill_model(
     """
     expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     tensors, missing = read_weights(checkpoint, expected, type(model).__name__, new_heads=new_heads)
-    model.load_state_dict(tensors, strict=False, assign=True)
+    model.load_state_dict(to_tensors(tensors), strict=False, assign=True)
     for head in missing:
         module = model.get_submodule(head)
         initialize(module.to_empty(device="cpu"), standard_deviation)
@@ -101,26 +92,8 @@ def save_weights(
     The class name is the one that other tools read.
     """
     tensors = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
-    check_finite(tensors)
-    dtype = next(iter(tensors.values())).dtype
+    check_finite(lazy_tensors(tensors))
+    foreign = lazy_tensors(export_tensors(tensors, names))
+    dtype = next(iter(foreign.values())).dtype
     content = describe_config(config, type(model).__name__, dtype)
-    return write_huggingface(folder, content, store_head(content, export_tensors(tensors, names)))
-
-
-def store_head(config: ConfigValues, tensors: Mapping[str, AnyTensor]) -> dict[str, AnyTensor]:
-    """Return the tensors to store: a head that transformers computes otherwise is marked."""
-    is_own = is_own_head(config)
-    reads_last = config.get("is_decoder") and config.get("architectures") in READ_ONE_TOKEN
-    if CLASSIFIER not in tensors or not (is_own or reads_last):
-        return dict(tensors)
-    head = config.get("feature_head")
-    scores_tokens = is_own and isinstance(head, dict) and head["scores"] == "token"
-    return mark_own_head(tensors, scores_tokens=scores_tokens)
-
-
-def describe_config(config: ConfigValues, architecture: str, dtype: torch.dtype) -> dict[str, Any]:
-    """Return the content of `config.json` for weights of a dtype."""
-    # `torch_dtype` is the old name of `dtype`.
-    sizes = {name: value for name, value in config.items() if name != "torch_dtype"}
-    dtype_name = str(dtype).removeprefix("torch.")
-    return {**sizes, "architectures": [architecture], "dtype": dtype_name}
+    return write_huggingface(folder, content, store_head(content, foreign))

@@ -11,8 +11,8 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import DamagedFileError, MissingFileError, pluralize
 from bertkit.base.json_files import write_json
 from bertkit.base.progress import announce
-from bertkit.checkpoints.checkpoint import LazyTensor
 from bertkit.checkpoints.sentence_transformers import write_sentence_model
+from bertkit.checkpoints.torch_tensors import lazy_tensors
 from bertkit.models.bert.feature_head import describe_modules
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.nn.low_rank import merge_low_rank
@@ -182,7 +182,7 @@ def write_files(folder: Path, job: FineTuningJob, task: AnyTask) -> dict[str, Fi
     files = job.model.save_pretrained(folder)
     modules = describe_modules(
         job.model.config,
-        {name: LazyTensor.of(each) for name, each in job.model.named_parameters()},
+        lazy_tensors(dict(job.model.named_parameters())),
         task.settings.max_length,
         reads_pairs=task.reads_pairs,
     )

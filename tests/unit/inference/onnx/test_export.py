@@ -10,12 +10,13 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from tests.closeness import assert_close
-from tests.unit.inference.small import as_lazy, build_config
+from tests.unit.inference.small import build_config
 from torch import nn
 
 from bertkit.checkpoints.sentence_modules import ACTIVATIONS as DENSE_ACTIVATIONS
 from bertkit.checkpoints.sentence_modules import POOLING_FLAGS, Dense, Normalize, Pooling
 from bertkit.checkpoints.sentence_transformers import SentenceModel
+from bertkit.checkpoints.torch_tensors import lazy_tensor
 from bertkit.inference.embeddings.pooling import SentenceHead, Span
 from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.engines.torch_engine import TorchEngine
@@ -123,10 +124,10 @@ def test_each_way_of_pooling_agrees_with_ours(tmp_path, mode):
 def test_dense_layers_and_scaling_and_cutting_agree_with_ours(tmp_path, activation, has_bias):
     torch.manual_seed(1)
     linear = nn.Linear(16, 6)
-    bias = as_lazy(linear.bias) if has_bias else None
+    bias = lazy_tensor(linear.bias) if has_bias else None
     modules = (
         Pooling(8, ("mean", "max")),
-        Dense(as_lazy(linear.weight), bias, activation),
+        Dense(lazy_tensor(linear.weight), bias, activation),
         Normalize(),
     )
     sentences = SentenceModel(modules, max_seq_length=20, truncate_dimension=4)

@@ -13,9 +13,9 @@ from tests.unit.recipes.stopping import read_files, read_rows, stop_at
 
 import bertkit
 from bertkit.base.errors import InputError, SettingsError, StoppedError
-from bertkit.checkpoints.checkpoint import LazyTensor
 from bertkit.checkpoints.sentence_modules import Dense, Normalize, Pooling
 from bertkit.checkpoints.sentence_transformers import SentenceModel, write_sentence_model
+from bertkit.checkpoints.torch_tensors import lazy_tensor, read_tensor
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.models.open_model import OpenModel
 from bertkit.recipes.finetune import embed_job
@@ -149,14 +149,14 @@ def test_modules_of_the_start_are_trained_and_stay(made, tmp_path, pairs):
     assert [type(module) for module in after] == [type(module) for module in before]
     assert before[0] == after[0]
     assert after[1].activation == "tanh"
-    assert not torch.equal(before[1].weight.read(), after[1].weight.read())
+    assert not torch.equal(read_tensor(before[1].weight), read_tensor(after[1].weight))
 
 
 def save_sentence_encoder(folder, model):
     """A folder with two poolings, a dense layer and normalization."""
     shutil.copytree(model, folder)
     weight = torch.randn(6, 64, generator=torch.Generator().manual_seed(0)) / 4
-    dense = Dense(LazyTensor.of(weight), LazyTensor.of(torch.zeros(6)), "tanh")
+    dense = Dense(lazy_tensor(weight), lazy_tensor(torch.zeros(6)), "tanh")
     modules = (Pooling(32, ("mean", "max")), dense, Normalize())
     write_sentence_model(folder, SentenceModel(modules, 20, similarity="dot"))
     return folder

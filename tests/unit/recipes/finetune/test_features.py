@@ -10,7 +10,7 @@ from transformers import AutoModelForSequenceClassification
 
 from bertkit.base import storage
 from bertkit.base.errors import CheckpointError, StorageError
-from bertkit.checkpoints.safetensors_file import read_safetensors
+from bertkit.checkpoints.torch_tensors import read_safetensors
 from bertkit.inference.predictor import Classifier, EncodedExamples
 from bertkit.jobs.inspect import describe
 from bertkit.recipes import solved_head

@@ -21,10 +21,10 @@ from bertkit.base.errors import (
     SettingsError,
     StoppedError,
 )
-from bertkit.checkpoints.checkpoint import LazyTensor
 from bertkit.checkpoints.peft import open_adapter
 from bertkit.checkpoints.sentence_modules import Dense, Normalize, Pooling
 from bertkit.checkpoints.sentence_transformers import SentenceModel, write_sentence_model
+from bertkit.checkpoints.torch_tensors import lazy_tensor
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.models.bert.pretrained import PretrainedBert
@@ -221,7 +221,7 @@ def pairs(tmp_path: Path) -> Sources:
     """Queries and passages, and a sentence encoder with a dense layer."""
     save_model(tmp_path / "encoder")
     weight = torch.randn(16, 32, generator=torch.Generator().manual_seed(0))
-    modules = (Pooling(32, ("mean",)), Dense(LazyTensor.of(weight), None, "tanh"), Normalize())
+    modules = (Pooling(32, ("mean",)), Dense(lazy_tensor(weight), None, "tanh"), Normalize())
     write_sentence_model(tmp_path / "encoder", SentenceModel(modules, max_seq_length=12))
     words = ["the cat saw", "a dog lost", "the hat", "cat hat", "dog saw", "lost the", "saw a cat"]
     rows = [{"query": f"{word} .", "passage": f"{word} the dog"} for word in words * 2]

@@ -7,7 +7,7 @@ import torch
 from tests.unit.recipes.finetune.small import QUICK, TASK, open_job, save_model
 
 from bertkit.base.errors import CheckpointError, InputError
-from bertkit.checkpoints.safetensors_file import read_safetensors
+from bertkit.checkpoints.torch_tensors import read_safetensors
 from bertkit.models.bert.fine_tuning import BertForQuestionAnswering, BertForSequenceClassification
 from bertkit.recipes.finetune.pretrained import check_pairs, load_pretrained, open_pretrained
 from bertkit.recipes.finetune.run import Sources

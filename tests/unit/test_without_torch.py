@@ -1,4 +1,8 @@
-"""What predicts imports no torch: where its import is refused, modules load all the same."""
+"""What predicts loads where the import of torch is refused.
+
+jaxtyping is refused as well: it takes longer to import than NumPy, and only shapes that tests check
+need it.
+"""
 
 import re
 import subprocess
@@ -11,7 +15,7 @@ import bertkit
 
 # What trains, and nothing else, in rooms that also predict.
 NEED_TORCH = re.compile(r"tasks\.(objectives\.(?!masking|settings)\w+|task_batch|\w+\.loss(es)?)")
-PREDICTING = ("retrieval.stored_vectors",)
+PREDICTING = ("inference.numbers", "nn.packed_ids", "retrieval.stored_vectors")
 REFUSE = """
 import sys
 from importlib import import_module
@@ -19,8 +23,8 @@ from importlib import import_module
 
 class Refusal:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] == "torch":
-            raise ImportError("torch is refused")
+        if name.partition(".")[0] in ("torch", "jaxtyping"):
+            raise ImportError(f"{name} is refused")
 
 
 sys.meta_path.insert(0, Refusal())
@@ -46,11 +50,12 @@ def test_what_predicts_imports_no_torch(room):
     assert (result.returncode, result.stderr) == (0, "")
 
 
-def test_an_import_of_torch_is_refused():
+@pytest.mark.parametrize("name", ["torch", "jaxtyping"])
+def test_an_import_is_refused(name):
     result = subprocess.run(
-        [sys.executable, "-c", REFUSE, "bertkit.tasks.task_batch"],
+        [sys.executable, "-c", REFUSE, name],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert "torch is refused" in result.stderr
+    assert f"{name} is refused" in result.stderr

@@ -1,7 +1,13 @@
 """Functions of scores, in NumPy: the highest ones, and the logarithm of a softmax's denominator."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
-from jaxtyping import Float32, Int64
+
+if TYPE_CHECKING:
+    from jaxtyping import Float32, Int64
 
 
 def find_highest(

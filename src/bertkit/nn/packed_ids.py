@@ -1,19 +1,20 @@
 """The token ids of a packed batch, in NumPy: what engines take.
 
-`PackedBatch.of` makes tensors of them. This file doesn't import torch.
+`PackedBatch.of` makes tensors of them. This file imports neither torch nor jaxtyping, which takes
+longer to import than NumPy.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
-from typing import Self
+from typing import Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from jaxtyping import Float, Int64
 
 from bertkit.base.errors import InputError
 
+Number = TypeVar("Number", bound=np.floating)
 MAX_PADDING = 2  # most tokens of a batch, padding included, as a multiple of the token budget
 
 
@@ -47,9 +48,9 @@ class PackedIds:
         lengths: tokens in each sequence, none of them 0.
     """
 
-    input_ids: Int64[np.ndarray, " tokens"]
-    token_type_ids: Int64[np.ndarray, " tokens"]  # 0 for segment A, 1 for segment B
-    position_ids: Int64[np.ndarray, " tokens"]
+    input_ids: npt.NDArray[np.int64]  # `[tokens]`
+    token_type_ids: npt.NDArray[np.int64]  # `[tokens]`: 0 for segment A, 1 for segment B
+    position_ids: npt.NDArray[np.int64]  # `[tokens]`
     lengths: tuple[int, ...]
 
     @classmethod
@@ -109,11 +110,11 @@ class PackedIds:
 
 
 def reduce_sequences(
-    tokens: Float[np.ndarray, "tokens features"],
+    tokens: npt.NDArray[Number],
     lengths: Iterable[int],
     how: np.ufunc = np.add,
-) -> Float[np.ndarray, "sequences features"]:
-    """Reduce the tokens of each sequence to one row, such as their sum; no length is 0.
+) -> npt.NDArray[Number]:
+    """Reduce `[tokens, features]` to a row for each sequence, such as a sum; no length is 0.
 
     Neighbors of one length are reduced together, which is several times faster than `reduceat`.
     """

@@ -3,17 +3,21 @@
 This file doesn't import torch.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from jaxtyping import Float32, Int64
 
 from bertkit.base.errors import NonFiniteError, SettingsError
 from bertkit.inference.settings import Precision
 from bertkit.models.bert.config import BertConfig
 from bertkit.nn.packed_ids import PackedIds
+
+if TYPE_CHECKING:
+    from jaxtyping import Float32, Int64
 
 ROWS_AT_A_TIME = 128  # scores of the whole vocabulary are the largest array of a prediction
 
@@ -60,7 +64,7 @@ def resolve_layers(layers: Iterable[int], num_hidden_layers: int) -> tuple[int, 
     return tuple(layer if layer >= 0 else num_hidden_layers + 1 + layer for layer in requested)
 
 
-def check_finite(values: Float32[np.ndarray, "..."], what: str) -> None:
+def check_finite(values: Float32[np.ndarray, ...], what: str) -> None:
     """Raise NonFiniteError if a value that a model gave isn't finite; `what` names the values."""
     if not np.isfinite(values).all():
         raise NonFiniteError(f"{what} aren't finite; check the model with `bertkit inspect`")

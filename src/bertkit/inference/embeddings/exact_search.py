@@ -6,16 +6,13 @@ the rounding error bound are dropped; the few others are rescored in float64. So
 of float64 over all rows, at hardly more than the cost of the product.
 """
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-import torch
-from jaxtyping import Float
+from jaxtyping import Float32
 from numpy.typing import NDArray
-from torch import Tensor
 
 from bertkit.inference.embeddings.settings import Similarity
 from bertkit.inference.embeddings.similarity import LEAST_NORM, compare, find_norms
@@ -24,6 +21,7 @@ NUM_ROWS_AT_ONCE = 8192  # 25 MB at 384 features
 NUM_ROWS_OF_A_BLOCK = 65_536  # times 64 queries: 17 MB of rough scores
 NUM_ROWS_OF_THE_FIRST_BLOCK = 4096  # cheap to sort whole; its best rows exclude most later rows
 NUM_QUERIES_AT_ONCE = 64
+NUM_DIFFERENCES_AT_ONCE = 65_536  # 256 KB, which the cache of a core holds
 ROUNDING = 2.0**-24  # the unit roundoff of float32
 NO_NORMS = np.empty(0, np.float32)
 MOST = 4  # a range of at most so many times the wanted rows is scored whole
@@ -72,11 +70,11 @@ class SearchCandidates:
         return type(self)(joined.queries[best], joined.rows[best], joined.scores[best])
 
 
-Queries = Float[Tensor, "queries features"]
-QueryNorms = Float[Tensor, "queries 1"]
-Rows = Float[Tensor, "rows features"]
-RowNorms = Float[Tensor, " rows"]
-Scores = Float[Tensor, "queries rows"]
+Queries = Float32[np.ndarray, "queries features"]
+QueryNorms = Float32[np.ndarray, "queries 1"]
+Rows = Float32[np.ndarray, "rows features"]
+RowNorms = Float32[np.ndarray, " rows"]
+Scores = Float32[np.ndarray, "queries rows"]
 
 
 def _rank(
@@ -84,15 +82,36 @@ def _rank(
 ) -> Scores:
     """Score rows in float32; a Euclidean distance as its negative square."""
     if similarity == "manhattan":
-        return torch.cdist(queries, rows, p=1).neg_()
+        return _add_differences(queries, rows)
     if similarity == "cosine":
-        queries = queries * torch.where(query_norms < LEAST_NORM, 0, 1 / query_norms)
-    products = torch.mm(queries, rows.T)
-    if similarity == "cosine":
-        products.mul_(torch.where(norms < LEAST_NORM, 0, 1 / norms))
+        queries = queries * _invert(query_norms)
     elif similarity == "euclidean":
-        products.mul_(2).sub_(norms.square()).sub_(query_norms.square())
+        queries = 2 * queries
+    products: Scores = queries @ rows.T
+    if similarity == "cosine":
+        products *= _invert(norms)
+    elif similarity == "euclidean":
+        products -= norms * norms
+        products -= query_norms * query_norms
     return products
+
+
+def _invert(norms: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return 1 divided by norms; 0 for those that are as good as 0."""
+    return np.divide(1, norms, out=np.zeros_like(norms), where=norms >= LEAST_NORM)
+
+
+def _add_differences(queries: Queries, rows: Rows) -> Scores:
+    """Return the negative sum of the absolute differences from each query to each row."""
+    scores = np.empty((len(queries), len(rows)), np.float32)
+    num_at_once = max(1, NUM_DIFFERENCES_AT_ONCE // rows.shape[1])
+    for start in range(0, len(rows), num_at_once):
+        part = rows[start : start + num_at_once]
+        differences, stop = np.empty_like(part), start + len(part)
+        for query, own in zip(queries, scores, strict=True):
+            np.subtract(part, query, out=differences)
+            np.abs(differences, out=differences).sum(axis=1, out=own[start:stop])
+    return np.negative(scores, out=scores)
 
 
 class ExactSearch:
@@ -108,12 +127,11 @@ class ExactSearch:
         similarity: Similarity,
         norms: NDArray[np.float32] = NO_NORMS,
     ) -> None:
-        self._vectors = vectors
-        self._rows: Rows = _as_tensor(vectors)
+        self._vectors: Rows = np.asarray(vectors)
         self._similarity = similarity
-        self.norms = np.concatenate([norms, _measure_norms(vectors[len(norms) :], len(norms))])
-        self._norms: RowNorms = torch.from_numpy(self.norms)
-        self._greatest_norm = self._norms.max() if len(vectors) else torch.tensor(0.0)
+        new = _measure_norms(self._vectors[len(norms) :], len(norms))
+        self.norms: RowNorms = np.concatenate([norms, new])
+        self._greatest_norm = self.norms.max(initial=np.float32(0.0))
 
     def search(
         self,
@@ -142,33 +160,30 @@ class ExactSearch:
         A Euclidean distance is its negative square, which ranks alike.
         """
         norms = find_norms(queries, "the queries").astype(np.float32)[:, None]
-        inputs = torch.tensor(queries), torch.from_numpy(norms)
-        scores: NDArray[np.float32] = self._rank(inputs, slice(None), None).numpy()
-        return scores
+        return self._rank((queries, norms), slice(None), None)
 
     def _find(
         self, queries: NDArray[np.float32], top_k: int, among: NDArray[np.int64] | None
     ) -> SearchCandidates:
         """Find the best of few queries, at least one; there are at least `top_k` rows."""
         norms = find_norms(queries, "the queries").astype(np.float32)[:, None]
-        inputs = torch.tensor(queries), torch.from_numpy(norms)
-        margins = self._find_margins(inputs[1])
+        margins = self._find_margins(norms)
         best: SearchCandidates | None = None
         num_rows = len(self._vectors) if among is None else len(among)
         for start, stop in _list_blocks(num_rows, 4 * top_k):
-            ranks = self._rank(inputs, slice(start, stop), among)
+            ranks = self._rank((queries, norms), slice(start, stop), among)
             if best is None:
-                lowest = ranks.topk(top_k).values[:, -1:] - 2 * margins
+                place = ranks.shape[1] - top_k
+                lowest = np.partition(ranks, place, axis=1)[:, place, None] - 2 * margins
             else:
                 scores = best.scores.reshape(len(queries), -1)[:, -1:]
                 if self._similarity == "euclidean":  # ranks are negative squares
                     scores = -(scores**2)
-                lowest = torch.from_numpy(scores).float() - margins
-            pairs = torch.nonzero(ranks >= lowest).numpy()
-            rows = start + pairs[:, 1] if among is None else among[start + pairs[:, 1]]
-            found = SearchCandidates.score(
-                self._similarity, queries, self._vectors, (pairs[:, 0], rows)
-            )
+                lowest = scores.astype(np.float32) - margins
+            numbers, places = np.divmod(np.flatnonzero(ranks >= lowest), ranks.shape[1])
+            rows = start + places if among is None else among[start + places]
+            pairs = numbers, rows
+            found = SearchCandidates.score(self._similarity, queries, self._vectors, pairs)
             best = found.keep_best(top_k, best)
         assert best is not None
         return best
@@ -181,11 +196,11 @@ class ExactSearch:
     ) -> Scores:
         """Score rows in float32; if most of a range are among them, without a copy of these."""
         if among is None:
-            return _rank(self._similarity, *inputs, self._rows[part], self._norms[part])
-        wanted = torch.from_numpy(among[part])
+            return _rank(self._similarity, *inputs, self._vectors[part], self.norms[part])
+        wanted = among[part]
         start, stop = int(wanted[0]), int(wanted[-1]) + 1
         if stop - start > MOST * len(wanted):
-            return _rank(self._similarity, *inputs, self._rows[wanted], self._norms[wanted])
+            return _rank(self._similarity, *inputs, self._vectors[wanted], self.norms[wanted])
         return self._rank(inputs, slice(start, stop), None)[:, wanted - start]
 
     def _find_margins(self, query_norms: QueryNorms) -> QueryNorms:
@@ -196,31 +211,25 @@ class ExactSearch:
         """
         num_features = self._vectors.shape[1]
         greatest = self._greatest_norm
-        scales: dict[Similarity, Tensor] = {
-            "cosine": torch.ones_like(query_norms),
+        scales: dict[Similarity, QueryNorms] = {
+            "cosine": np.ones_like(query_norms),
             "dot": query_norms * greatest,
-            "euclidean": (query_norms + greatest).square(),
+            "euclidean": (query_norms + greatest) ** 2,
             "manhattan": (query_norms + greatest) * num_features**0.5,
         }
-        margins: Tensor = scales[self._similarity] * (4 * ROUNDING * (num_features + 8))
+        margins: QueryNorms = scales[self._similarity] * (4 * ROUNDING * (num_features + 8))
         return margins
 
 
 def _measure_norms(vectors: NDArray[np.float32], first_row: int) -> NDArray[np.float32]:
     """Compute the norms of vectors, and refuse one that isn't finite by its number."""
-    norms = torch.linalg.vector_norm(_as_tensor(vectors), dim=1)
+    with np.errstate(over="ignore", invalid="ignore"):  # those rows are looked at one by one
+        norms: RowNorms = np.sqrt(np.einsum("rf,rf->r", vectors, vectors))
     is_usual = (norms > LEAST_USUAL_NORM) & (norms < GREATEST_USUAL_NORM)
-    for row in torch.nonzero(~is_usual)[:, 0].tolist():
+    for row in np.flatnonzero(~is_usual).tolist():
         norm = find_norms(vectors[row : row + 1], "the vectors", first_row=first_row + row)
-        norms[row] = float(norm[0])
-    array: NDArray[np.float32] = norms.numpy()
-    return array
-
-
-def _as_tensor(vectors: NDArray[np.float32]) -> Rows:
-    with warnings.catch_warnings():  # about read-only memory, into which nothing writes
-        warnings.filterwarnings("ignore", "The given NumPy array is not writable")
-        return torch.from_numpy(vectors)
+        norms[row] = norm[0]
+    return norms
 
 
 def _list_blocks(num_rows: int, num_first: int) -> Iterator[tuple[int, int]]:

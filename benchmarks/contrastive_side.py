@@ -26,7 +26,8 @@ from bertkit.tasks.task_batch import TaskBatch
 from bertkit.training.device import prepare_memory
 from bertkit.training.job import Machine
 from bertkit.training.loop import fit
-from bertkit.training.run import Run, RunState
+from bertkit.training.record import RunState
+from bertkit.training.run import Run
 from devices import Place
 from peaks import read_status
 from program import answer

@@ -13,7 +13,7 @@ from bertkit.base.wings import TEXT_TASKS
 from bertkit.cli.app import COMMANDS
 from bertkit.cli.main import main
 from bertkit.tasks.table import TASKS
-from bertkit.training.run import LOG_FILE
+from bertkit.training.record import LOG_FILE
 
 # Commands that leave their result in files, and print what came of it.
 WRITING = {

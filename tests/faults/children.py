@@ -24,7 +24,7 @@ from bertkit.base.json_files import read_json
 from bertkit.checkpoints.run_folder import MANIFEST, list_checkpoints
 from bertkit.recipes.train_tokenizer import FACTS_FILE
 from bertkit.training.log import CLOCK_FIELDS
-from bertkit.training.run import LOG_FILE
+from bertkit.training.record import LOG_FILE
 
 SEED = int(os.environ.get("BERTKIT_FAULT_SEED", "0"))
 NUM_KILLS = int(os.environ.get("BERTKIT_NUM_KILLS", "40"))

@@ -36,7 +36,8 @@ from bertkit.training import log as log_module
 from bertkit.training.job import Watched
 from bertkit.training.lifecycle import open_run
 from bertkit.training.loop import fit
-from bertkit.training.run import LOG_FILE, RECORD_FILE, Run, RunRecord, RunState
+from bertkit.training.record import LOG_FILE, RECORD_FILE, RunRecord, RunState
+from bertkit.training.run import Run
 from bertkit.training.settings import LoopSettings
 
 SETTINGS = TrainingSettings(

@@ -23,7 +23,8 @@ from bertkit.data.shards import MANIFEST, ShardSet
 from bertkit.training import log as log_module
 from bertkit.training.lifecycle import open_run
 from bertkit.training.log import RunLog, read_log
-from bertkit.training.run import LOG_FILE, Run, RunRecord, RunState
+from bertkit.training.record import LOG_FILE, RunRecord, RunState
+from bertkit.training.run import Run
 
 KEEP = 2
 UMASK = 0o027

@@ -26,7 +26,7 @@ from tests.faults.children import (
 from tests.faults.watch import Place
 from tests.logs import rows_without_clock
 
-from bertkit.training.run import LOG_FILE
+from bertkit.training.record import LOG_FILE
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 STOPPED = 75

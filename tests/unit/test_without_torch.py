@@ -23,6 +23,8 @@ PREDICTING = (
     "data",
     "inference.numbers",
     "jobs.convert",
+    "jobs.inspect",
+    "models.bert.poolings",
     "models.open_model",
     "nn.packed_ids",
     "reports",

@@ -33,7 +33,7 @@ from bertkit.tasks.objectives.bert import PreTrainingBatch
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.history import TrainingHistory
 from bertkit.training.log import read_log
-from bertkit.training.run import LOG_FILE
+from bertkit.training.record import LOG_FILE
 from bertkit_demo.baselines import NeighborGuesser, neighbors
 from bertkit_demo.page import Accuracies, DemoFacts, Example, build_report
 from bertkit_demo.python_docs import write_corpus

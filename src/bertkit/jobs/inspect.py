@@ -26,7 +26,7 @@ from bertkit.models.bert.config import BertConfig, ModelConfig, describe_directi
 from bertkit.models.open_model import OpenModel
 from bertkit.tokenization.folder import read_folder
 from bertkit.training.log import read_log
-from bertkit.training.run import LOG_FILE, STATE_FILE, Run, RunState
+from bertkit.training.record import LOG_FILE, STATE_FILE, RunState, read_record
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -278,7 +278,7 @@ def _describe_module(module: Module) -> str:
 def describe_training(opened: OpenModel) -> dict[str, Any] | None:
     """Return a run's progress and settings; None for other folders."""
     path = opened.path
-    record = Run(path).read_record() if opened.checkpoint.format == "run_folder" else None
+    record = read_record(path) if opened.checkpoint.format == "run_folder" else None
     if record is None:
         return None
     folder = find_checkpoint(path, reading=(STATE_FILE,))

@@ -20,7 +20,7 @@ from bertkit.reports.text import make_legible, show
 from bertkit.training.sections import tabulate_choices, tabulate_settings
 
 if TYPE_CHECKING:
-    from bertkit.training.run import RunRecord
+    from bertkit.training.record import RunRecord
 
 CARD_FILE, REPORT_FILE = "README.md", "report.html"
 INTENDED_USE = """## Intended use

@@ -23,8 +23,8 @@ from bertkit.base.settings import Settings
 from bertkit.training.device import synchronize
 from bertkit.training.job import AnyBatch, Job
 from bertkit.training.ranks import current_ranks
+from bertkit.training.record import RunState
 from bertkit.training.replica import Replica
-from bertkit.training.run import RunState
 from bertkit.training.settings import (
     DEFAULT_MINUTES,
     NUM_EVALUATIONS,

@@ -28,14 +28,8 @@ from bertkit.training.budget import begin_plan, find_seconds
 from bertkit.training.job import Job, Machine
 from bertkit.training.loop import fit
 from bertkit.training.ranks import current_ranks, joined_ranks
-from bertkit.training.run import (
-    RECORD_FILE,
-    Run,
-    RunRecord,
-    RunState,
-    describe_versions,
-    keep_precision,
-)
+from bertkit.training.record import RECORD_FILE, RunRecord, RunState, keep_precision
+from bertkit.training.run import Run, describe_versions
 from bertkit.training.settings import DEFAULT_MINUTES, OptimizationSettings
 
 Result = TypeVar("Result")

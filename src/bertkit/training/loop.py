@@ -20,8 +20,9 @@ from bertkit.training.display import Display, show_training
 from bertkit.training.history import SpikeFinder
 from bertkit.training.job import AnyBatch, Job, Watched, open_lookahead
 from bertkit.training.log import RunLog, SilentLog, read_log, tell_observer
+from bertkit.training.record import RunState
 from bertkit.training.replica import Replica
-from bertkit.training.run import Run, RunState
+from bertkit.training.run import Run
 from bertkit.training.step import StepResult, align_weights, take_step
 
 

@@ -14,7 +14,8 @@ from bertkit.training.budget import count_steps
 from bertkit.training.job import Job, Machine, Scores, Watched
 from bertkit.training.lifecycle import Recipe
 from bertkit.training.log import read_evaluation
-from bertkit.training.run import Run, RunRecord, RunState
+from bertkit.training.record import RunRecord, RunState
+from bertkit.training.run import Run
 from bertkit.training.step import evaluate_batches
 from bertkit_studies.baselines.plan import BaselinePlan
 from bertkit_studies.baselines.settings import NetSettings

@@ -11,7 +11,8 @@ from tests.closeness import close
 from bertkit.checkpoints.formats import hash_files, open_checkpoint
 from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.cli.main import main
-from bertkit.training.run import STATE_FILE, Run
+from bertkit.training.record import STATE_FILE
+from bertkit.training.run import Run
 from bertkit_studies.experiments.bidirectional import Bidirectional
 from bertkit_studies.experiments.next_sentence import NextSentence
 from bertkit_studies.experiments.steps import Steps

@@ -19,7 +19,8 @@ from bertkit.models.bert.pretrained import PretrainedBert
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.optimizer import build_optimizer
-from bertkit.training.run import Run, RunRecord, RunState
+from bertkit.training.record import RunRecord, RunState
+from bertkit.training.run import Run
 from bertkit.training.settings import LoopSettings
 
 WORDS = ("the", "a", "cat", "dog", "saw", "lost", "hat", ".", "-", "##s")

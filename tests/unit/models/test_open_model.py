@@ -54,11 +54,13 @@ import sys
 sys.modules["torch"] = None  # importing it is an error
 from pathlib import Path
 from bertkit.jobs.convert import convert
+from bertkit.jobs.inspect import describe
 from bertkit.models.open_model import OpenModel
 for folder in map(Path, sys.argv[1:]):
     opened = OpenModel.open(folder)
     arrays = opened.read_arrays(opened.architecture)
     convert(folder, folder.with_name(f"{folder.name}-new"))
+    assert describe(folder).problems == ()
     print(opened.checkpoint.format, opened.architecture, len(arrays))
 """
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "tensorflow"

@@ -6,7 +6,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 import pytest
 
 from bertkit.training import log, loop
-from bertkit.training.run import Run, RunRecord
+from bertkit.training.record import RunRecord
+from bertkit.training.run import Run
 
 
 @pytest.fixture

@@ -18,7 +18,8 @@ from bertkit.checkpoints.torch_tensors import lazy_tensors
 from bertkit.nn.dropout import Dropout
 from bertkit.training.job import Job, Machine
 from bertkit.training.loop import fit
-from bertkit.training.run import Run, RunState
+from bertkit.training.record import RunState
+from bertkit.training.run import Run
 from bertkit.training.settings import BudgetSettings, LoopSettings
 
 FEATURES = 6

@@ -13,7 +13,8 @@ from bertkit.training import loop
 from bertkit.training.budget import begin_plan
 from bertkit.training.log import read_log
 from bertkit.training.loop import fit
-from bertkit.training.run import Run, RunState
+from bertkit.training.record import RunState
+from bertkit.training.run import Run
 
 SECONDS, EVALUATION = 300.0, 3.0
 SETTINGS = TrainingSettings(batch_size=6, learning_rate=0.02, checkpoint_every=1000)

@@ -28,7 +28,7 @@ from bertkit.training.device import (
 )
 from bertkit.training.job import Machine
 from bertkit.training.processor import Processor
-from bertkit.training.run import RunRecord, keep_precision
+from bertkit.training.record import RunRecord, keep_precision
 
 # Blocks of 40 MB, ten times: fresh pages each time are 100,000 of 4 KiB.
 PROGRAM = """

@@ -12,7 +12,7 @@ from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.training import loop
 from bertkit.training.job import Lookahead, open_lookahead
 from bertkit.training.loop import fit
-from bertkit.training.run import RunState
+from bertkit.training.record import RunState
 
 GPU = torch.device("cuda")
 SETTINGS = TrainingSettings(batch_size=6, accumulate=2, learning_rate=0.02)

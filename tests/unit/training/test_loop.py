@@ -13,8 +13,8 @@ from bertkit.base.errors import DamagedFileError, NonFiniteError, StoppedError
 from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.training.log import read_log
 from bertkit.training.loop import fit
+from bertkit.training.record import RunState
 from bertkit.training.replica import Replica
-from bertkit.training.run import RunState
 from bertkit.training.step import derive_seed, take_step
 
 SETTINGS = TrainingSettings(

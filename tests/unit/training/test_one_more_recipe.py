@@ -11,7 +11,8 @@ from bertkit.base.errors import ResumeError, StoppedError
 from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.training.job import Machine
 from bertkit.training.lifecycle import Recipe, open_run, train
-from bertkit.training.run import Run, RunRecord, RunState
+from bertkit.training.record import RunRecord, RunState
+from bertkit.training.run import Run
 
 SETTINGS = TrainingSettings(steps=12, batch_size=6, accumulate=2, device="cpu", learning_rate=0.1)
 

@@ -16,7 +16,7 @@ from bertkit.training import device as device_module
 from bertkit.training.device import measure_peak, mixed_precision
 from bertkit.training.log import read_log
 from bertkit.training.loop import fit
-from bertkit.training.run import RunState
+from bertkit.training.record import RunState
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
 

@@ -9,7 +9,8 @@ from tests.unit.training.jobs import TrainingSettings
 from bertkit.base.checksummed_json import write_checksummed_json
 from bertkit.base.errors import DamagedFileError, ResumeError, SettingsError, StorageError
 from bertkit.training.device import PEAK_SIZES, choose_device, measure_peak
-from bertkit.training.run import Run, RunRecord, keep_precision
+from bertkit.training.record import RunRecord, keep_precision
+from bertkit.training.run import Run
 
 
 def record(data: str = "a", model: dict | None = None, **settings) -> RunRecord:

@@ -16,7 +16,8 @@ from bertkit.checkpoints.run_folder import checkpoint_path, list_checkpoints
 from bertkit.training.job import Watched
 from bertkit.training.log import read_log
 from bertkit.training.loop import fit, update_best
-from bertkit.training.run import Run, RunState
+from bertkit.training.record import RunState
+from bertkit.training.run import Run
 from bertkit.training.settings import LoopSettings
 
 pytestmark = pytest.mark.usefixtures("quick")

@@ -18,7 +18,8 @@ from bertkit.tokenization.words import count_words, cut_words
 from bertkit.training.lifecycle import load_checkpoint
 from bertkit.training.loop import is_better
 from bertkit.training.optimizer import average_weights
-from bertkit.training.run import Run, RunState
+from bertkit.training.record import RunState
+from bertkit.training.run import Run
 
 SAMPLED_TEXTS = {"cpu": 32, "cuda": 1024}  # about a batch
 RIGHT_CHARS = 200  # of a reference: enough to tell whether a metric can score it at all

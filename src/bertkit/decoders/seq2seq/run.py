@@ -51,7 +51,8 @@ from bertkit.training.history import TrainingHistory
 from bertkit.training.job import Machine
 from bertkit.training.lifecycle import ModelRecipe, train
 from bertkit.training.log import read_log
-from bertkit.training.run import Run, RunRecord, RunState
+from bertkit.training.record import RunRecord, RunState
+from bertkit.training.run import Run
 
 DEFAULT_SIZES = {
     "num_hidden_layers": 3,

@@ -34,7 +34,8 @@ from bertkit.tasks.sections import CHANCE, build_sections, draw_confusion, show_
 from bertkit.tasks.task import AnyTask, TaskExample
 from bertkit.training.history import TrainingHistory
 from bertkit.training.log import read_log
-from bertkit.training.run import Run, RunState
+from bertkit.training.record import RunState
+from bertkit.training.run import Run
 from bertkit.training.sections import LOSS, Across, Curve, draw_curves
 
 MAX_LABELS = 200  # in a table

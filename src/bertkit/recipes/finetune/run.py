@@ -42,7 +42,8 @@ from bertkit.tasks.settings import TaskSettings, TextSettings
 from bertkit.training.job import Machine
 from bertkit.training.lifecycle import ModelRecipe, load_checkpoint, train
 from bertkit.training.ranks import current_ranks, refuse_ranks
-from bertkit.training.run import RECORD_FILE, Run, RunRecord, RunState
+from bertkit.training.record import RECORD_FILE, RunRecord, RunState
+from bertkit.training.run import Run
 
 # Of tasks whose held-out examples aren't predicted one by one.
 JOBS: dict[str, type[FineTuningJob]] = {"embed": EmbedJob, "rerank": RerankJob}

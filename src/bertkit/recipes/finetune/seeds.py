@@ -56,7 +56,8 @@ from bertkit.training.lifecycle import (
     replace_run,
 )
 from bertkit.training.ranks import refuse_ranks
-from bertkit.training.run import Run, keep_precision
+from bertkit.training.record import keep_precision
+from bertkit.training.run import Run
 
 SEEDS_FILE = "seeds.json"
 STOPPED = "stopped; the same command resumes with the runs that aren't finished"

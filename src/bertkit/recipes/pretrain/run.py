@@ -41,7 +41,8 @@ from bertkit.training.budget import (
 from bertkit.training.job import Machine
 from bertkit.training.lifecycle import Recipe, train
 from bertkit.training.log import read_evaluation
-from bertkit.training.run import Run, RunRecord, RunState
+from bertkit.training.record import RunRecord, RunState
+from bertkit.training.run import Run
 from bertkit.training.settings import BUDGET_FIELDS
 
 

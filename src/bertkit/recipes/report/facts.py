@@ -19,7 +19,8 @@ from bertkit.recipes.finetune.saved import SavedFineTuning
 from bertkit.tasks.objectives.settings import ObjectiveName
 from bertkit.training.history import TrainingHistory
 from bertkit.training.log import read_log
-from bertkit.training.run import LOG_FILE, RECORD_FILE, Run, RunRecord
+from bertkit.training.record import LOG_FILE, RECORD_FILE, RunRecord
+from bertkit.training.run import Run
 
 NAMES_OF_MODELS = frozenset({"model", "size"})  # the settings that may have a path
 BERT = "bert"  # the `model_type` of a config

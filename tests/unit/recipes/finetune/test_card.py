@@ -18,7 +18,7 @@ from bertkit.reports.text import make_legible
 from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.evaluation import Evaluation, Mistake
 from bertkit.training.history import TrainingHistory
-from bertkit.training.run import RunRecord
+from bertkit.training.record import RunRecord
 
 HOSTILE = 'a"b: |\n</script>\x00`[x](y)`\ud800 \\'
 

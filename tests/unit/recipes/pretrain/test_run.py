@@ -12,7 +12,7 @@ from bertkit.recipes.pretrain import run as pretraining
 from bertkit.recipes.pretrain.job import PretrainingJob, find_trained_length
 from bertkit.recipes.pretrain.run import Pretraining, mix_steps
 from bertkit.recipes.pretrain.settings import PretrainSettings
-from bertkit.training.run import RunRecord
+from bertkit.training.record import RunRecord
 
 
 def record(num_steps: int = 0, threads: str = "2", **settings) -> RunRecord:

@@ -11,7 +11,8 @@ from bertkit.recipes.finetune.saved import SavedFineTuning
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.tasks.classify import ClassifySettings
-from bertkit.training.run import LOG_FILE, Run, RunRecord
+from bertkit.training.record import LOG_FILE, RunRecord
+from bertkit.training.run import Run
 
 NUM_STEPS = 40
 

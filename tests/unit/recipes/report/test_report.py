@@ -27,7 +27,7 @@ from bertkit.checkpoints.run_folder import METRICS_FILE
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.report.run import report, summarize_run
 from bertkit.recipes.settings import ReportSettings
-from bertkit.training.run import LOG_FILE, RECORD_FILE
+from bertkit.training.record import LOG_FILE, RECORD_FILE
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 

@@ -1,5 +1,6 @@
 """The types of a tensor's elements, and the numbers that their bits mean."""
 
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
 
@@ -56,6 +57,26 @@ def widen(stored: Array, dtype: ElementType) -> Array:
     bits = stored.astype(np.uint32)
     bits <<= np.uint32(16)
     return bits.view(np.float32)
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """A matrix as it is in a file, of which those rows are read that are asked for.
+
+    Attributes:
+        stored: the elements; usually a view of the file.
+    """
+
+    stored: Array
+    dtype: ElementType
+
+    def __getitem__(self, places: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return a copy of some rows, as float32."""
+        return widen(self.stored[places], self.dtype).astype(np.float32, copy=False)
+
+    def read(self) -> NDArray[np.float32]:
+        """Return the whole matrix, as float32."""
+        return widen(self.stored, self.dtype).astype(np.float32, copy=False)
 
 
 def narrow(numbers: Array, dtype: ElementType) -> Array:

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints.checkpoint import LazyTensor
-from bertkit.checkpoints.elements import Array
+from bertkit.checkpoints.elements import Array, ElementType
 from bertkit.checkpoints.names import BERT, WORD_EMBEDDINGS, NameTable, show
 
 SHOWN_PROBLEMS = 8
@@ -57,8 +57,9 @@ def import_tensors(
             if not is_finite(part)
         ]
         tensors[name] = np.concatenate(parts) if len(parts) > 1 else parts[0]
-        if len(parts) > 1 or name == WORD_EMBEDDINGS:  # copied, or rarely read in full
-            for their in theirs:
+        for their in theirs:
+            is_copied = len(parts) > 1 or foreign[their].dtype is not ElementType.F32
+            if is_copied or name == WORD_EMBEDDINGS:  # which are rarely read in full
                 foreign[their].release()
     report(problems + list_unequal_copies(foreign, names), source)
     return tensors

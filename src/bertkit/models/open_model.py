@@ -17,6 +17,7 @@ from bertkit.base.members import has_member
 from bertkit.base.wings import CONFIGS, load_object
 from bertkit.checkpoints.bundled import Part, find_bundled
 from bertkit.checkpoints.checkpoint import Checkpoint
+from bertkit.checkpoints.elements import StoredRows
 from bertkit.checkpoints.families import is_bert
 from bertkit.checkpoints.formats import (
     SNAPSHOTS,
@@ -28,7 +29,7 @@ from bertkit.checkpoints.formats import (
     open_checkpoint,
 )
 from bertkit.checkpoints.hub import resolve_model
-from bertkit.checkpoints.names import find_part, list_heads
+from bertkit.checkpoints.names import WORD_EMBEDDINGS, find_part, list_heads, their_names
 from bertkit.checkpoints.run_folder import find_checkpoint
 from bertkit.checkpoints.sentence_transformers import (
     SentenceModel,
@@ -253,6 +254,15 @@ class OpenModel:
         heads = list_used_heads(architecture, self.heads)
         expected = expected_shapes(self.config, architecture, heads)
         return read_weights(self.checkpoint, expected, architecture)[0]
+
+    def read_words(self) -> StoredRows:
+        """Return the word embeddings, for programs that look up few of them.
+
+        `read_arrays` checks them; it comes first.
+        """
+        (name,) = their_names(WORD_EMBEDDINGS)
+        words = self.checkpoint.tensors[name]
+        return StoredRows(words.read_stored(), words.dtype)
 
     def change(self, **changes: Any) -> "OpenModel":
         """Return the model with keys of its config replaced, in addition to earlier changes."""

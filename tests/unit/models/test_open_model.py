@@ -1,11 +1,13 @@
 """A model is opened once, and its parts are read when they are first asked for."""
 
 import json
+import pickle
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -16,7 +18,9 @@ from bertkit.checkpoints import huggingface
 from bertkit.checkpoints.peft import AdapterOrigin, identify_base
 from bertkit.checkpoints.sentence_transformers import write_sentence_model
 from bertkit.inference.loading import LoadedModel
+from bertkit.jobs.convert import convert
 from bertkit.jobs.export import export
+from bertkit.jobs.settings import ConvertSettings
 from bertkit.models.bert.adapter import adapt
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.open_model import OpenModel
@@ -94,6 +98,18 @@ def test_weights_of_any_format_are_read_and_written_without_torch(small_folder, 
         "peft BertModel 31",
         "tensorflow BertForPreTraining 38",
     ], result.stderr
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_words_are_looked_up_in_the_file(small_folder, tmp_path, dtype):
+    convert(small_folder, tmp_path / "new", ConvertSettings(dtype=dtype))
+    opened = OpenModel.open(tmp_path / "new")
+    expected = opened.read_arrays("BertModel")["encoder.embeddings.word.weight"]
+    words = pickle.loads(pickle.dumps(opened.read_words()))
+    places = np.array([3, 0, 3])
+    assert np.array_equal(words[places], expected[places])
+    assert np.array_equal(words.read(), expected)
+    assert words[places].dtype == words.read().dtype == np.float32
 
 
 def test_a_loaded_model_holds_no_weights_of_its_files_but_knows_them(small_folder):

@@ -61,9 +61,9 @@ SETS = ("short", "paragraphs", "mix")
 IN_BF16 = ", bf16"  # behind the name of a side
 OURS: dict[str, tuple[EngineName, Precision]] = {
     "bertkit": ("torch", "fp32"),
-    "bertkit[onnx]": ("onnx", "fp32"),
+    "bertkit[onnx]": ("openvino", "fp32"),
     "bertkit" + IN_BF16: ("torch", "bf16"),
-    "bertkit[onnx], int8": ("onnx", "int8"),
+    "bertkit[onnx], int8": ("openvino", "int8"),
 }
 THEIRS, THEIRS_AT_BEST = "sentence-transformers", "sentence-transformers, best batch"
 PADDED = ("onnxruntime", "openvino", "openvino, default", "ctranslate2", "ctranslate2 int8")

@@ -29,7 +29,7 @@ from search_sets import NUM_TOP, JudgedSet, ndcg, read_cranfield
 from task_sets import prepare_set, read_part
 from text_sets import read_set
 
-ENGINES: dict[Precision, EngineName] = {"fp32": "onnx", "bf16": "torch", "int8": "onnx"}
+ENGINES: dict[Precision, EngineName] = {"fp32": "openvino", "bf16": "openvino", "int8": "openvino"}
 
 
 def main() -> None:

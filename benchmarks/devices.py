@@ -19,7 +19,7 @@ from program import be_quiet
 # How far apart the losses of two sides may be, as a share of the greater one.
 MAX_DIFFERENCES = {"fp32": 1e-4, "bf16": 2e-2}
 NUM_THREADS = 2
-ENGINES: dict[str, EngineName] = {"bertkit": "torch", "bertkit[onnx]": "onnx"}
+ENGINES: dict[str, EngineName] = {"bertkit": "torch", "bertkit[onnx]": "openvino"}
 
 Loaded = TypeVar("Loaded")
 
@@ -85,7 +85,7 @@ class Place:
         return {
             name: load(folder, device=str(self.device), engine=engine, precision=self.precision)
             for name, engine in ENGINES.items()
-            if not (self.is_gpu and engine == "onnx")
+            if not (self.is_gpu and engine == "openvino")
         }
 
     def check_losses(self, what: str, losses: Mapping[str, float]) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import torch
+from tests.unit.inference.small import arrays_of
 
 from bertkit.checkpoints.names import rename_tensors
 from bertkit.checkpoints.onnx_file import open_onnx
@@ -25,7 +26,8 @@ def seeds() -> list[bytes]:
     model, contents = BertModel(config), []
     for precision in ("fp32", "int8"):
         with TemporaryDirectory() as folder:
-            write_onnx(Path(folder), model, EXPORTED["BertModel"], None, precision)
+            kind = EXPORTED["BertModel"]
+            write_onnx(Path(folder), config, arrays_of(model), kind, None, precision)
             contents.append(next(Path(folder).glob("onnx/*.onnx")).read_bytes())
     return contents
 

@@ -16,7 +16,7 @@ ROUNDING_ERROR = "BERTKIT_TEST_ROUNDING_ERROR"  # a share of a token's largest v
 
 
 def plant_rounding_error(share: float) -> None:
-    """Plant it into the two paths through the encoder: PyTorch and ONNX Runtime.
+    """Plant it into the two paths through the encoder: PyTorch and OpenVINO.
 
     A second call takes the place of the first: what decorates modules must be asked behind this.
     """
@@ -31,7 +31,7 @@ class AfterImport(MetaPathFinder):
         self.share = share
         self.places: dict[str, Callable[[ModuleType, float], None]] = {
             "bertkit.models.bert.encoder": change_torch,
-            "bertkit.inference.engines.onnx_engine": change_onnx,
+            "bertkit.inference.engines.openvino_engine": change_openvino,
         }
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
@@ -61,11 +61,13 @@ def change_torch(module: ModuleType, share: float) -> None:
     )
 
 
-def change_onnx(module: ModuleType, share: float) -> None:
-    """Change what the encoder in ONNX Runtime gives."""
-    compute = module.OnnxEngine.__call__
-    module.OnnxEngine.__call__ = lambda self, batch: [
-        round_otherwise(states, share) for states in compute(self, batch)
+def change_openvino(module: ModuleType, share: float) -> None:
+    """Change what the encoder in OpenVINO gives."""
+    import torch
+
+    compute = module.OpenVinoEngine.__call__
+    module.OpenVinoEngine.__call__ = lambda self, ids: [
+        round_otherwise(torch.from_numpy(states), share).numpy() for states in compute(self, ids)
     ]
 
 

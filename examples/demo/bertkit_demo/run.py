@@ -17,7 +17,7 @@ from bertkit.base.output import open_output
 from bertkit.checkpoints.bundled import find_bundled
 from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.data.shards import Shard, ShardSet
-from bertkit.inference.engines.choice import choose_engine
+from bertkit.inference.engines.torch_engine import choose_engine
 from bertkit.inference.fill_mask import Candidate, FillMask
 from bertkit.inference.loading import LoadedModel
 from bertkit.models.bert.heads import BertForPreTraining

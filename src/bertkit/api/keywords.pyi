@@ -12,7 +12,7 @@ from bertkit.api.training import FinetuneArguments
 class FillMaskKeywords(TypedDict, total=False):
     top_k: int  # 5
     targets: Sequence[str] | None  # None
-    engine: Literal['auto', 'torch', 'onnx']  # 'auto'
+    engine: Literal['auto', 'torch', 'openvino']  # 'auto'
     precision: Literal['auto', 'fp32', 'bf16', 'int8']  # 'auto'
     device: str  # 'auto'
     revision: str | None  # None
@@ -22,13 +22,13 @@ class FillMaskKeywords(TypedDict, total=False):
     text_column: str | None  # None
 
 class NextSentenceKeywords(TypedDict, total=False):
-    engine: Literal['auto', 'torch', 'onnx']  # 'auto'
+    engine: Literal['auto', 'torch', 'openvino']  # 'auto'
     precision: Literal['auto', 'fp32', 'bf16', 'int8']  # 'auto'
     device: str  # 'auto'
     revision: str | None  # None
 
 class ScoreKeywords(TypedDict, total=False):
-    engine: Literal['auto', 'torch', 'onnx']  # 'auto'
+    engine: Literal['auto', 'torch', 'openvino']  # 'auto'
     precision: Literal['auto', 'fp32', 'bf16', 'int8']  # 'auto'
     device: str  # 'auto'
     revision: str | None  # None
@@ -245,7 +245,7 @@ class TrainTokenizerKeywords(TypedDict, total=False):
 
 class ClassifyKeywords(TypedDict, total=False):
     top_k: int | None  # None
-    engine: Literal['auto', 'torch', 'onnx']  # 'auto'
+    engine: Literal['auto', 'torch', 'openvino']  # 'auto'
     precision: Literal['auto', 'fp32', 'bf16', 'int8']  # 'auto'
     device: str  # 'auto'
     revision: str | None  # None
@@ -269,7 +269,7 @@ class EvaluateKeywords(TypedDict, total=False):
     header: bool  # True
     decimal: Literal['.', ',']  # '.'
     max_broken: float  # 0.01
-    engine: Literal['auto', 'torch', 'onnx']  # 'auto'
+    engine: Literal['auto', 'torch', 'openvino']  # 'auto'
     precision: Literal['auto', 'fp32', 'bf16', 'int8']  # 'auto'
     device: str  # 'auto'
     revision: str | None  # None
@@ -292,13 +292,13 @@ class PredictKeywords(TypedDict, total=False):
     decimal: Literal['.', ',']  # '.'
     top_k: int | None  # None
     explain: bool  # False
-    engine: Literal['auto', 'torch', 'onnx']  # 'auto'
+    engine: Literal['auto', 'torch', 'openvino']  # 'auto'
     precision: Literal['auto', 'fp32', 'bf16', 'int8']  # 'auto'
     device: str  # 'auto'
     revision: str | None  # None
 
 class RerankKeywords(TypedDict, total=False):
-    engine: Literal['auto', 'torch', 'onnx']  # 'auto'
+    engine: Literal['auto', 'torch', 'openvino']  # 'auto'
     precision: Literal['auto', 'fp32', 'bf16', 'int8']  # 'auto'
     device: str  # 'auto'
     revision: str | None  # None
@@ -336,7 +336,7 @@ class EmbedKeywords(TypedDict, total=False):
     device: str  # 'auto'
     revision: str | None  # None
     precision: Literal['auto', 'fp32', 'bf16', 'int8']  # 'auto'
-    engine: Literal['auto', 'torch', 'onnx']  # 'auto'
+    engine: Literal['auto', 'torch', 'openvino']  # 'auto'
     long_texts: Literal['truncate', 'windows']  # 'truncate'
     stride: int | None  # None
     encoding: str | None  # None
@@ -357,7 +357,7 @@ class SearchKeywords(TypedDict, total=False):
     device: str  # 'auto'
     revision: str | None  # None
     precision: Literal['auto', 'fp32', 'bf16', 'int8']  # 'auto'
-    engine: Literal['auto', 'torch', 'onnx']  # 'auto'
+    engine: Literal['auto', 'torch', 'openvino']  # 'auto'
     long_texts: Literal['truncate', 'windows']  # 'truncate'
     stride: int | None  # None
     pooling: Sequence[Literal['cls', 'mean', 'max', 'mean_sqrt_len_tokens', 'weightedmean', 'lasttoken', 'first_last_mean', 'last_four_concat', 'last_four_sum']] | None  # None
@@ -379,7 +379,7 @@ class SimilarityKeywords(TypedDict, total=False):
     device: str  # 'auto'
     revision: str | None  # None
     precision: Literal['auto', 'fp32', 'bf16', 'int8']  # 'auto'
-    engine: Literal['auto', 'torch', 'onnx']  # 'auto'
+    engine: Literal['auto', 'torch', 'openvino']  # 'auto'
     long_texts: Literal['truncate', 'windows']  # 'truncate'
     stride: int | None  # None
     pooling: Sequence[Literal['cls', 'mean', 'max', 'mean_sqrt_len_tokens', 'weightedmean', 'lasttoken', 'first_last_mean', 'last_four_concat', 'last_four_sum']] | None  # None

@@ -48,7 +48,7 @@ class SummarizeKeywords(TypedDict, total=False):
     device: str  # 'auto'
     revision: str | None  # None
     precision: Literal['auto', 'fp32', 'bf16', 'int8']  # 'auto'
-    engine: Literal['auto', 'torch', 'onnx']  # 'auto'
+    engine: Literal['auto', 'torch', 'openvino']  # 'auto'
     long_texts: Literal['truncate', 'windows']  # 'truncate'
     stride: int | None  # None
     encoding: str | None  # None

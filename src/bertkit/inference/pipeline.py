@@ -12,9 +12,8 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast, over
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.settings import Settings, select
 from bertkit.checkpoints.bundled import Part
-from bertkit.inference.engines.choice import choose_engine
 from bertkit.inference.engines.engine import Engine
-from bertkit.inference.engines.torch_engine import HasEncoder
+from bertkit.inference.engines.torch_engine import HasEncoder, choose_engine
 from bertkit.inference.kept import LAST_LOADED
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.settings import (
@@ -107,7 +106,7 @@ class Loadable(ABC):
         changes = {key: value for key, value in asked if value != getattr(usual, key)}
         if "engine" not in kind.model_fields and changes.pop("engine", "torch") != "torch":
             raise SettingsError(
-                f"the engine onnx is for encoders, and {cls.__name__} takes the whole"
+                f"the engine openvino is for encoders, and {cls.__name__} takes the whole"
                 " model; use torch"
             )
         own = {} if settings is None else dict(select(kind, settings))

@@ -11,7 +11,7 @@ from bertkit.tasks.settings import TOP_K
 
 AnySettings = TypeVar("AnySettings", bound=Settings)
 
-EngineName: TypeAlias = Literal["auto", "torch", "onnx"]
+EngineName: TypeAlias = Literal["auto", "torch", "openvino"]
 Precision: TypeAlias = Literal["fp32", "bf16", "int8"]
 PrecisionName: TypeAlias = Literal["auto", "fp32", "bf16", "int8"]
 
@@ -35,14 +35,15 @@ class EngineSettings(LoadingSettings):
 
     engine: EngineName = Field(
         default="auto",
-        description="Runtime of the encoder; auto selects the fastest that is installed.",
+        description="Runtime of the encoder: openvino for CPUs, torch for GPUs and for models that"
+        " read left to right; auto selects it.",
     )
     precision: PrecisionName = Field(
         default="auto",
         description="Precision of matrix products. auto takes bf16 on GPUs and processors where it"
         " was measured to be faster, else fp32; bertkit devices shows which. int8: integers for the"
         " matrices of linear layers, faster on processors with avx512_vnni, avx_vnni or amx_int8,"
-        " less exact; needs the extra onnx.",
+        " less exact.",
     )
 
 

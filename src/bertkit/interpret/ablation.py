@@ -83,7 +83,7 @@ def ablate(model: HasEncoder, heads: Iterable[tuple[int, int]]) -> Iterator[None
     """Switch heads off in all forward passes inside the `with` block.
 
     A predictor loaded with `engine="torch", precision="fp32"` runs the model's own encoder, so the
-    heads are off there too. In bf16 it runs a copy, and ONNX Runtime a graph of its own: there they
+    heads are off there too. In bf16 it runs a copy, and OpenVINO a graph of its own: there they
     stay on.
 
     Examples:

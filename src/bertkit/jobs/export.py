@@ -13,9 +13,8 @@ from bertkit.inference.onnx.export import write_onnx
 from bertkit.inference.onnx.models import find_kind
 from bertkit.jobs.convert import WrittenFolder, check_output, write_companions
 from bertkit.jobs.settings import ExportSettings
-from bertkit.models.bert.architectures import ARCHITECTURES
+from bertkit.models.bert.architectures import ENCODER
 from bertkit.models.bert.arrays import describe_config
-from bertkit.models.bert.encoder import BertModel
 from bertkit.models.open_model import OpenModel
 
 
@@ -48,9 +47,9 @@ def _export(opened: OpenModel, output: Path, settings: ExportSettings) -> Export
     """Export into a folder that the caller has locked."""
     architecture = opened.architecture
     if settings.encoder_only or opened.sentences is not None:
-        architecture = BertModel.__name__
+        architecture = ENCODER
     kind = find_kind(architecture, opened.config, opened.folder)
-    model = ARCHITECTURES[architecture].kind.from_pretrained(opened)
+    config, weights = opened.config, opened.read_arrays(architecture)
     modules, notes = opened.sentences, tuple[str, ...]()
     if modules is not None:
         pooling = modules.modules[0]
@@ -62,12 +61,12 @@ def _export(opened: OpenModel, output: Path, settings: ExportSettings) -> Export
             )
             notes = (note,)
     with durable_folder(output) as folder:
-        files, outputs = write_onnx(folder, model, kind, modules, settings.precision)
-        content = describe_config(model.config.to_dict(), architecture, ElementType.F32)
+        files, outputs = write_onnx(folder, config, weights, kind, modules, settings.precision)
+        content = describe_config(config.to_dict(), architecture, ElementType.F32)
         files[CONFIG_FILE] = write_json(folder / CONFIG_FILE, content)
         companions, remarks = write_companions(opened, folder, opened.sentences)
         check_output(output)  # again, because files may have appeared meanwhile
-    used = {name.partition(".")[0] for name in model.state_dict()}
+    used = {name.partition(".")[0] for name in weights}
     if unused := [head for head in opened.heads if head not in used]:
         notes += (f"{architecture} was exported, without {' and '.join(unused)}",)
     return ExportResult(

@@ -25,8 +25,8 @@ from typing import Literal
 import torch
 
 from bertkit.base.errors import SettingsError
-from bertkit.base.progress import Launch, announce
-from bertkit.training.processor import find_bf16_gain, has_native_bf16, read_processor
+from bertkit.base.progress import Launch
+from bertkit.training.processor import Work, choose_cpu_precision, find_bf16_gain, read_processor
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
 NEVER_TRIM, NO_MAPPED_BLOCKS = -1, 0
@@ -68,8 +68,6 @@ PEAK_SIZES = {"cpu": (512, 1024, 1536), "cuda": (4096, 8192)}  # precision decid
 PEAK_TRIALS = 6
 PEAK_SECONDS = 1.0  # enough to measure; emulated bf16 would take a minute for all trials
 
-Work = Literal["inference", "training"]
-
 
 def choose_device(name: str) -> torch.device:
     """Return the device for a `--device` flag."""
@@ -96,21 +94,14 @@ def choose_precision(
 ) -> Literal["fp32", "bf16"]:
     """Return the precision for a `--precision` flag: a function of the device and the model's size.
 
-    auto takes bf16 on processors where it was measured to be faster (`BF16_GAINS`), in training for
-    models of that hidden size, and on GPUs from Ampere on; earlier ones only emulate it, although
-    `torch.cuda.is_bf16_supported` returns True.
+    On a CPU it is that of `choose_cpu_precision`. On GPUs auto takes bf16 from Ampere on; earlier
+    ones only emulate it, although `torch.cuda.is_bf16_supported` returns True.
     """
+    if device.type == "cpu":
+        return choose_cpu_precision(name, work, hidden_size)
     if name != "auto":
-        if name == "bf16" and device.type == "cpu" and not has_native_bf16():
-            announce("WARNING: this processor only emulates bf16, which is slow; fp32 is faster")
         return name
-    if device.type == "cuda":
-        return "bf16" if torch.cuda.get_device_capability(device) >= (8, 0) else "fp32"
-    gain = find_bf16_gain()
-    if gain is None:
-        return "fp32"
-    is_faster = gain.inference > 1.0 if work == "inference" else gain.trains_faster(hidden_size)
-    return "bf16" if is_faster else "fp32"
+    return "bf16" if torch.cuda.get_device_capability(device) >= (8, 0) else "fp32"
 
 
 def mixed_precision(

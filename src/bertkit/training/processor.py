@@ -1,12 +1,20 @@
-"""What the processor is, and what bf16 was measured to give on its kind.
+"""What the processor is, what bf16 was measured to give on its kind, and whether there is a GPU.
 
 `--precision auto` follows this table and no clock, so the same command gives the same answer.
 """
 
+import ctypes
 import platform
+import sys
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Literal
+
+from bertkit.base.progress import announce
+
+Work = Literal["inference", "training"]
 
 CPU_INFO = Path("/proc/cpuinfo")
 # Instruction sets for products of bf16 and int8, as /proc/cpuinfo names them.
@@ -31,7 +39,7 @@ class Bf16Gain:
 
     flag: str
     vendor: str  # empty for any
-    inference: float  # for encoders, compared with the fastest engine in float32
+    inference: float  # for encoders
     # for steps of models of a hidden size, the narrowest first; empty if not measured
     training: tuple[tuple[int, float], ...]
 
@@ -97,6 +105,25 @@ def find_bf16_gain() -> Bf16Gain | None:
     return None
 
 
+def choose_cpu_precision(
+    name: Literal["auto", "fp32", "bf16"], work: Work, hidden_size: int | None = None
+) -> Literal["fp32", "bf16"]:
+    """Return the precision for a `--precision` flag on this processor.
+
+    auto takes bf16 where it was measured to be faster (`BF16_GAINS`), in training for models of
+    that hidden size.
+    """
+    if name != "auto":
+        if name == "bf16" and not has_native_bf16():
+            announce("WARNING: this processor only emulates bf16, which is slow; fp32 is faster")
+        return name
+    gain = find_bf16_gain()
+    if gain is None:
+        return "fp32"
+    is_faster = gain.inference > 1.0 if work == "inference" else gain.trains_faster(hidden_size)
+    return "bf16" if is_faster else "fp32"
+
+
 def has_native_bf16() -> bool:
     """Whether the processor has instructions for bf16; others emulate it, many times slower."""
     return bool(set(BF16_FLAGS) & set(read_processor().flags))
@@ -105,3 +132,18 @@ def has_native_bf16() -> bool:
 def has_native_int8() -> bool:
     """Whether the processor has instructions for products of int8 that can't saturate."""
     return bool(set(INT8_FLAGS) & set(read_processor().flags))
+
+
+@cache
+def has_gpu() -> bool:
+    """Whether PyTorch can use a GPU; without NVIDIA's driver, it isn't asked or loaded."""
+    driver = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+    try:
+        ctypes.CDLL(driver)
+    except OSError:
+        return False
+    if find_spec("torch") is None:
+        return False
+    import torch
+
+    return torch.cuda.is_available()

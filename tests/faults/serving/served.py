@@ -36,7 +36,7 @@ def load_for_ever(model: object) -> None:
 
 def hold_computing() -> None:
     """Let encoders compute only while the file that the environment names isn't there."""
-    from bertkit.inference.engines.onnx_engine import OnnxEngine
+    from bertkit.inference.engines.openvino_engine import OpenVinoEngine
     from bertkit.inference.engines.torch_engine import TorchEngine
 
     gate = Path(os.environ[GATE])
@@ -49,7 +49,7 @@ def hold_computing() -> None:
 
         return wait_and_compute
 
-    for kind in (TorchEngine, OnnxEngine):
+    for kind in (TorchEngine, OpenVinoEngine):
         kind.__call__ = held(kind.__call__)  # type: ignore[method-assign]
 
 

@@ -331,7 +331,7 @@ def test_without_an_output_the_folder_is_told(model, capsys):
         ),
         (bertkit.score, "give one of: texts, minimal_pairs, data"),
         (
-            lambda: bertkit.score(model="m", data="s", text_column="y", engine="onnx"),
+            lambda: bertkit.score(model="m", data="s", text_column="y", engine="openvino"),
             "as in training: no engine, text_column",
         ),
         (

@@ -5,7 +5,7 @@ from pathlib import Path
 import onnx
 import pytest
 import torch
-from tests.unit.inference.small import build_config
+from tests.unit.inference.small import arrays_of, build_config
 
 from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileError
 from bertkit.checkpoints.onnx_file import open_onnx
@@ -23,7 +23,7 @@ WORDS = "bert.embeddings.word_embeddings.weight"
 def file(tmp_path):
     torch.manual_seed(0)
     model = BertModel(build_config(vocab_size=12, num_hidden_layers=1))
-    write_onnx(tmp_path, model, EXPORTED["BertModel"])
+    write_onnx(tmp_path, model.config, arrays_of(model), EXPORTED["BertModel"])
     return tmp_path / "onnx/model.onnx"
 
 
@@ -43,7 +43,7 @@ def change(file: Path, /, **values: object) -> None:
 def test_weights_beside_the_file_are_read(tmp_path, monkeypatch):
     model = BertModel(BertConfig.preset("tiny", vocab_size=12))
     monkeypatch.setattr(exporter, "MAX_INLINE_BYTES", 1000)
-    records, _ = write_onnx(tmp_path, model, EXPORTED["BertModel"])
+    records, _ = write_onnx(tmp_path, model.config, arrays_of(model), EXPORTED["BertModel"])
     assert records.keys() == {"onnx/model.onnx", "onnx/model.onnx_data"}
     read = open_onnx(tmp_path / "onnx/model.onnx")
     assert read_tensor(read[WORDS]).equal(model.encoder.embeddings.word.weight)

@@ -42,7 +42,7 @@ def test_a_wrong_argument_of_loading_names_the_right_ones(kind, small_folder):
         SettingsError, match=r"load: precision must be .*'fp32', 'bf16' or 'int8', got 'float32'"
     ):
         kind.load(small_folder, precision="float32")
-    with pytest.raises(SettingsError, match=r"load: engine must be .*'torch' or 'onnx'"):
+    with pytest.raises(SettingsError, match=r"load: engine must be .*'torch' or 'openvino'"):
         kind.load(small_folder, engine="tensorrt")
     with pytest.raises(SettingsError, match=r"load: settings are .*Settings, and not 'cpu'"):
         kind.load(small_folder, "cpu")
@@ -63,8 +63,8 @@ def test_what_comes_with_no_model_needs_one(kind):
 )
 def test_a_model_that_writes_has_no_engine_and_no_integers(kind, save, tmp_path):
     save(tmp_path)
-    with pytest.raises(SettingsError, match="the engine onnx is for encoders"):
-        kind.load(tmp_path, engine="onnx")
+    with pytest.raises(SettingsError, match="the engine openvino is for encoders"):
+        kind.load(tmp_path, engine="openvino")
     with pytest.raises(SettingsError, match="int8 is for encoders"):
         kind.load(tmp_path, device="cpu", precision="int8")
 

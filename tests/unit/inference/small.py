@@ -3,7 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from bertkit.base.checksums import FileRecord
@@ -11,7 +13,7 @@ from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.checkpoints.sentence_modules import Dense, Normalize, Pooling
 from bertkit.checkpoints.sentence_transformers import SentenceModel
 from bertkit.checkpoints.torch_tensors import lazy_tensor
-from bertkit.inference.engines.choice import choose_engine
+from bertkit.inference.engines.torch_engine import choose_engine
 from bertkit.inference.loading import LoadedModel
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForPreTraining
@@ -88,3 +90,8 @@ def build_sentence_model(linear: nn.Linear, *, has_bias: bool = True) -> Sentenc
 def start(kind: Any, loaded: LoadedModel, engine: str = "auto", precision: str = "auto") -> Any:
     """A pipeline over a loaded encoder."""
     return kind(loaded, choose_engine(engine, loaded.model, precision=precision))
+
+
+def arrays_of(model: nn.Module) -> dict[str, NDArray[np.float32]]:
+    """A model's weights, as an engine takes them; they share its memory."""
+    return {name: tensor.numpy() for name, tensor in model.state_dict().items()}

@@ -50,7 +50,7 @@ def fork(function):
     with multiprocessing.get_context("fork").Pool(1) as pool:
         return pool.apply_async(function).get(timeout=30)
 
-has_runtime = "onnxruntime" in sys.modules
+has_runtime = "openvino" in sys.modules
 child, parent = fork(use), use()
 assert child == parent, (child, parent)
 sizes = [len(each) for each in parent]
@@ -60,7 +60,7 @@ print(json.dumps([has_runtime, fork(fail), sizes == list(fork(use_alone))]))
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.parametrize(
-    ("engine", "precision"), [("torch", "fp32"), ("torch", "bf16"), ("onnx", "fp32")]
+    ("engine", "precision"), [("torch", "fp32"), ("torch", "bf16"), ("openvino", "fp32")]
 )
 def test_a_forked_process_computes_or_says_why_not(tmp_path, engine, precision):
     save_small(tmp_path / "small", **SIZES)
@@ -72,5 +72,8 @@ def test_a_forked_process_computes_or_says_why_not(tmp_path, engine, precision):
     assert child.returncode == 0, child.stderr
     has_runtime, failure, has_all = json.loads(child.stdout)
     assert not has_runtime  # importing it starts a thread
-    assert failure.startswith("ForkError: this process was forked after its parent had used")
+    if engine == "openvino":  # it compiles models again
+        assert failure is None
+    else:
+        assert failure.startswith("ForkError: this process was forked after its parent had used")
     assert has_all

@@ -64,7 +64,7 @@ USES = {
 
 
 @pytest.mark.parametrize("make_copy", [copy_pickled, copy.deepcopy])
-@pytest.mark.parametrize("engine", ["torch", "onnx"])
+@pytest.mark.parametrize("engine", ["torch", "openvino"])
 @pytest.mark.parametrize("name", USES)
 def test_a_copy_answers_as_the_original(folder, name, engine, make_copy):
     load, use = USES[name]

@@ -50,7 +50,7 @@ def expected_probabilities(folder, text, pair=None):
 
 
 @pytest.mark.parametrize("value", ["a cat saw the dog", ("a cat", "the dog")])
-@pytest.mark.parametrize("engine", ["torch", "onnx"])
+@pytest.mark.parametrize("engine", ["torch", "openvino"])
 def test_an_answer_is_what_the_model_says(folder, value, engine):
     found = Classifier.load(folder, engine=engine, precision="fp32")(value)
     words = (value,) if isinstance(value, str) else value

@@ -287,8 +287,8 @@ def test_work_goes_on_in_another_engine(model, source, tmp_path):
     older = {**state.beginning.embedding, "engine": "torch"}  # as earlier versions recorded it
     beginning = state.beginning.model_copy(update={"embedding": older})
     state.model_copy(update={"beginning": beginning}).save(record_path(output))
-    result = embed(model, source, output, settings(engine="onnx"))
-    assert (result.engine, result.num_resumed) == ("onnx", 2 * WINDOW_TEXTS)
+    result = embed(model, source, output, settings(engine="openvino"))
+    assert (result.engine, result.num_resumed) == ("openvino", 2 * WINDOW_TEXTS)
     assert embed(model, source, output, settings()).was_done
 
 

@@ -59,7 +59,7 @@ async def walk(folder, engine):
     return walked.files
 
 
-@pytest.mark.parametrize("engine", ["onnx", "torch"])
+@pytest.mark.parametrize("engine", ["openvino", "torch"])
 def test_a_request_for_vectors_visits_at_most_15_files(tmp_path, engine):
     """PyTorch's engine runs the files of the encoder itself besides."""
     save_kind(tmp_path, BertModel)

@@ -1,88 +1,84 @@
-"""Choice of the engine that runs a model."""
+"""Choice of the engine that computes a model: device, precision and runtime.
+
+OpenVINO is the engine of CPUs. PyTorch is that of GPUs, and of models that OpenVINO doesn't
+compute; only then is it loaded.
+"""
 
 import logging
-from collections.abc import Callable, Iterable
-from importlib.util import find_spec
+from collections.abc import Iterable
 
-import torch
-
-from bertkit.base.errors import MissingExtraError, SettingsError
-from bertkit.base.extras import describe_install
+from bertkit.base.errors import SettingsError
+from bertkit.base.progress import announce
 from bertkit.inference.engines.engine import Engine
-from bertkit.inference.engines.torch_engine import HasEncoder, TorchEngine, find_device
-from bertkit.inference.settings import EngineName, Precision, PrecisionName
-from bertkit.training.device import choose_precision
+from bertkit.inference.engines.openvino_engine import OpenVinoEngine
+from bertkit.inference.settings import EngineSettings, Precision, PrecisionName
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.open_model import OpenModel
+from bertkit.training.processor import (
+    choose_cpu_precision,
+    has_gpu,
+    has_native_bf16,
+    has_native_int8,
+)
 
 logger = logging.getLogger(__name__)
 
 
-def build_onnx(model: HasEncoder, layers: Iterable[int], precision: Precision) -> Engine:
-    """Build the ONNX Runtime engine, for CPUs."""
-    from bertkit.inference.engines.onnx_engine import OnnxEngine
-
-    if precision == "bf16" or not can_run_onnx(model):
-        raise SettingsError(
-            "the engine onnx supports only bidirectional models on a CPU in fp32 or int8; use torch"
-        )
-    if not has_onnx():  # importing ONNX Runtime would tell, and start a thread before a fork
-        raise MissingExtraError(f"the engine onnx isn't installed; {describe_install('onnx')}")
-    return OnnxEngine(model, layers, precision)
-
-
-def build_torch(model: HasEncoder, layers: Iterable[int], precision: Precision) -> Engine:
-    """Build the PyTorch engine."""
-    if precision == "int8":
-        raise SettingsError(
-            "int8 is for bidirectional models with float32 weights on a CPU, in the engine onnx,"
-            f" which needs the extra onnx: {describe_install('onnx')}"
-        )
-    return TorchEngine(model, layers, precision)
-
-
-ENGINES: dict[str, Callable[[HasEncoder, Iterable[int], Precision], Engine]] = {
-    "torch": build_torch,
-    "onnx": build_onnx,
-}
-
-
-def choose_engine(
-    name: EngineName,
-    model: HasEncoder,
+def open_engine(
+    opened: OpenModel,
+    loading: EngineSettings,
+    architecture: str,
     layers: Iterable[int] = (-1,),
-    precision: PrecisionName = "auto",
 ) -> Engine:
-    """Build an engine for a model.
+    """Load a model's weights into an engine.
 
-    auto takes the fastest engine that is installed and supports the model and the precision.
+    The device, the precision and the engine depend on the machine, on the model's config and on the
+    settings, never on a clock. auto never takes int8.
 
-    The precision depends on the device, on the model's weights and on what was asked for, never on
-    a clock. auto takes bf16 where `choose_precision` does; never int8. The engine onnx has no bf16,
-    and weights that the caller has cast stay as they are.
+    Args:
+        opened: the model.
+        loading: what the user asked for.
+        architecture: the class of `ARCHITECTURES` whose heads the caller uses.
+        layers: those whose hidden states are computed.
+
+    Raises:
+        SettingsError: the settings contradict each other or the model.
+        CheckpointError: the weights don't fit the class.
+        MissingExtraError: torch is needed and isn't installed.
     """
-    is_cast = model.encoder.embeddings.word.weight.dtype != torch.float32
-    kind: Precision
-    if precision == "int8":
-        kind = "int8"
-    elif precision == "auto" and (name == "onnx" or is_cast):
-        kind = "fp32"
-    else:
-        kind = choose_precision(precision, find_device(model), "inference")
-    if name == "auto":
-        is_onnx = kind != "bf16" and can_run_onnx(model) and has_onnx()
-        name = "onnx" if is_onnx else "torch"
-    engine = ENGINES[name](model, tuple(layers), kind)
-    logger.info("computing on %s in %s, engine %s", find_device(model), kind, name)
-    return engine
+    if is_for_torch(loading, opened.config):
+        from bertkit.inference.engines.torch_engine import open_torch
+
+        return open_torch(opened, loading, architecture, layers)
+    precision = choose_precision(loading.precision)
+    logger.info("computing on cpu in %s, engine openvino", precision)
+    weights = opened.read_arrays(architecture)
+    return OpenVinoEngine(opened.config, weights, architecture, layers, precision)
 
 
-def can_run_onnx(model: HasEncoder) -> bool:
-    """Whether ONNX Runtime can run a model; its graph has no mask of later tokens."""
-    weight = model.encoder.embeddings.word.weight
-    is_float32 = weight.dtype == torch.float32
-    return weight.device.type == "cpu" and is_float32 and model.config.is_bidirectional
+def is_for_torch(loading: EngineSettings, config: BertConfig) -> bool:
+    """Whether PyTorch computes a model; OpenVINO has only bidirectional attention, and a CPU."""
+    if loading.engine == "openvino":
+        if loading.device not in {"auto", "cpu"} or not config.is_bidirectional:
+            raise SettingsError(
+                "the engine openvino supports only bidirectional models on a CPU; use torch"
+            )
+        return False
+    is_on_cpu = loading.device == "cpu" or (loading.device == "auto" and not has_gpu())
+    is_emulated = loading.precision == "bf16" and not has_native_bf16()
+    is_computed = is_on_cpu and config.is_bidirectional and not is_emulated
+    return loading.engine == "torch" or not is_computed
 
 
-def has_onnx() -> bool:
-    """Whether the extra `onnx` is installed."""
-    specs = [find_spec(package) for package in ("onnx", "onnxruntime")]
-    return all(spec and spec.origin for spec in specs)  # a mere folder of the name has no origin
+def choose_precision(name: PrecisionName) -> Precision:
+    """Return the precision in which OpenVINO computes."""
+    if name == "int8":
+        if not has_native_int8():
+            announce("WARNING: this processor has no instructions for int8; fp32 is as fast")
+        return name
+    if name == "bf16" and not has_native_bf16():
+        raise SettingsError(
+            "the engine openvino has bf16 only on processors that have it, with amx_bf16 or"
+            " avx512_bf16; use fp32, or the engine torch, which emulates it"
+        )
+    return choose_cpu_precision(name, "inference")

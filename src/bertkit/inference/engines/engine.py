@@ -30,10 +30,15 @@ class Engine(ABC):
     precision: Precision  # of the matrix products of the encoder; heads compute in float32
     layers: tuple[int, ...]  # 0 for the embeddings, n for block n
     tokens_per_batch: int  # approximate batch size at which it is fastest
+    has_pooler: bool  # whether `pool` may be called
 
     @abstractmethod
     def __call__(self, ids: PackedIds) -> list[Float32[np.ndarray, "tokens hidden"]]:
         """Compute hidden states, one array for each of `layers`."""
+
+    @abstractmethod
+    def pool(self, ids: PackedIds) -> Float32[np.ndarray, "sequences hidden"]:
+        """Compute C, the pooler's output, for each sequence."""
 
     @abstractmethod
     def logits(self, ids: PackedIds) -> Float32[np.ndarray, "rows ..."]:

@@ -13,13 +13,15 @@ from torch import Tensor, nn
 from bertkit.base.errors import SettingsError
 from bertkit.base.own_thread import in_own_thread
 from bertkit.inference.engines.engine import ROWS_AT_A_TIME, Engine, check_finite, resolve_layers
-from bertkit.inference.settings import Precision, PrecisionName
+from bertkit.inference.settings import EngineName, EngineSettings, Precision, PrecisionName
+from bertkit.models.bert.architectures import ARCHITECTURES
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertEncoder
 from bertkit.models.bert.fine_tuning import FineTunedBert
+from bertkit.models.open_model import OpenModel
 from bertkit.nn.packed_ids import PackedIds
 from bertkit.nn.packing import PackedBatch
-from bertkit.training.device import choose_precision
+from bertkit.training.device import choose_device, choose_precision
 
 logger = logging.getLogger(__name__)
 
@@ -35,49 +37,8 @@ class HasEncoder(Protocol):
 TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}
 
 
-class ModelEngine(Engine):
-    """Base of the engines that hold a model, whose own heads compute its logits."""
-
-    def __init__(self, model: HasEncoder, layers: Iterable[int], precision: Precision) -> None:
-        self.model: Any = model  # the heads that a model has depend on its class
-        self.config, self.precision = model.config, precision
-        self.layers = resolve_layers(layers, model.config.num_hidden_layers)
-        self.encoder = model.encoder.eval()
-        self.device = find_device(model)
-
-    @torch.inference_mode()
-    def logits(self, ids: PackedIds) -> Float32[np.ndarray, "rows ..."]:
-        """As in `Engine`."""
-        states = self(ids)
-        joined = states[0] if len(states) == 1 else np.concatenate(states, axis=1)
-        return as_array(self.model.head_scores(self._place_states(joined), self.place(ids)))
-
-    @torch.inference_mode()
-    def score_words(
-        self, ids: PackedIds, places: Int64[np.ndarray, " chosen"]
-    ) -> Iterator[Float32[np.ndarray, "rows vocabulary"]]:
-        """As in `Engine`."""
-        states = self._place_states(self(ids)[-1][places])
-        for rows in torch.split(states, ROWS_AT_A_TIME):
-            yield as_array(self.model.score_words(rows))
-
-    @torch.inference_mode()
-    def score_pairs(self, ids: PackedIds) -> Float32[np.ndarray, "sequences 2"]:
-        """As in `Engine`."""
-        states = self._place_states(self(ids)[-1])
-        return as_array(self.model.score_pairs(states, self.place(ids)))
-
-    def place(self, ids: PackedIds) -> PackedBatch:
-        """Return the batch on the model's device."""
-        return PackedBatch.of(ids).to(self.device)
-
-    def _place_states(self, states: Float32[np.ndarray, "tokens hidden"]) -> Tensor:
-        weight = self.model.encoder.embeddings.word.weight
-        return torch.from_numpy(states).to(self.device, weight.dtype)
-
-
-class TorchEngine(ModelEngine):
-    """Runs a model's own encoder, on the model's device; in bf16, a copy of the encoder.
+class TorchEngine(Engine):
+    """Runs a model's own encoder and heads, on the model's device; in bf16, a copy of the encoder.
 
     The model is set to evaluation mode, and must be in it whenever the engine runs: in training
     mode, dropout applies here too. `layers` are as in `resolve_layers`.
@@ -91,29 +52,80 @@ class TorchEngine(ModelEngine):
         layers: Iterable[int] = (-1,),
         precision: Precision = "fp32",
     ) -> None:
-        super().__init__(model, layers, precision)
-        if precision == "bf16":
-            self.encoder = copy_in_bf16(self.encoder)
+        self.model: Any = model  # the heads that a model has depend on its class
+        self.config, self.precision = model.config, precision
+        self.layers = resolve_layers(layers, model.config.num_hidden_layers)
+        self.has_pooler = getattr(model, "pooler", None) is not None
+        encoder = model.encoder.eval()
+        self.encoder = copy_in_bf16(encoder) if precision == "bf16" else encoder
+        self.device = find_device(model)
         self.tokens_per_batch = TOKENS_PER_BATCH[self.device.type]
 
     @torch.inference_mode()
     def __call__(self, ids: PackedIds) -> list[Float32[np.ndarray, "tokens hidden"]]:
         """As in `Engine`."""
-        states: dict[int, Tensor] = {}
-        last = max(self.layers)
-        for layer, tokens in enumerate(self.encoder.hidden_states(self.place(ids))):
-            if layer in self.layers:
-                states[layer] = tokens
-            if layer == last:
-                break
-        return [as_array(states[layer]) for layer in self.layers]
+        return [as_array(states) for states in self._compute(self.place(ids))]
+
+    @torch.inference_mode()
+    def pool(self, ids: PackedIds) -> Float32[np.ndarray, "sequences hidden"]:
+        """As in `Engine`."""
+        batch = self.place(ids)
+        return as_array(self.model.pooler(self._read(batch), batch))
 
     @torch.inference_mode()
     def logits(self, ids: PackedIds) -> Float32[np.ndarray, "rows ..."]:
         """As in `Engine`; in float32, a head that reads C alone has less to compute."""
+        batch = self.place(ids)
         if self.precision == "fp32":
-            return as_array(self.model.scores(self.place(ids)))
-        return super().logits(ids)
+            return as_array(self.model.scores(batch))
+        return as_array(self.model.head_scores(self._read(batch), batch))
+
+    @torch.inference_mode()
+    def score_words(
+        self, ids: PackedIds, places: Int64[np.ndarray, " chosen"]
+    ) -> Iterator[Float32[np.ndarray, "rows vocabulary"]]:
+        """As in `Engine`."""
+        states = self._read(self.place(ids))[torch.from_numpy(places).to(self.device)]
+        for rows in torch.split(states, ROWS_AT_A_TIME):
+            yield as_array(self.model.score_words(rows))
+
+    @torch.inference_mode()
+    def score_pairs(self, ids: PackedIds) -> Float32[np.ndarray, "sequences 2"]:
+        """As in `Engine`."""
+        batch = self.place(ids)
+        return as_array(self.model.score_pairs(self._read(batch), batch))
+
+    def place(self, ids: PackedIds) -> PackedBatch:
+        """Return the batch on the model's device."""
+        return PackedBatch.of(ids).to(self.device)
+
+    def _compute(self, batch: PackedBatch) -> list[Float[Tensor, "tokens hidden"]]:
+        states: dict[int, Tensor] = {}
+        last = max(self.layers)
+        for layer, tokens in enumerate(self.encoder.hidden_states(batch)):
+            if layer in self.layers:
+                states[layer] = tokens
+            if layer == last:
+                break
+        return [states[layer] for layer in self.layers]
+
+    def _read(self, batch: PackedBatch) -> Float[Tensor, "tokens features"]:
+        """Return the states that a head reads, those of all `layers`, in the head's precision."""
+        dtype = self.model.encoder.embeddings.word.weight.dtype
+        return torch.cat(self._compute(batch), dim=1).to(dtype)
+
+
+def open_torch(
+    opened: OpenModel, loading: EngineSettings, architecture: str, layers: Iterable[int]
+) -> TorchEngine:
+    """Load a model into PyTorch's engine; the arguments are those of `open_engine`."""
+    if loading.precision == "int8":
+        raise SettingsError("int8 is for bidirectional models on a CPU, in the engine openvino")
+    device = choose_device(loading.device)
+    precision = choose_precision(loading.precision, device, "inference")
+    logger.info("computing on %s in %s, engine torch", device, precision)
+    model: Any = ARCHITECTURES[architecture].kind.from_pretrained(opened).to(device)
+    return TorchEngine(model, layers, precision)
 
 
 @torch.inference_mode()
@@ -159,3 +171,31 @@ def cast_whole(model: nn.Module, precision: PrecisionName, device: torch.device)
 def find_device(model: HasEncoder) -> torch.device:
     """Return the device of a model."""
     return model.encoder.embeddings.word.weight.device
+
+
+def choose_engine(
+    name: EngineName,
+    model: HasEncoder,
+    layers: Iterable[int] = (-1,),
+    precision: PrecisionName = "auto",
+) -> Engine:
+    """Build an engine for a model in memory; the choice is that of `open_engine`."""
+    from bertkit.inference.engines import choice
+    from bertkit.inference.engines.openvino_engine import OpenVinoEngine
+
+    loading = EngineSettings(device=str(find_device(model)), engine=name, precision=precision)
+    is_cast = model.encoder.embeddings.word.weight.dtype != torch.float32
+    if is_cast or choice.is_for_torch(loading, model.config):
+        if precision == "int8":
+            raise SettingsError("int8 is for bidirectional models on a CPU, in the engine openvino")
+        if is_cast and precision == "auto":
+            precision = "fp32"
+        return TorchEngine(
+            model, layers, choose_precision(precision, find_device(model), "inference")
+        )
+    module: Any = model
+    weights = {name: tensor.numpy() for name, tensor in module.state_dict().items()}
+    kind = choice.choose_precision(precision)
+    engine = OpenVinoEngine(model.config, weights, type(model).__name__, layers, kind)
+    vars(engine)["encoder"] = model.encoder  # which zero-shot and the server's heads page read
+    return engine

@@ -1,1 +1,1 @@
-"""Graphs of models in ONNX, to run and to export; start with `graph.py`, then `packed.py`."""
+"""Models as ONNX files, for other programs; start with `graph.py`, then `padded.py`."""

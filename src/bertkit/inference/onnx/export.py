@@ -6,18 +6,19 @@ read into memory whole. `bertkit.checkpoints.onnx_file` reads both files back.
 """
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from torch import Tensor
+import numpy as np
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.files import durable_file, make_folder, write_file
 from bertkit.checkpoints.file_names import DATA_SUFFIX, ONNX_FILE, QUANTIZED_FILE
 from bertkit.checkpoints.sentence_transformers import SentenceModel
-from bertkit.inference.onnx.graph import OnnxGraph
+from bertkit.inference.graphs.graph import Weights
+from bertkit.inference.onnx.graph import Array, OnnxGraph
 from bertkit.inference.onnx.models import ExportedKind, Outputs, their_name
-from bertkit.inference.onnx.padded import OPSET, PaddedWriter, write_sentence
-from bertkit.models.bert.pretrained import PretrainedBert
+from bertkit.inference.onnx.padded import OPSET, GraphPrecision, PaddedGraph, write_sentence
+from bertkit.models.bert.config import BertConfig
 
 MAX_INLINE_BYTES = 1 << 30
 ALIGNMENT_BYTES = 4096  # so that a reader can memory-map each weight
@@ -25,19 +26,20 @@ ALIGNMENT_BYTES = 4096  # so that a reader can memory-map each weight
 
 def write_onnx(
     folder: Path,
-    model: PretrainedBert,
+    config: BertConfig,
+    weights: Weights,
     kind: ExportedKind,
     sentences: SentenceModel | None = None,
-    precision: Literal["fp32", "int8"] = "fp32",
+    precision: GraphPrecision = "fp32",
 ) -> tuple[dict[str, FileRecord], tuple[str, ...]]:
-    """Write a model, on a CPU, as an ONNX file; return file records and output names.
+    """Write a model as an ONNX file; return file records and output names.
 
     Its inputs are `input_ids`, `attention_mask` and `token_type_ids`, int64; its outputs, all
     float32, are those of its architecture, and `sentence_embedding`, `[batch, features]`, if
     `sentences` is given.
     """
     graph = OnnxGraph(OPSET, their_name)
-    outputs: Outputs = kind.write(PaddedWriter(graph, model.config, precision), model)
+    outputs: Outputs = kind.write(PaddedGraph(graph, config, weights, precision))
     if sentences is not None:
         vectors = write_sentence(graph, sentences, "last_hidden_state")
         outputs[vectors] = ("batch", sentences.dimension)
@@ -54,7 +56,7 @@ def write_onnx(
     return records, tuple(outputs)
 
 
-def take_weights_in(proto: Any, weights: dict[str, Tensor]) -> None:
+def take_weights_in(proto: Any, weights: dict[str, Array]) -> None:
     """Put the weights into the model, whose file then has all."""
     for declared in proto.graph.initializer:
         if declared.name in weights:
@@ -63,7 +65,7 @@ def take_weights_in(proto: Any, weights: dict[str, Tensor]) -> None:
             declared.raw_data = _as_bytes(weights[declared.name]).tobytes()
 
 
-def _write_weights(path: Path, proto: Any, weights: dict[str, Tensor]) -> FileRecord:
+def _write_weights(path: Path, proto: Any, weights: dict[str, Array]) -> FileRecord:
     """Write the weights one after another, and record the position of each in the model."""
     offset = 0
     with durable_file(path) as file:
@@ -82,7 +84,7 @@ def _write_weights(path: Path, proto: Any, weights: dict[str, Tensor]) -> FileRe
     return file.record()
 
 
-def _as_bytes(weight: Tensor) -> memoryview:
+def _as_bytes(weight: Array) -> memoryview:
     """Return a weight as bytes: float32 or int8, little-endian, row-major."""
-    values = weight.contiguous().numpy()
+    values = np.ascontiguousarray(weight)
     return values.astype(values.dtype.newbyteorder("<"), copy=False).data.cast("B")

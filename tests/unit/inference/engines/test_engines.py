@@ -1,23 +1,41 @@
-"""The choice of an engine, and PyTorch's, which gives what the model's own modules give."""
+"""PyTorch's engine gives what a model's own modules give; auto takes one by device and model."""
 
-import numpy as np
 import pytest
 import torch
 from tests.closeness import assert_close
-from tests.unit.inference.small import build_model
+from tests.unit.inference.small import build_config, build_model, save_small
 
-from bertkit.base.errors import SettingsError
+from bertkit.base.errors import CheckpointError, SettingsError
 from bertkit.inference.engines import choice
-from bertkit.inference.engines.choice import ENGINES, choose_engine
+from bertkit.inference.engines.choice import is_for_torch, open_engine
 from bertkit.inference.engines.engine import resolve_layers
-from bertkit.inference.engines.onnx_engine import OnnxEngine
 from bertkit.inference.engines.torch_engine import TorchEngine
-from bertkit.models.bert.heads import BertLMHeadModel
+from bertkit.inference.settings import EngineSettings
+from bertkit.models.open_model import OpenModel
 from bertkit.nn.packed_ids import PackedIds
 from bertkit.nn.packing import PackedBatch
+from bertkit.training import processor
+from bertkit.training.processor import Processor
 
 IDS = PackedIds.from_single([[2, 5, 6, 3], [2, 3], [2, 7, 8, 9, 5, 3]])
 BATCH = PackedBatch.of(IDS)
+NATIVE = ("avx512_bf16", "avx512_vnni")
+
+
+@pytest.fixture
+def opened(tmp_path):
+    save_small(tmp_path)
+    return OpenModel.open(tmp_path)
+
+
+@pytest.fixture
+def causal(tmp_path):
+    save_small(tmp_path / "whole")
+    return OpenModel.open(tmp_path / "whole").change(is_decoder=True)
+
+
+def settings(**values: str) -> EngineSettings:
+    return EngineSettings(**{"device": "cpu", **values})
 
 
 @pytest.mark.parametrize("layers", [(3,), (-3,), (0, 7), ()])
@@ -26,14 +44,14 @@ def test_a_layer_that_is_not_there_is_refused(layers):
         resolve_layers(layers, 2)
 
 
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", ["openvino", "torch"])
 @pytest.mark.parametrize("layers", [(-1,), (0, 1, 2), (2, 0), (1, -2)])
-def test_an_engine_gives_the_layers_that_are_asked_for(name, layers):
+def test_an_engine_gives_the_layers_that_are_asked_for(opened, name, layers):
     model = build_model().eval()
     with torch.no_grad():
         states = list(model.encoder.hidden_states(BATCH))
         assert_close(states[-1], model.encoder(BATCH))
-    engine = choose_engine(name, model, layers, "fp32")
+    engine = open_engine(opened, settings(engine=name, precision="fp32"), "BertModel", layers)
     assert (engine.name, engine.layers) == (name, resolve_layers(layers, 2))
     found = engine(IDS)
     assert len(found) == len(layers)
@@ -41,73 +59,101 @@ def test_an_engine_gives_the_layers_that_are_asked_for(name, layers):
         assert_close(state, states[layer])
 
 
-@pytest.mark.parametrize(("is_there", "expected"), [(True, "onnx"), (False, "torch")])
-def test_auto_takes_the_fastest_that_is_installed(monkeypatch, is_there, expected):
-    monkeypatch.setattr(choice, "has_onnx", lambda: is_there)
-    assert choose_engine("auto", build_model(), precision="fp32").name == expected
+def test_heads_are_those_of_the_architecture_that_is_asked_for(opened):
+    found = [
+        open_engine(opened, settings(engine=name, precision="fp32"), "BertForPreTraining")
+        for name in ("openvino", "torch")
+    ]
+    assert_close(found[0].score_pairs(IDS), found[1].score_pairs(IDS))
+    assert_close(found[0].pool(IDS), found[1].pool(IDS))
+    with pytest.raises(CheckpointError, match="no classifier head"):
+        open_engine(opened, settings(), "BertForTokenClassification")
 
 
-def test_left_to_right_is_for_torch():
-    model = BertLMHeadModel(build_model(is_decoder=True).config).eval()
-    engine = choose_engine("auto", model, precision="fp32")
-    assert engine.name == "torch"
-    assert_close(engine(IDS)[0], model.encoder(BATCH))
-    with pytest.raises(
-        SettingsError, match="only bidirectional models on a CPU in fp32 or int8; use torch"
-    ):
-        choose_engine("onnx", model)
-    with pytest.raises(SettingsError, match="only bidirectional models"):
-        OnnxEngine(model)
+def test_left_to_right_is_for_torch(causal):
+    asked = settings(engine="openvino")
+    with pytest.raises(SettingsError, match="only bidirectional models on a CPU; use torch"):
+        open_engine(causal, asked, "BertLMHeadModel")
+    assert open_engine(causal, settings(), "BertLMHeadModel").name == "torch"
+    with pytest.raises(SettingsError, match="int8 is for bidirectional models"):
+        open_engine(causal, settings(precision="int8"), "BertLMHeadModel")
 
 
-def test_half_precision_is_for_torch_and_near():
+@pytest.mark.parametrize(
+    ("device", "engine", "precision", "flags", "is_torch"),
+    [
+        ("cpu", "auto", "auto", (), False),
+        ("cpu", "auto", "int8", (), False),
+        ("cpu", "auto", "bf16", NATIVE, False),
+        ("cpu", "auto", "bf16", (), True),  # it emulates what the processor hasn't
+        ("cpu", "torch", "auto", NATIVE, True),
+        ("auto", "auto", "auto", (), True),
+        ("auto", "openvino", "auto", (), False),
+        ("cuda", "auto", "auto", (), True),
+    ],
+)
+def test_the_engine_follows_from_settings_and_machine(
+    monkeypatch, device, engine, precision, flags, is_torch
+):
+    monkeypatch.setattr(choice, "has_gpu", lambda: True)
+    monkeypatch.setattr(processor, "read_processor", lambda: Processor("", "P", flags))
+    loading = EngineSettings(device=device, engine=engine, precision=precision)
+    assert is_for_torch(loading, build_config()) == is_torch
+
+
+def test_openvino_is_for_cpus():
+    with pytest.raises(SettingsError, match="only bidirectional models on a CPU"):
+        is_for_torch(settings(engine="openvino", device="cuda"), build_config())
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "taken"),
+    [
+        ("auto", (), "fp32"),
+        ("auto", NATIVE, "bf16"),
+        ("fp32", NATIVE, "fp32"),
+        ("bf16", NATIVE, "bf16"),
+        ("int8", NATIVE, "int8"),
+    ],
+)
+def test_the_precision_follows_from_the_processor(monkeypatch, capsys, name, flags, taken):
+    found = Processor("AuthenticAMD", "P", flags)
+    monkeypatch.setattr(processor, "read_processor", lambda: found)
+    assert choice.choose_precision(name) == taken
+    assert not capsys.readouterr().err
+
+
+def test_what_the_processor_lacks_is_said(capsys):
+    assert choice.choose_precision("int8") == "int8"
+    assert "no instructions for int8" in capsys.readouterr().err
+    with pytest.raises(SettingsError, match="bf16 only on processors that have it"):
+        choice.choose_precision("bf16")
+
+
+def test_without_a_driver_there_is_no_gpu(monkeypatch):
+    def fail(name: str) -> None:
+        raise OSError(name)
+
+    monkeypatch.setattr(processor.ctypes, "CDLL", fail)
+    monkeypatch.setattr(torch.cuda, "is_available", pytest.fail)
+    processor.has_gpu.cache_clear()
+    assert not processor.has_gpu()
+    processor.has_gpu.cache_clear()
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_torch_computes_in_half_precision_too(opened, precision):
+    engine = open_engine(
+        opened, settings(engine="torch", precision=precision), "BertForPreTraining"
+    )
+    assert engine.precision == precision
     model = build_model().eval()
-    engine = choose_engine("auto", model, precision="bf16")
-    assert (engine.name, engine.precision) == ("torch", "bf16")
-    assert model.encoder.embeddings.word.weight.dtype == torch.float32  # heads may read it
-    with pytest.raises(SettingsError, match="models on a CPU in fp32"):
-        choose_engine("onnx", build_model(), precision="bf16")
     with torch.no_grad():
         expected = model.encoder(BATCH)
-    found = engine(IDS)[0]
-    assert found.dtype == np.float32
-    assert_close(found, expected, within=0.2)
-    assert not np.array_equal(found, expected)
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-def test_weights_of_other_types_are_for_torch(dtype):
-    model = build_model().to(dtype)
-    assert choose_engine("auto", model).name == "torch"
-    with pytest.raises(SettingsError, match="models on a CPU in fp32"):
-        choose_engine("onnx", model)
-
-
-def test_integers_are_for_onnx():
-    model = build_model().eval()
-    engine = choose_engine("auto", model, precision="int8")
-    assert (engine.name, engine.precision) == ("onnx", "int8")
-    with torch.no_grad():
-        expected = model.encoder(BATCH)
-    found = engine(IDS)[0]
-    assert_close(found, expected, within=0.2)
-    assert not np.array_equal(found, expected)
-    with pytest.raises(SettingsError, match="int8 is for bidirectional models"):
-        choose_engine("torch", model, precision="int8")
-    causal = BertLMHeadModel(build_model(is_decoder=True).config)
-    with pytest.raises(SettingsError, match="int8 is for bidirectional models"):
-        choose_engine("auto", causal, precision="int8")
-
-
-@pytest.mark.parametrize("taken", ["bf16", "fp32"])
-def test_auto_takes_what_the_processor_is_known_for(monkeypatch, taken):
-    monkeypatch.setattr(choice, "choose_precision", lambda name, device, work: taken)
-    model = build_model()
-    engine = choose_engine("auto", model)
-    assert engine.precision == taken
-    assert engine.name == ("onnx" if taken == "fp32" else "torch")
-    assert model.encoder.embeddings.word.weight.dtype == torch.float32
-    assert choose_engine("onnx", model).precision == "fp32"
+    (found,) = engine(IDS)
+    assert_close(found, expected, within=0.2 if precision == "bf16" else None)
+    assert torch.equal(torch.from_numpy(found), expected) == (precision == "fp32")
+    assert engine.model.encoder.embeddings.word.weight.dtype == torch.float32  # heads read it
 
 
 def test_float64_runs_as_it_is():
@@ -116,8 +162,8 @@ def test_float64_runs_as_it_is():
     assert engine.encoder is model.encoder
     with torch.no_grad():
         expected = model.encoder(BATCH)
-    found = engine(IDS)[0]
-    assert found.dtype == np.float32
+    (found,) = engine(IDS)
+    assert found.dtype == "float32"
     assert_close(found, expected.float())
 
 
@@ -126,9 +172,6 @@ def test_float64_runs_as_it_is():
 @pytest.mark.parametrize(("precision", "tolerance"), [("fp32", 1e-4), ("bf16", 0.1)])
 def test_a_gpu_agrees_with_the_cpu(precision, tolerance):
     sizes = {"hidden_size": 32, "intermediate_size": 64, "initializer_range": 0.1}
-    expected = TorchEngine(build_model(**sizes))(BATCH)[0]
+    expected = TorchEngine(build_model(**sizes))(IDS)[0]
     engine = TorchEngine(build_model(**sizes).cuda(), precision=precision)
-    found = engine(IDS)[0]
-    assert found.is_cuda
-    assert found.dtype == np.float32
-    assert_close(found.cpu(), expected, within=tolerance)
+    assert_close(engine(IDS)[0], expected, within=tolerance)

@@ -10,7 +10,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from tests.closeness import assert_close
-from tests.unit.inference.small import build_config
+from tests.unit.inference.small import arrays_of, build_config
 from torch import nn
 
 from bertkit.checkpoints.sentence_modules import ACTIVATIONS as DENSE_ACTIVATIONS
@@ -22,8 +22,8 @@ from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.engines.torch_engine import TorchEngine
 from bertkit.inference.onnx import export as module
 from bertkit.inference.onnx.export import write_onnx
-from bertkit.inference.onnx.graph import ACTIVATION_NODES
 from bertkit.inference.onnx.models import EXPORTED
+from bertkit.inference.onnx.padded import ACTIVATIONS as ACTIVATION_NODES
 from bertkit.inference.onnx.padded import DENSE_NODES, POOLING_NODES
 from bertkit.models.bert.encoder import BertModel
 from bertkit.nn.block import ACTIVATIONS
@@ -45,7 +45,7 @@ def build(activation: str = "gelu", *, has_pooler: bool = True) -> BertModel:
 
 
 def write(folder: Path, model: BertModel, sentences: SentenceModel | None = None) -> Any:
-    return write_onnx(folder, model, EXPORTED["BertModel"], sentences)[0]
+    return write_onnx(folder, model.config, arrays_of(model), EXPORTED["BertModel"], sentences)[0]
 
 
 def run(folder: Path) -> dict[str, torch.Tensor]:

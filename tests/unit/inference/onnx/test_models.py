@@ -11,7 +11,7 @@ import torch
 from tests.closeness import assert_close
 from tests.parity.agreement import randomize
 from tests.parity.test_heads import NUM_CHOICES
-from tests.unit.inference.small import build_config
+from tests.unit.inference.small import arrays_of, build_config
 
 from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints.onnx_file import open_onnx
@@ -70,7 +70,7 @@ def results(architecture: str, model: Any) -> dict[str, torch.Tensor]:
 @pytest.mark.parametrize("architecture", EXPORTED)
 def test_the_file_gives_what_the_model_gives(tmp_path, architecture):
     model, kind = build(architecture), EXPORTED[architecture]
-    _, outputs = write_onnx(tmp_path, model, kind)
+    _, outputs = write_onnx(tmp_path, model.config, arrays_of(model), kind)
     onnx.checker.check_model(tmp_path / "onnx/model.onnx", full_check=True)
     found = run(tmp_path / "onnx/model.onnx", inputs(architecture))
     expected = results(architecture, model)
@@ -87,7 +87,7 @@ def test_the_file_gives_what_the_model_gives(tmp_path, architecture):
 @pytest.mark.parametrize("architecture", EXPORTED)
 def test_the_weights_are_read_back_bit_for_bit(tmp_path, architecture):
     model = build(architecture)
-    write_onnx(tmp_path, model, EXPORTED[architecture])
+    write_onnx(tmp_path, model.config, arrays_of(model), EXPORTED[architecture])
     found = open_onnx(tmp_path / "onnx/model.onnx")
     expected = export_tensors(model.state_dict())
     assert found.keys() == expected.keys()
@@ -98,7 +98,7 @@ def test_the_weights_are_read_back_bit_for_bit(tmp_path, architecture):
 @pytest.mark.parametrize("architecture", EXPORTED)
 def test_int8_is_near_and_is_read_back_as_it_computes(tmp_path, architecture):
     model = build(architecture)
-    write_onnx(tmp_path, model, EXPORTED[architecture], None, "int8")
+    write_onnx(tmp_path, model.config, arrays_of(model), EXPORTED[architecture], None, "int8")
     found = run(tmp_path / "onnx/model_quantized.onnx", inputs(architecture))
     real = inputs(architecture)["attention_mask"].bool()
     for name, values in results(architecture, model).items():
@@ -107,16 +107,16 @@ def test_int8_is_near_and_is_read_back_as_it_computes(tmp_path, architecture):
             theirs, values = theirs[real], values[real]
         if has_native_int8():  # else sums of its products may saturate
             assert torch.cosine_similarity(theirs.flatten(), values.flatten(), dim=0) > 0.99
-    read, expected = (
+    stored, expected = (
         open_onnx(tmp_path / "onnx/model_quantized.onnx"),
         export_tensors(model.state_dict()),
     )
-    assert read.keys() == expected.keys()
+    assert stored.keys() == expected.keys()
     num_rounded = 0
     for name, tensor in expected.items():
         # Half a step of 127 between 0 and the largest weight of a row.
         step = tensor.abs().amax(dim=-1, keepdim=True) / 127
-        error = (read_tensor(read[name]) - tensor).abs()
+        error = (read_tensor(stored[name]) - tensor).abs()
         assert (error <= 0.51 * step).all()
         num_rounded += bool(error.any())
     assert num_rounded >= 12  # six matrices a layer

@@ -1,0 +1,283 @@
+"""The engine of CPUs: OpenVINO, with a graph that bertkit writes from the weights.
+
+The graph is built in memory; nothing is written to disk, and OpenVINO reads the weights where they
+lie. Each compiled model keeps a copy of the matrices in the layout that its kernels need.
+
+The embeddings of a batch's tokens are looked up and added here, so that those of unused words are
+never read. A batch is split into parts, and each thread computes whole parts alone: no thread
+waits for another inside the model. On a single sequence, such as a query, all threads work
+together. Models are compiled when they are first used.
+
+Source: docs.openvino.ai, "CPU Device".
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import cache
+from queue import SimpleQueue
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeAlias
+from weakref import WeakSet
+
+import numpy as np
+
+from bertkit.base.errors import SettingsError
+from bertkit.inference.engines.engine import ROWS_AT_A_TIME, Engine, resolve_layers
+from bertkit.inference.graphs.graph import WORDS, Weights
+from bertkit.inference.graphs.numpy_graph import NumpyGraph
+from bertkit.inference.heads import SCORES, pool, score_pairs, score_words
+from bertkit.inference.settings import Precision
+from bertkit.models.bert.config import BertConfig
+from bertkit.nn.packed_ids import PackedIds
+
+if TYPE_CHECKING:
+    from jaxtyping import Float32, Int64
+
+MASKED_SCORE = np.float32(-1e30)  # below any score
+PART_TOKENS = 1024  # of a thread at a time
+PARTS_PER_THREAD = 2  # of a batch: enough that no thread idles long at the end
+PRECISIONS = {"fp32": "f32", "bf16": "bf16", "int8": "f32"}  # of what isn't an integer
+
+
+Part: TypeAlias = tuple[list[Any], slice]  # inputs of a compiled model, and the tokens they are
+
+
+class CompiledModel:
+    """An encoder compiled for a number of threads; several threads may call it at once.
+
+    Of a model for one sequence at a time, all threads work on that sequence.
+    """
+
+    def __init__(
+        self, model: Any, precision: Precision, num_threads: int, num_streams: int
+    ) -> None:
+        hidden_size = model.inputs[0].partial_shape[1].get_length()
+        options = {
+            "INFERENCE_PRECISION_HINT": PRECISIONS[precision],
+            "INFERENCE_NUM_THREADS": num_threads,
+            "NUM_STREAMS": num_streams,
+            "ENABLE_CPU_PINNING": False,  # two processes would share the first processors
+            "DYNAMIC_QUANTIZATION_GROUP_SIZE": hidden_size if precision == "int8" else 0,
+        }
+        compiled = load_core().compile_model(model, "CPU", options)
+        taken = compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name()
+        if taken != PRECISIONS[precision]:
+            raise SettingsError(
+                f"OpenVINO computes in {taken} here, not in {precision}; use --precision fp32"
+            )
+        self._idle: SimpleQueue[Any] = SimpleQueue()
+        for _ in range(num_streams):
+            self._idle.put(compiled.create_infer_request())
+
+    def run(
+        self, parts: Iterable[Part], states: Sequence[Float32[np.ndarray, "tokens hidden"]]
+    ) -> None:
+        """Compute the parts of a batch, and write to `states`, an array for each output."""
+        running: deque[tuple[Any, slice]] = deque()
+        try:
+            for inputs, tokens in parts:
+                if self._idle.empty() and running:
+                    self._finish(*running.popleft(), states)
+                running.append((self._idle.get(), tokens))
+                running[-1][0].start_async(inputs, share_inputs=True)
+        finally:
+            while running:
+                self._finish(*running.popleft(), states)
+
+    def _finish(
+        self,
+        request: Any,
+        tokens: slice,
+        states: Sequence[Float32[np.ndarray, "tokens hidden"]],
+    ) -> None:
+        """Wait for a part, and take its results."""
+        try:
+            request.wait()
+            for number, state in enumerate(states):
+                state[tokens] = request.get_output_tensor(number).data
+        finally:
+            self._idle.put(request)
+
+
+STARTED = {"_compiled", "_lock"}  # what has threads
+STARTED_ENGINES: WeakSet[OpenVinoEngine] = WeakSet()
+
+
+class OpenVinoEngine(Engine):
+    """Runs an encoder in OpenVINO on a CPU, in float32, bf16, or with integer matrices.
+
+    Args:
+        weights: those of the model, in float32 and writable; their memory is used.
+        architecture: the class whose head gives `logits`.
+    """
+
+    name = "openvino"
+
+    def __init__(
+        self,
+        config: BertConfig,
+        weights: Weights,
+        architecture: str,
+        layers: Iterable[int] = (-1,),
+        precision: Precision = "fp32",
+    ) -> None:
+        if not config.is_bidirectional:
+            raise SettingsError("the engine openvino supports only bidirectional models; use torch")
+        self.config, self.weights, self.architecture = config, weights, architecture
+        self.precision = precision
+        self.layers = resolve_layers(layers, config.num_hidden_layers)
+        self._given = tuple(dict.fromkeys(self.layers))  # the graph outputs each layer once
+        self.has_pooler = "pooler.dense.weight" in weights
+        self.num_threads = count_threads()
+        self.tokens_per_batch = PART_TOKENS * PARTS_PER_THREAD * self.num_threads
+        self._heads = NumpyGraph(config, weights)
+        self._start()
+
+    def _start(self) -> None:
+        self._compiled: dict[bool, CompiledModel] = {}
+        self._lock = Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy needs, also in another process; it compiles models of its own."""
+        return {name: value for name, value in vars(self).items() if name not in STARTED}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take what `__getstate__` gave."""
+        vars(self).update(state)
+        self._start()
+
+    def __call__(self, ids: PackedIds) -> list[Float32[np.ndarray, "tokens hidden"]]:
+        """As in `Engine`."""
+        shape = (ids.num_tokens, self.config.hidden_size)
+        states = {layer: np.empty(shape, np.float32) for layer in self._given}
+        is_mixed = len(ids.lengths) > 1 or self.num_threads == 1
+        compiled = self._find_compiled(is_mixed=is_mixed)
+        compiled.run(self._list_parts(ids, is_mixed=is_mixed), list(states.values()))
+        return [states[layer] for layer in self.layers]
+
+    def pool(self, ids: PackedIds) -> Float32[np.ndarray, "sequences hidden"]:
+        """As in `Engine`."""
+        return pool(self._heads, self(ids)[-1], ids)
+
+    def logits(self, ids: PackedIds) -> Float32[np.ndarray, "rows ..."]:
+        """As in `Engine`."""
+        states = self(ids)
+        joined = states[0] if len(states) == 1 else np.concatenate(states, axis=1)
+        return SCORES[self.architecture](self._heads, joined, ids)
+
+    def score_words(
+        self, ids: PackedIds, places: Int64[np.ndarray, " chosen"]
+    ) -> Iterator[Float32[np.ndarray, "rows vocabulary"]]:
+        """As in `Engine`."""
+        states = self(ids)[-1][places]
+        for start in range(0, len(states), ROWS_AT_A_TIME):
+            yield score_words(self._heads, states[start : start + ROWS_AT_A_TIME])
+
+    def score_pairs(self, ids: PackedIds) -> Float32[np.ndarray, "sequences 2"]:
+        """As in `Engine`."""
+        return score_pairs(self._heads, self(ids)[-1], ids)
+
+    def _list_parts(self, ids: PackedIds, *, is_mixed: bool) -> Iterator[Part]:
+        if not is_mixed:
+            mask = np.zeros((1, 1, 1, ids.num_tokens), np.float32)
+            yield [self._embed(ids, slice(None)), mask], slice(None)
+            return
+        for start, end, tokens in cut_parts(ids.lengths, self.num_threads):
+            yield [self._embed(ids, tokens), *lay_out(ids.lengths[start:end])], tokens
+
+    def _embed(self, ids: PackedIds, tokens: slice) -> Float32[np.ndarray, "tokens hidden"]:
+        """Return the sum of the three embeddings of some tokens."""
+        embedded: Float32[np.ndarray, "tokens hidden"]
+        embedded = self.weights[WORDS][ids.input_ids[tokens]]
+        embedded += self.weights["encoder.embeddings.position.weight"][ids.position_ids[tokens]]
+        segments = ids.token_type_ids[tokens]
+        embedded += self.weights["encoder.embeddings.token_type.weight"][segments]
+        return embedded
+
+    def _find_compiled(self, *, is_mixed: bool) -> CompiledModel:
+        from bertkit.inference.graphs.openvino_graph import OpenVinoGraph
+
+        with self._lock:
+            if is_mixed not in self._compiled:
+                STARTED_ENGINES.add(self)
+                is_int8 = self.precision == "int8"
+                graph = OpenVinoGraph(self.config, self.weights, is_mixed=is_mixed, is_int8=is_int8)
+                model, num_streams = graph.write(self._given), self.num_threads if is_mixed else 1
+                self._compiled[is_mixed] = CompiledModel(
+                    model, self.precision, self.num_threads, num_streams
+                )
+            return self._compiled[is_mixed]
+
+    def leave_models(self) -> object:
+        """Compile models again, and return those that aren't used any more."""
+        left = self._compiled
+        self._start()
+        return left
+
+
+def lay_out(lengths: Sequence[int]) -> list[Any]:
+    """Return the inputs `mask`, `rows` and `places` of a mixed graph."""
+    sizes = np.array(lengths)
+    is_token = np.arange(sizes.max()) < sizes[:, None]
+    rows = np.zeros(is_token.shape, np.int32)
+    rows[is_token] = np.arange(sizes.sum(), dtype=np.int32)
+    places = np.flatnonzero(is_token).astype(np.int32)
+    mask = np.where(is_token, np.float32(0.0), MASKED_SCORE)
+    return [mask[:, None, None, :], rows, places]
+
+
+def cut_parts(lengths: Sequence[int], num_threads: int) -> Iterator[tuple[int, int, slice]]:
+    """Yield start and end of each part of a batch, in sequences, and its tokens.
+
+    A part ends before it grows too large. A small batch is split about evenly among the threads.
+    """
+    limit = min(PART_TOKENS, math.ceil(sum(lengths) / num_threads))
+    start, first, num_tokens = 0, 0, 0
+    for index, length in enumerate(lengths):
+        if index > start and num_tokens + length > limit:
+            yield start, index, slice(first, first + num_tokens)
+            start, first, num_tokens = index, first + num_tokens, 0
+        num_tokens += length
+    yield start, len(lengths), slice(first, first + num_tokens)
+
+
+def count_threads() -> int:
+    """Return `OMP_NUM_THREADS`, else the number of processors that this process may use."""
+    with suppress(ValueError):
+        if (asked := int(os.environ.get("OMP_NUM_THREADS", ""))) > 0:
+            return asked
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@cache
+def load_core() -> Any:
+    """Return OpenVINO's runtime, one for this process."""
+    from openvino import Core
+
+    return Core()
+
+
+def leave_models() -> None:
+    """In the child of a fork, have the engines compile again.
+
+    The models of the parent lack their threads and would wait for them even when they are deleted,
+    so they are put into a cycle of references that nothing ends: garbage collection doesn't look
+    into an array of NumPy.
+    """
+    left = [engine.leave_models() for engine in STARTED_ENGINES]
+    STARTED_ENGINES.clear()
+    if load_core.cache_info().currsize:
+        kept = np.empty(3, dtype=object)
+        kept[:] = kept, load_core(), left
+        load_core.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=leave_models)

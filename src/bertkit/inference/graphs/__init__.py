@@ -1,0 +1,1 @@
+"""BERT described once, in the steps of a graph; read `graph.py` first, then `bert.py`."""

@@ -1,0 +1,129 @@
+"""The encoder as a graph of OpenVINO, for packed batches (no padding).
+
+Linear layers, norms and activations process the concatenated tokens of all sequences,
+`[tokens, hidden]`. Only attention arranges them in rows as long as the longest sequence; a graph
+for one sequence at a time needs no rows.
+
+Source: docs.openvino.ai, "Available Operation Sets", opset 13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import openvino.opset13 as ops
+from openvino import Model
+
+from bertkit.inference.graphs.bert import write_layers
+from bertkit.inference.graphs.graph import Graph, Weights
+from bertkit.inference.graphs.quantization import quantize_rows
+from bertkit.models.bert.config import BertConfig
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+Node: TypeAlias = Any  # OpenVINO's own annotations name several classes for one thing
+
+ACTIVATIONS: dict[str, Any] = {
+    "gelu": lambda values: ops.gelu(values, "erf"),
+    "gelu_new": lambda values: ops.gelu(values, "tanh"),
+    "gelu_python": lambda values: ops.gelu(values, "erf"),
+    "gelu_pytorch_tanh": lambda values: ops.gelu(values, "tanh"),
+    "mish": ops.mish,
+    "relu": ops.relu,
+    "silu": ops.swish,
+    "swish": ops.swish,
+    "tanh": ops.tanh,
+}
+
+
+class OpenVinoGraph(Graph[Node]):
+    """Writes an encoder; its inputs are `inputs`, in this order.
+
+    The first, `[tokens, hidden]`, has the sum of each token's embeddings, and the second,
+    `[sequences, 1, 1, longest]`, is added to the scores of attention. With `is_mixed` there are
+    `rows`, `[sequences, longest]`, the index of the token at each position, and `places`,
+    `[tokens]`, the position of each token in the flattened rows.
+
+    The memory of the weights is used and must stay allocated, and writable, as OpenVINO asks.
+    """
+
+    def __init__(
+        self, config: BertConfig, weights: Weights, *, is_mixed: bool, is_int8: bool
+    ) -> None:
+        super().__init__(config, weights)
+        self._is_int8 = is_int8
+        self._rows = self._places = None
+        # One sequence has a mask too: without, attention to 16 tokens or more is wrong in 2026.4.
+        self._mask = ops.parameter([-1, 1, 1, -1], np.float32)
+        self.inputs = [ops.parameter([-1, config.hidden_size], np.float32), self._mask]
+        if is_mixed:
+            self._rows = ops.parameter([-1, -1], np.int32)
+            self._places = ops.parameter([-1], np.int32)
+            self.inputs += [self._rows, self._places]
+
+    def write(self, layers: Sequence[int]) -> Model:
+        """Write the nodes up to the highest layer; each of the layers is an output."""
+        states = write_layers(self, self.inputs[0], max(layers))
+        return Model([states[layer] for layer in layers], self.inputs, "bert")
+
+    def linear(self, name: str, values: Node) -> Node:
+        """Write the product of values with the matrix of a linear layer, plus its bias."""
+        weight, bias = self.find_linear(name)
+        matrix = _quantized(weight) if self._is_int8 else _shared(weight)
+        return ops.add(ops.matmul(values, matrix, False, True), _shared(bias))
+
+    def norm(self, name: str, values: Node) -> Node:
+        """Write a layer norm."""
+        epsilon = self.config.layer_norm_eps
+        scaled = ops.mvn(values, _indexes(-1), True, epsilon, "inside_sqrt")
+        weight, bias = self.weights[f"{name}.weight"], self.weights[f"{name}.bias"]
+        return ops.add(ops.multiply(scaled, _shared(weight)), _shared(bias))
+
+    def add(self, values: Node, others: Node) -> Node:
+        """Write the sum."""
+        return ops.add(values, others)
+
+    def activate(self, name: str, values: Node) -> Node:
+        """Write an activation function."""
+        return ACTIVATIONS[name](values)
+
+    def attend(self, query: Node, key: Node, value: Node) -> Node:
+        """Write attention without its output layer."""
+        heads = [self._split(part) for part in (query, key, value)]
+        context = ops.scaled_dot_product_attention(*heads, self._mask)
+        joined = ops.transpose(context, _indexes(0, 2, 1, 3))
+        flat = ops.reshape(joined, _indexes(-1, self.config.hidden_size), False)
+        return flat if self._places is None else ops.gather(flat, self._places, _index(0))
+
+    def _split(self, values: Node) -> Node:
+        """Write `[sequences, heads, longest, features]` for `[tokens, hidden]`."""
+        num_heads = self.config.num_attention_heads
+        num_features = self.config.hidden_size // num_heads
+        if self._rows is None:
+            split = ops.reshape(values, _indexes(1, -1, num_heads, num_features), False)
+        else:
+            rows = ops.gather(values, self._rows, _index(0))
+            split = ops.reshape(rows, _indexes(0, 0, num_heads, num_features), True)
+        return ops.transpose(split, _indexes(0, 2, 1, 3))
+
+
+def _shared(values: Float[np.ndarray, ...]) -> Node:
+    return ops.constant(values, shared_memory=True)
+
+
+def _index(value: int) -> Node:
+    return ops.constant(np.array(value, np.int64))
+
+
+def _indexes(*values: int) -> Node:
+    return ops.constant(np.array(values, np.int64))
+
+
+def _quantized(weight: Float[np.ndarray, "out in"]) -> Node:
+    integers, scales = quantize_rows(weight)
+    return ops.multiply(
+        ops.convert(ops.constant(integers), np.float32), ops.constant(scales[:, None])
+    )

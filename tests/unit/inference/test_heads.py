@@ -1,0 +1,70 @@
+"""Heads in NumPy give the logits of PyTorch's modules, for every architecture."""
+
+import numpy as np
+import pytest
+from tests.closeness import assert_close
+from tests.parity.agreement import randomize
+from tests.unit.inference.small import arrays_of, build_config
+
+from bertkit.checkpoints.transfer import FEATURE_BASED
+from bertkit.inference.engines.openvino_engine import OpenVinoEngine
+from bertkit.inference.engines.torch_engine import TorchEngine
+from bertkit.inference.heads import SCORES
+from bertkit.models.bert.architectures import ARCHITECTURES
+from bertkit.models.bert.feature_head import LAYERS
+from bertkit.models.bert.heads import BertForPreTraining
+from bertkit.nn.packed_ids import PackedIds
+
+IDS = PackedIds.from_sequences(
+    [[2, 5, 6, 7, 3], [2, 9, 3], [2, 3], [2, 8, 3]],
+    [[0, 0, 1, 1, 1], [0, 0, 0], [0, 0], [0, 1, 1]],
+)
+FEATURE_HEADS = [
+    {"layers": layers, "scores": scores, "pooling": pooling}
+    for layers, scores, pooling in (
+        ("last", "sequence", "cls"),
+        ("last", "sequence", "mean"),
+        ("last_four", "sequence", "max"),
+        ("last_four", "token", "cls"),
+        ("last", "choice", "mean"),
+    )
+]
+
+
+def check(architecture, layers=(-1,), **changes):
+    config = build_config(num_hidden_layers=4, **changes)
+    model = ARCHITECTURES[architecture].kind(config).eval()
+    randomize(model, 0.4)
+    weights = arrays_of(model)
+    ours = OpenVinoEngine(config, weights, architecture, layers)
+    theirs = TorchEngine(model, layers)
+    found = ours.logits(IDS)
+    assert found.dtype == np.float32
+    assert_close(found, theirs.logits(IDS))
+    return found
+
+
+@pytest.mark.parametrize("architecture", SCORES.keys() - {FEATURE_BASED})
+def test_logits_of_each_architecture_agree(architecture):
+    labels = {} if architecture == "BertForQuestionAnswering" else {"num_labels": 4}
+    check(architecture, **labels)
+
+
+@pytest.mark.parametrize("head", FEATURE_HEADS)
+def test_logits_of_each_head_on_features_agree(head):
+    check(FEATURE_BASED, LAYERS[head["layers"]], num_labels=3, feature_head=head)
+
+
+def test_heads_of_pre_training_agree():
+    model = BertForPreTraining(build_config()).eval()
+    randomize(model, 0.4)
+    weights = arrays_of(model)
+    ours, theirs = OpenVinoEngine(model.config, weights, "BertForPreTraining"), TorchEngine(model)
+    assert ours.has_pooler
+    assert theirs.has_pooler
+    assert_close(ours.pool(IDS), theirs.pool(IDS))
+    assert_close(ours.score_pairs(IDS), theirs.score_pairs(IDS))
+    places = np.array([1, 6, 3])
+    (found,), (expected,) = ours.score_words(IDS, places), theirs.score_words(IDS, places)
+    assert found.shape == (3, model.config.vocab_size)
+    assert_close(found, expected)

@@ -53,7 +53,8 @@ def open_engine(
     precision = choose_precision(loading.precision)
     logger.info("computing on cpu in %s, engine openvino", precision)
     weights = opened.read_arrays(architecture)
-    return OpenVinoEngine(opened.config, weights, architecture, layers, precision)
+    words = opened.read_words()
+    return OpenVinoEngine(opened.config, weights, architecture, layers, precision, words=words)
 
 
 def is_for_torch(loading: EngineSettings, config: BertConfig) -> bool:

@@ -27,6 +27,7 @@ from weakref import WeakSet
 import numpy as np
 
 from bertkit.base.errors import SettingsError
+from bertkit.checkpoints.elements import ElementType, StoredRows
 from bertkit.inference.engines.engine import ROWS_AT_A_TIME, Engine, resolve_layers
 from bertkit.inference.graphs.graph import WORDS, Weights
 from bertkit.inference.graphs.numpy_graph import NumpyGraph
@@ -114,6 +115,8 @@ class OpenVinoEngine(Engine):
     Args:
         weights: those of the model, in float32 and writable; their memory is used.
         architecture: the class whose head gives `logits`.
+        words: the word embeddings, if they are to be looked up in their file; `weights` has them
+            too, and is kept without them unless a head scores all words.
     """
 
     name = "openvino"
@@ -125,17 +128,23 @@ class OpenVinoEngine(Engine):
         architecture: str,
         layers: Iterable[int] = (-1,),
         precision: Precision = "fp32",
+        *,
+        words: StoredRows | None = None,
     ) -> None:
         if not config.is_bidirectional:
             raise SettingsError("the engine openvino supports only bidirectional models; use torch")
-        self.config, self.weights, self.architecture = config, weights, architecture
+        self.config, self.architecture = config, architecture
+        scores_all = "masked_lm.bias" in weights
+        self.weights = {name: weights[name] for name in weights if scores_all or name != WORDS}
+        in_file = None if scores_all else words
+        self.words = in_file or StoredRows(weights[WORDS], ElementType.F32)
         self.precision = precision
         self.layers = resolve_layers(layers, config.num_hidden_layers)
         self._given = tuple(dict.fromkeys(self.layers))  # the graph outputs each layer once
         self.has_pooler = "pooler.dense.weight" in weights
         self.num_threads = count_threads()
         self.tokens_per_batch = PART_TOKENS * PARTS_PER_THREAD * self.num_threads
-        self._heads = NumpyGraph(config, weights)
+        self._heads = NumpyGraph(config, self.weights)
         self._start()
 
     def _start(self) -> None:
@@ -193,7 +202,7 @@ class OpenVinoEngine(Engine):
     def _embed(self, ids: PackedIds, tokens: slice) -> Float32[np.ndarray, "tokens hidden"]:
         """Return the sum of the three embeddings of some tokens."""
         embedded: Float32[np.ndarray, "tokens hidden"]
-        embedded = self.weights[WORDS][ids.input_ids[tokens]]
+        embedded = self.words[ids.input_ids[tokens]]
         embedded += self.weights["encoder.embeddings.position.weight"][ids.position_ids[tokens]]
         segments = ids.token_type_ids[tokens]
         embedded += self.weights["encoder.embeddings.token_type.weight"][segments]
@@ -212,6 +221,10 @@ class OpenVinoEngine(Engine):
                     model, self.precision, self.num_threads, num_streams
                 )
             return self._compiled[is_mixed]
+
+    def list_weights(self) -> Weights:
+        """Return all weights of the model in float32, the word embeddings among them."""
+        return {**self.weights, WORDS: self.words.read()}
 
     def leave_models(self) -> object:
         """Compile models again, and return those that aren't used any more."""

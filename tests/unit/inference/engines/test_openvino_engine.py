@@ -11,6 +11,7 @@ from tests.closeness import assert_close
 from tests.unit.inference.small import arrays_of, build_config
 
 from bertkit.base.errors import SettingsError
+from bertkit.checkpoints.elements import ElementType, StoredRows, narrow
 from bertkit.inference.engines import openvino_engine as module
 from bertkit.inference.engines.engine import Engine
 from bertkit.inference.engines.openvino_engine import (
@@ -21,6 +22,7 @@ from bertkit.inference.engines.openvino_engine import (
 )
 from bertkit.inference.engines.torch_engine import TorchEngine
 from bertkit.inference.graphs import numpy_graph, openvino_graph
+from bertkit.inference.graphs.graph import WORDS
 from bertkit.inference.graphs.openvino_graph import OpenVinoGraph
 from bertkit.models.bert.encoder import BertModel
 from bertkit.nn.block import ACTIVATIONS
@@ -200,6 +202,18 @@ def test_layers_above_the_highest_are_left_out(model):
     lower = {name: each for name, each in weights.items() if "layers.1" not in name}
     engine = OpenVinoEngine(model.config, lower, "BertModel", (1, 0))
     assert len(engine(PackedIds.from_single([[5, 6]]))) == 2
+
+
+def test_words_are_looked_up_where_they_are_stored(model):
+    weights = arrays_of(model)
+    words = StoredRows(narrow(weights[WORDS], ElementType.BF16), ElementType.BF16)
+    rounded = {**weights, WORDS: words.read()}
+    engine = OpenVinoEngine(model.config, rounded, "BertModel", words=words)
+    assert WORDS not in engine.weights
+    assert engine.list_weights().keys() == weights.keys()
+    ids = PackedIds.from_single([[5, 6], [7]])
+    whole = OpenVinoEngine(model.config, rounded, "BertModel")
+    assert np.array_equal(engine(ids)[0], whole(ids)[0])
 
 
 def test_parts_cover_a_batch_once():

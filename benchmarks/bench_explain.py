@@ -37,9 +37,10 @@ import torch
 from torch import Tensor
 
 from bertkit.inference import explain
-from bertkit.inference.explain import score_embedded
 from bertkit.inference.explain_inputs import ReadInput, find_written_words
+from bertkit.inference.gradients import score_embedded
 from bertkit.inference.predictor import Classifier
+from bertkit.inference.torch_model import find_network
 from bertkit.nn.packing import PackedBatch
 from bertkit.tasks.batch import pack_sequences
 from bertkit.tasks.explanation import ExplainedWord
@@ -111,7 +112,7 @@ def explain_by_captum(model: Classifier) -> Side:
     """Captum's integrated gradients."""
     from captum.attr import IntegratedGradients
 
-    tokenizer, network = model.loaded.tokenizer, model.loaded.model
+    tokenizer, network = model.loaded.tokenizer, find_network(model.engine)
 
     def side(text: str) -> tuple[Sequence[ExplainedWord], Weights]:
         example = model.task.make_example(text, "text")

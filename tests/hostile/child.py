@@ -32,7 +32,7 @@ import bertkit
 from bertkit.base.errors import BertkitError
 from bertkit.base.wings import ANATOMIES, CONFIGS, list_installed, load_object
 from bertkit.checkpoints import huggingface, safetensors_file
-from bertkit.inference.loading import LoadedModel
+from bertkit.inference.torch_model import TorchModel
 from bertkit.jobs.inspect import describe
 from bertkit.models.open_model import OpenModel
 
@@ -131,7 +131,7 @@ def find_doors(case: Case) -> list[Callable[[Path], object]]:
         doors.append(bertkit.Tokenizer.load)
         if claimed == "BertForPreTraining":
             doors.append(
-                lambda path: LoadedModel.load(bertkit.BertForPreTraining, path, device="cpu")
+                lambda path: TorchModel.load(bertkit.BertForPreTraining, path, device="cpu")
             )
     if "modules.json" in (*case.files, *case.links):
         doors.append(lambda path: OpenModel.open(path).sentences)

@@ -132,7 +132,7 @@ def untrained_model(tokenizer: Tokenizer, settings: PretrainSettings) -> FillMas
     """Return the model as initialized, before its first step."""
     model = build_new_model(build_config(settings, tokenizer), settings)
     assert isinstance(model, BertForPreTraining)
-    return FillMask(LoadedModel(model.eval(), tokenizer), choose_engine("auto", model))
+    return FillMask(LoadedModel(model.config, tokenizer), choose_engine("auto", model.eval()))
 
 
 def load_bundled_model() -> FillMask | None:

@@ -6,8 +6,8 @@ from bertkit.decoders.generation.settings import read_seq2seq_file
 from bertkit.decoders.generation.summarizer import AbstractiveSummarizer
 from bertkit.decoders.text_scorer import LeftToRightScorer
 from bertkit.inference.embeddings.settings import EmbedderSettings
+from bertkit.inference.engines.torch_engine import choose_engine
 from bertkit.inference.opening import Pipelines
-from bertkit.inference.pipeline import start_engine
 from bertkit.inference.text_scorer import TextScorer
 from bertkit.models.open_model import OpenModel
 
@@ -28,5 +28,6 @@ def load_pipelines(opened: OpenModel, settings: EmbedderSettings) -> Pipelines:
     generator = Generator.load(opened, whole)
     if settings.precision == "bf16":  # the scorer's head isn't
         return {"generate": generator, "score": TextScorer.load(opened, settings)}
-    engine = start_engine(generator.loaded.model, settings)
+    model, precision = generator.loaded.model, settings.precision
+    engine = choose_engine(settings.engine, model, precision=precision)
     return {"generate": generator, "score": LeftToRightScorer(generator.loaded, engine)}

@@ -3,9 +3,9 @@
 import math
 
 import numpy as np
-from jaxtyping import Float
+import numpy.typing as npt
 
-Array = Float[np.ndarray, "..."]
+Array = npt.NDArray[np.floating]
 
 LAST_POINT, POINTS_PER_UNIT = 6, 256  # erf(6) is 1 to 16 digits
 POINTS = np.arange(LAST_POINT * POINTS_PER_UNIT + 1) / POINTS_PER_UNIT

@@ -1,30 +1,25 @@
 """Explanations of predictions: words are left out, or gradients are followed, and both checked.
 
 Source: leaving words out: Li et al. 2016, "Understanding Neural Networks through Representation
-Erasure"; the check: DeYoung et al. 2020, "ERASER", section 4.2 (comprehensiveness); integrated
-gradients: Sundararajan et al. 2017, "Axiomatic Attribution for Deep Networks", section 3.
+Erasure"; the check: DeYoung et al. 2020, "ERASER", section 4.2 (comprehensiveness).
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from jaxtyping import Float
-from torch import Tensor
 
-from bertkit.inference.engines.engine import resolve_layers
-from bertkit.inference.engines.torch_engine import find_device
+from bertkit.base.extras import require_torch
+from bertkit.inference.engines.engine import Engine
 from bertkit.inference.explain_inputs import NO_WORD, ReadInput
 from bertkit.inference.explain_targets import Target, list_targets
-from bertkit.inference.loading import LoadedModel
-from bertkit.models.bert.fine_tuning import FineTunedBert
-from bertkit.nn.packing import PackedBatch
 from bertkit.tasks.batch import Encoded, Logits, pack_sequences
 from bertkit.tasks.explanation import LEAST_SHARE, NUM_NAMED, Explanation
 from bertkit.tasks.task import AnyTask, TaskPrediction
+from bertkit.tokenization.tokenizer import Tokenizer
 
 NUM_DRAWS = 5  # sets of random words beside the named ones
 NUM_STEPS = 32  # points of the path that gradients follow
@@ -39,14 +34,16 @@ class Explainer:
 
     Attributes:
         task: that of the model.
-        loaded: the model, for gradients, and its tokenizer.
-        compute: returns the logits of encoded inputs, by any engine.
+        tokenizer: that of the model.
+        engine: computes the model.
+        compute: returns the logits of encoded inputs, by the engine.
         read: the input, with its words.
         logits: of the input.
     """
 
     task: AnyTask
-    loaded: LoadedModel[FineTunedBert]
+    tokenizer: Tokenizer
+    engine: Engine
     compute: Callable[[Sequence[Encoded]], Iterable[Logits]]
     read: ReadInput
     logits: Logits
@@ -56,6 +53,10 @@ class Explainer:
 
         A word's weight is exact, what the target loses without the word, unless the words are so
         many that gradients cost less.
+
+        Raises:
+            MissingExtraError: the words are so many, and PyTorch, which follows gradients, isn't
+                installed.
         """
         targets = list_targets(self.task, prediction, self.read.encoded, self.logits)
         places, scores = range(len(self.read.words)), None
@@ -68,7 +69,7 @@ class Explainer:
 
     def _explain(self, target: Target, scores: Numbers | None) -> Explanation:
         """Explain a target by its scores without each word; if there are none, by gradients."""
-        words, base = self.read.words, target.score(_to_tensor(self.logits)).numpy()
+        words, base = self.read.words, target.score(self.logits.astype(np.float64))
         value = target.to_value(base)
         if scores is None:
             losses = weights = self._follow_gradients(target)
@@ -97,54 +98,38 @@ class Explainer:
         """Return the scores `[sets, targets]` without the words of each set."""
         is_token, sequences = self.task.scored == "token", self.read.encoded.sequences
         begins = [*accumulate((len(one.ids) if is_token else 1 for one in sequences), initial=0)]
-        mask_id = self.loaded.tokenizer.mask_id if is_token else None
+        mask_id = self.tokenizer.mask_id if is_token else None
         changed = [
             self.read.without(words, mask_id) or dict(enumerate(sequences)) for words in sets
         ]
         found = np.empty((len(sets), len(targets)))
         computed = self.compute([Encoded(tuple(one.values())) for one in changed])
         for scores, numbers, own in zip(found, changed, computed, strict=True):
-            logits = _to_tensor(self.logits).clone()
-            logits[[row for one in numbers for row in range(*begins[one : one + 2])]] = _to_tensor(
-                own
-            )
+            logits = self.logits.astype(np.float64)
+            logits[[row for one in numbers for row in range(*begins[one : one + 2])]] = own
             scores[:] = [target.score(logits) for target in targets]
         return found
 
     def _follow_gradients(self, target: Target) -> Numbers:
-        """Return what each word adds to the value, in comparison with a text of [PAD].
+        """Return what each word adds to the value, in comparison with a text of [PAD]."""
+        require_torch("explaining a text of so many words")
+        from bertkit.inference.gradients import follow_gradients
+        from bertkit.inference.torch_model import find_network
 
-        The path is that of the embeddings, and its points are those of Gauss and Legendre.
-        """
-        read, model = self.read, self.loaded.model
-        emptied = read.without(range(len(read.words)), self.loaded.tokenizer.pad_id)
+        def score(logits: Any) -> Any:
+            found = target.score(logits)
+            return found.sigmoid() if target.name else found
+
+        read = self.read
+        emptied = read.without(range(len(read.words)), self.tokenizer.pad_id)
         sequences = read.encoded.sequences
-        ends = [emptied.get(number, one) for number, one in enumerate(sequences)], sequences
-        with torch.inference_mode(False), torch.enable_grad():
-            batches = [PackedBatch.of(pack_sequences(one)).to(find_device(model)) for one in ends]
-            start, end = (model.encoder.embeddings(batch).detach() for batch in batches)
-            total = torch.zeros_like(end)
-            for point, share in zip(*np.polynomial.legendre.leggauss(NUM_STEPS), strict=True):
-                embedded = (start + (point + 1) / 2 * (end - start)).requires_grad_()
-                score = target.score(score_embedded(model, embedded, batches[1]))
-                (slope,) = torch.autograd.grad(score.sigmoid() if target.name else score, embedded)
-                total += share / 2 * slope
-        tokens = (total * (end - start)).sum(dim=-1).double().cpu().numpy()
+        start = [emptied.get(number, one) for number, one in enumerate(sequences)]
+        ends = pack_sequences(start), pack_sequences(sequences)
+        tokens = follow_gradients(find_network(self.engine), ends, score, NUM_STEPS)
         owners, added = np.concatenate(read.owners), np.zeros(len(read.words))
         is_word = owners != NO_WORD
         np.add.at(added, owners[is_word], tokens[is_word])
         return added
-
-
-def score_embedded(
-    model: FineTunedBert, embedded: Float[Tensor, "tokens hidden"], batch: PackedBatch
-) -> Float[Tensor, "rows outputs"]:
-    """Return a model's logits for embeddings."""
-    states = [embedded]
-    for layer in model.encoder.layers:
-        states.append(layer(states[-1], batch))
-    layers = resolve_layers(model.head_layers, len(states) - 1)
-    return model.head_scores(torch.cat([states[layer] for layer in layers], dim=-1), batch)
 
 
 def choose_named(losses: Numbers, *, is_number: bool) -> tuple[int, ...]:
@@ -157,7 +142,3 @@ def choose_named(losses: Numbers, *, is_number: bool) -> tuple[int, ...]:
     order = np.argsort(-sizes, kind="stable")[:NUM_NAMED]
     least = LEAST_SHARE * max(sizes.max(initial=0.0), 0.0)
     return tuple(int(place) for place in order if sizes[place] > least)
-
-
-def _to_tensor(logits: Logits) -> Float[Tensor, "rows outputs"]:
-    return torch.from_numpy(logits).double()

@@ -2,14 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from jaxtyping import Float
-from torch import Tensor
 
+from bertkit.inference.activations import sigmoid
 from bertkit.tasks.answer.scoring import Answer, Windows, find_tokens
 from bertkit.tasks.batch import Encoded, Logits
 from bertkit.tasks.classify.decoding import Classification
@@ -21,19 +19,38 @@ MAX_TARGETS = 10  # labels or entities of a text that are explained, the first
 LEAST = 1e-12  # probability, so that log-odds are finite
 
 Rows = npt.NDArray[np.int64]
+# Float64 arrays; or PyTorch's tensors, whose gradients are followed: both have what is used here.
+Scores: TypeAlias = Any
 
 
 class Target(NamedTuple):
     """What is explained."""
 
     name: str  # empty for a number
-    # of the logits of an input, or of several of its forms: log-odds, or numbers
-    score: Callable[[Float[Tensor, "*inputs rows outputs"]], Float[Tensor, "*inputs"]]
+    score: Callable[[Scores], Scores]  # of logits, `[rows, outputs]`: log-odds, or a number
 
     def to_value(self, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return the probabilities of log-odds; numbers as they are."""
-        found: npt.NDArray[np.float64] = torch.as_tensor(scores).sigmoid().numpy()
-        return found if self.name else scores
+        return np.asarray(sigmoid(scores), np.float64) if self.name else scores
+
+
+def _exp(values: Scores) -> Scores:
+    return np.exp(values) if isinstance(values, np.ndarray | np.generic) else values.exp()
+
+
+def _log(values: Scores) -> Scores:
+    return np.log(values) if isinstance(values, np.ndarray | np.generic) else values.log()
+
+
+def _log_sum_exp(values: Scores, axis: int) -> Scores:
+    """Return the logarithm of the sum of exponentials along an axis, which stays."""
+    highest = values.max()
+    return _log(_exp(values - highest).sum(axis=axis, keepdims=True)) + highest
+
+
+def _find_log_odds(shares: Scores) -> Scores:
+    shares = shares.clip(LEAST, 1 - LEAST)
+    return _log(shares / (1 - shares))
 
 
 def list_targets(
@@ -48,7 +65,7 @@ def list_targets(
     elif isinstance(prediction, Answer):
         found = _list_answers(prediction, encoded)
     else:
-        found = iter([Target("", lambda logits: logits.mean(dim=(-2, -1)))])
+        found = iter([Target("", lambda logits: logits.mean())])
     return [*islice(found, MAX_TARGETS)]
 
 
@@ -56,12 +73,12 @@ def _list_labels(task: Classify, prediction: Classification) -> Iterator[Target]
     """List the labels that are given, or else the likeliest."""
     for label in prediction.labels or (prediction.label,):
 
-        def score(logits: Tensor, place: int = task.labels.index(label)) -> Tensor:
-            scores = logits.mean(dim=-2) / task.temperature  # over windows
+        def score(logits: Scores, place: int = task.labels.index(label)) -> Scores:
+            scores = logits.mean(axis=0) / task.temperature  # over windows
             if task.settings.multi_label:
-                return scores[..., place]
-            others = torch.cat([scores[..., :place], scores[..., place + 1 :]], dim=-1)
-            return scores[..., place] - others.logsumexp(dim=-1)
+                return scores[place]
+            others = [other for other in range(len(scores)) if other != place]
+            return scores[place] - _log_sum_exp(scores[others], axis=0)[0]
 
         yield Target(label, score)
 
@@ -73,9 +90,9 @@ def _list_entities(prediction: Tagging, encoded: Encoded, logits: Logits) -> Ite
         own = rows[entity.first_word : entity.stop_word]
         tags = logits[own].argmax(axis=-1)
 
-        def score(logits: Tensor, own: Rows = own, tags: Rows = tags) -> Tensor:
-            shares = logits[..., own, :].softmax(dim=-1)[..., range(len(own)), tags]
-            return shares.mean(dim=-1).logit(LEAST)
+        def score(logits: Scores, own: Rows = own, tags: Rows = tags) -> Scores:
+            logs = logits[own] - _log_sum_exp(logits[own], axis=1)
+            return _find_log_odds(_exp(logs[range(len(own)), tags]).mean())
 
         yield Target(f"{entity.type} {entity.text}", score)
 
@@ -96,8 +113,8 @@ def _list_answers(prediction: Answer, encoded: Encoded) -> Iterator[Target]:
     begin = sum(len(one.ids) for one in encoded.sequences[:number])
     stop = begin + len(encoded.sequences[number].ids)
 
-    def score(logits: Tensor) -> Tensor:
-        shares = logits[..., begin:stop, :].log_softmax(dim=-2)
-        return (shares[..., first, 0] + shares[..., last, 1]).exp().logit(LEAST)
+    def score(logits: Scores) -> Scores:
+        logs = logits[begin:stop] - _log_sum_exp(logits[begin:stop], axis=0)
+        return _find_log_odds(_exp(logs[first, 0] + logs[last, 1]))
 
     yield Target(prediction.text or "no answer", score)

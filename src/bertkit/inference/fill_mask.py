@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Any, Self, TypeAlias
 
 import numpy as np
-from jaxtyping import Float32, Int64
+import numpy.typing as npt
 
 from bertkit.base.errors import InputError
 from bertkit.inference.engines.engine import check_finite
@@ -14,14 +14,14 @@ from bertkit.inference.numbers import find_highest, log_sum_exp
 from bertkit.inference.pipeline import SAMPLES, EncoderPipeline, NamedInput
 from bertkit.inference.settings import FillOptions
 from bertkit.inference.stream import TextCounts
-from bertkit.models.bert.heads import BertForMaskedLM
+from bertkit.models.bert.architectures import MASKED_LM
 from bertkit.nn.packed_ids import PackedIds
 from bertkit.reports.notebook import Row, Tabular
 
 MASK = "[MASK]"
 
 # Ids and probabilities of the entries for each [MASK] of a text, the likeliest first.
-Blanks: TypeAlias = tuple[Int64[np.ndarray, "blanks top_k"], Float32[np.ndarray, "blanks top_k"]]
+Blanks: TypeAlias = tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]  # `[blanks, top_k]`
 
 
 @dataclass(frozen=True)
@@ -74,14 +74,14 @@ class FillMask(EncoderPipeline[str, FilledText]):
         'door'
 
     Attributes:
-        loaded: the model, with a masked-LM head, and its tokenizer.
-        engine: the runtime of the encoder.
+        loaded: what the model reads, with its tokenizer.
+        engine: computes the model, which has a masked-LM head.
         options: `top_k` and `targets`.
     """
 
     options: FillOptions = field(default_factory=FillOptions)
 
-    model_kind = BertForMaskedLM
+    architecture = MASKED_LM
 
     def warm_up(self) -> None:
         """Fill two texts."""
@@ -132,10 +132,11 @@ class FillMask(EncoderPipeline[str, FilledText]):
         parts = (np.split(np.concatenate(part), stops) for part in zip(*found, strict=True))
         return zip(*parts, strict=True)
 
-    def _find_best(
-        self, scores: Float32[np.ndarray, "blanks vocabulary"]
-    ) -> Int64[np.ndarray, "blanks top_k"]:
-        """Return the ids of the likeliest entries, or targets, for each [MASK]."""
+    def _find_best(self, scores: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
+        """Return the ids of the likeliest entries, or targets, for each [MASK].
+
+        The scores are `[blanks, vocabulary]`, and the ids `[blanks, top_k]`.
+        """
         targets = self.options.targets
         if targets is None:
             # A model's vocab_size may exceed the number of entries in its vocabulary.

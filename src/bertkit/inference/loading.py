@@ -1,18 +1,14 @@
-"""Loading of a model with its tokenizer."""
+"""What a model reads: its tokenizer and its limits, without its weights."""
 
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, Self, TypeVar
+from typing import Self
 
 from bertkit.base.errors import InputError, SettingsError, pluralize
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.pretrained import PretrainedBert
 from bertkit.models.open_model import OpenModel
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.device import choose_device
-
-Model = TypeVar("Model", bound=PretrainedBert)
 
 
 def stamp_model(model: str | Path, revision: str | None) -> dict[str, str | None]:
@@ -22,10 +18,10 @@ def stamp_model(model: str | Path, revision: str | None) -> dict[str, str | None
 
 
 @dataclass(frozen=True)
-class LoadedModel(Generic[Model]):
-    """A pre-trained model in evaluation mode, with its tokenizer."""
+class LoadedModel:
+    """What a loaded model reads: its tokenizer, and how many tokens and segments it takes."""
 
-    model: Model
+    config: BertConfig
     tokenizer: Tokenizer
     opened: OpenModel | None = None  # without its weights; None for a model made in memory
 
@@ -33,41 +29,29 @@ class LoadedModel(Generic[Model]):
     def max_length(self) -> int:
         """Maximum number of tokens of a sequence, unless a caller asks for more."""
         stated = self.opened.model_max_length if self.opened else None
-        return find_max_length(self.model.config, stated)
+        return find_max_length(self.config, stated)
 
     @property
     def limit(self) -> str:
         """The maximum length as text for messages, with its origin if there are more positions."""
         origin = ""
-        if self.max_length < self.model.config.max_position_embeddings:
+        if self.max_length < self.config.max_position_embeddings:
             origin = " at a time (model_max_length of its tokenizer's folder)"
         return f"takes {self.max_length:,}{origin}"
 
     @classmethod
-    def load(
-        cls,
-        kind: type[Model],
-        model: str | Path | OpenModel | None = None,
-        device: str = "auto",
-        *,
-        revision: str | None = None,
-    ) -> Self:
-        """Load a model, by default the one that comes with bertkit, as in `Pipeline.load`.
-
-        The checkpoint must have the heads of `kind`, and may have others.
-        """
-        opened = OpenModel.open(model, revision=revision, bundled="words")
-        loaded = kind.from_pretrained(opened).to(choose_device(device))
-        return cls(loaded, opened.tokenizer, opened.without_weights())
+    def of(cls, opened: OpenModel) -> Self:
+        """Read what an open model takes, whose weights are loaded elsewhere."""
+        return cls(opened.config, opened.tokenizer, opened.without_weights())
 
     def check_pairs(self) -> None:
         """Raise InputError if the model has no second segment."""
-        if self.model.config.type_vocab_size == 1:
+        if self.config.type_vocab_size == 1:
             raise InputError("this model takes single texts (type_vocab_size is 1), not pairs")
 
     def choose_length(self, asked: int | None, usual: int | None = None) -> int:
         """Return the maximum length that was asked for, or else the usual one of the model."""
-        limit = self.model.config.max_position_embeddings
+        limit = self.config.max_position_embeddings
         max_length = asked or usual or self.max_length
         if max_length > limit:
             raise SettingsError(f"max_length is {max_length}, and this model takes at most {limit}")

@@ -9,7 +9,7 @@ from bertkit.base.errors import InputError
 from bertkit.inference.engines.engine import check_finite
 from bertkit.inference.numbers import log_sum_exp
 from bertkit.inference.pipeline import SAMPLES, EncoderPipeline, NamedInput
-from bertkit.models.bert.heads import IS_NEXT, BertForNextSentencePrediction
+from bertkit.models.bert.architectures import IS_NEXT, NEXT_SENTENCE
 from bertkit.nn.packed_ids import PackedIds
 from bertkit.tokenization.encoding import Encoding
 
@@ -31,7 +31,7 @@ class NextSentence(EncoderPipeline[tuple[str, str], float]):
         engine: the runtime of the encoder.
     """
 
-    model_kind = BertForNextSentencePrediction
+    architecture = NEXT_SENTENCE
     noun = "pair"
 
     def warm_up(self) -> None:

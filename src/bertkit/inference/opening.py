@@ -6,13 +6,14 @@ from bertkit.base.wings import PIPELINES, list_installed, load_object
 from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.embeddings.settings import EmbedderSettings
+from bertkit.inference.engines.choice import open_engine
 from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.next_sentence import NextSentence
-from bertkit.inference.pipeline import Pipeline, start_engine
+from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.predictor import AnyPredictor, Predictor
 from bertkit.inference.text_scorer import TextScorer
-from bertkit.models.bert.heads import BertForMaskedLM, BertForPreTraining
+from bertkit.models.bert.architectures import MASKED_LM, PRE_TRAINING
 from bertkit.models.open_model import OpenModel
 from bertkit.tasks.saved import BY_ARCHITECTURE
 
@@ -34,9 +35,8 @@ def load_pipelines(opened: OpenModel, settings: EmbedderSettings) -> Pipelines:
     if "masked_lm" not in opened.heads:
         return {"embed": Embedder.load(opened, settings)}
     reads_pairs = "next_sentence" in opened.heads and "pooler" in opened.heads
-    kind = BertForPreTraining if reads_pairs else BertForMaskedLM
-    loaded: LoadedModel[Any] = LoadedModel.load(kind, opened, settings.device)
-    engine = start_engine(loaded.model, settings)
+    engine = open_engine(opened, settings, PRE_TRAINING if reads_pairs else MASKED_LM)
+    loaded = LoadedModel.of(opened)
     pipelines: Pipelines = {
         "fill-mask": FillMask(loaded, engine),
         "score": TextScorer(loaded, engine),

@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast, over
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.settings import Settings, select
 from bertkit.checkpoints.bundled import Part
+from bertkit.inference.engines.choice import open_engine
 from bertkit.inference.engines.engine import Engine
-from bertkit.inference.engines.torch_engine import HasEncoder, choose_engine
 from bertkit.inference.kept import LAST_LOADED
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.settings import (
@@ -24,7 +24,6 @@ from bertkit.inference.settings import (
     take_settings,
 )
 from bertkit.inference.stream import InputCounts, TextCounts, cut_windows, encode_ahead
-from bertkit.models.bert.pretrained import PretrainedBert
 from bertkit.models.open_model import OpenModel
 from bertkit.nn.packed_ids import plan_batches
 from bertkit.reports.notebook import ResultList
@@ -317,22 +316,22 @@ class EncoderPipeline(Pipeline[Input, Result]):
     """A pipeline over an encoder with a head; an engine computes batches of sequences.
 
     Attributes:
-        loaded: the model and its tokenizer.
-        engine: the runtime of the encoder.
+        loaded: what the model reads, with its tokenizer.
+        engine: computes the model.
     """
 
-    loaded: LoadedModel[Any]
+    loaded: LoadedModel
     engine: Engine
     options: Settings = field(default_factory=Settings)
 
     bundled = "words"
-    model_kind: ClassVar[type[PretrainedBert] | None] = None  # None for what predicts words
+    architecture: ClassVar[str | None] = None  # None for what predicts words
 
     @classmethod
     def build(cls, opened: OpenModel, loading: EngineSettings) -> Self:
         """Load any checkpoint that has the head."""
-        loaded = LoadedModel.load(cls.model_kind or opened.word_model, opened, loading.device)
-        return cls(loaded, start_engine(cast("HasEncoder", loaded.model), loading))
+        engine = open_engine(opened, loading, cls.architecture or opened.word_architecture)
+        return cls(LoadedModel.of(opened), engine)
 
     def compute_window(self, encoded: Any) -> list[Any]:
         """Compute what `compute_batch` gives for each of the encoded sequences."""
@@ -366,13 +365,6 @@ def compute_in_batches(
         answers = compute([sequences[index] for index in chosen])
         found.update(zip(chosen, answers, strict=True))
     return [found[index] for index in range(len(sequences))]
-
-
-def start_engine(
-    model: HasEncoder, loading: EngineSettings, layers: Iterable[int] = (-1,)
-) -> Engine:
-    """Build the engine that the settings name; errors as in `choose_engine`."""
-    return choose_engine(loading.engine, model, layers, loading.precision)
 
 
 def is_several(inputs: object) -> bool:

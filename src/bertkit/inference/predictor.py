@@ -6,23 +6,22 @@ from itertools import chain
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeAlias, TypeVar
 
 import numpy as np
-from jaxtyping import Float32
+import numpy.typing as npt
 
 from bertkit.base.errors import CheckpointError, SettingsError
 from bertkit.base.settings import Settings
 from bertkit.checkpoints.run_folder import read_metrics
 from bertkit.checkpoints.transfer import FEATURE_BASED
 from bertkit.data.problems import is_unknown
+from bertkit.inference.engines.choice import open_engine
 from bertkit.inference.engines.engine import Engine, check_finite
 from bertkit.inference.explain import Explainer
 from bertkit.inference.explain_inputs import ReadInput
 from bertkit.inference.loading import LoadedModel
-from bertkit.inference.pipeline import NamedInput, Pipeline, start_engine
+from bertkit.inference.pipeline import NamedInput, Pipeline
 from bertkit.inference.settings import EngineSettings
 from bertkit.inference.stream import InputCounts
-from bertkit.models.bert.feature_based import BertFeatureBased
-from bertkit.models.bert.fine_tuning import FineTunedBert
-from bertkit.models.bert.sentence_bert import SentenceBert
+from bertkit.models.bert.feature_head import LAYERS, read_feature_head
 from bertkit.models.open_model import OpenModel
 from bertkit.nn.packed_ids import PackedIds
 from bertkit.reports.notebook import show_metrics
@@ -36,6 +35,7 @@ from bertkit.tasks.classify.decoding import Classification
 from bertkit.tasks.classify.examples import ClassifyExample
 from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.columns import name_labels
+from bertkit.tasks.embed.task import Embed
 from bertkit.tasks.regress.task import Regress, RegressExample, Regression
 from bertkit.tasks.saved import load_task
 from bertkit.tasks.settings import does_explain
@@ -90,14 +90,14 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
 
     Attributes:
         task: the model's task.
-        loaded: the model and its tokenizer.
-        engine: the runtime of the encoder.
+        loaded: what the model reads, with its tokenizer.
+        engine: computes the model.
         options: what a prediction gives; those of multiple choice have none.
         metrics: of the held-out examples, if `bertkit finetune` wrote the model; else empty.
     """
 
     task: Task[Example, Prediction]
-    loaded: LoadedModel[FineTunedBert]
+    loaded: LoadedModel
     engine: Engine
     options: Settings = field(default_factory=Settings)
     metrics: Mapping[str, float] = field(default_factory=dict)
@@ -118,7 +118,7 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
                 f"{opened.folder} is a model for the task {task.name}, not"
                 f" {cls.task_kind.name}; load it with Predictor, or use `bertkit {task.name}`"
             )
-        if task.model_kind is SentenceBert:
+        if isinstance(task, Embed):
             raise CheckpointError(
                 f"{opened.folder} is an encoder of texts, which predicts nothing; load it with"
                 " Embedder, or use `bertkit embed`"
@@ -129,11 +129,12 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
                 f"{opened.folder}: the task's max_length is {task.settings.max_length:,}, and"
                 f" the model takes at most {limit:,} tokens; its files don't belong together"
             )
-        kind = BertFeatureBased if opened.architecture == FEATURE_BASED else task.model_kind
-        loaded = LoadedModel.load(kind, opened, loading.device)
-        engine = start_engine(loaded.model, loading, loaded.model.head_layers)
+        is_own = opened.architecture == FEATURE_BASED
+        architecture = FEATURE_BASED if is_own else task.architecture
+        layers = LAYERS[read_feature_head(opened.config).layers] if is_own else (-1,)
+        engine = open_engine(opened, loading, architecture, layers)
         options = TASKS[task.name].answers()
-        return cls(task, loaded, engine, options, read_metrics(opened.folder))
+        return cls(task, LoadedModel.of(opened), engine, options, read_metrics(opened.folder))
 
     @property
     def most_tokens(self) -> int:
@@ -183,7 +184,7 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
         """Return examples with their token ids."""
         encoded = self.task.encode(inputs, self.loaded.tokenizer)
         sequences = (sequence for one in encoded for sequence in one.sequences)
-        has_one_segment = self.loaded.model.config.type_vocab_size == 1
+        has_one_segment = self.loaded.config.type_vocab_size == 1
         if has_one_segment and any(1 in sequence.segments for sequence in sequences):
             self.loaded.check_pairs()
         return EncodedExamples(inputs, encoded)
@@ -211,11 +212,14 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
         self, encoded: EncodedExamples[Example], computed: Sequence[Logits]
     ) -> Iterator[Prediction]:
         """Decode the examples of a window, and explain the predictions if that is asked for."""
+        tokenizer = self.loaded.tokenizer
         for example, one, logits in zip(*encoded, computed, strict=True):
             found = self.task.decode(example, one, logits)
             if does_explain(self.options):
-                read = ReadInput.of(self.task, self.loaded.tokenizer, example, one)
-                explainer = Explainer(self.task, self.loaded, self._compute_logits, read, logits)
+                read = ReadInput.of(self.task, tokenizer, example, one)
+                explainer = Explainer(
+                    self.task, tokenizer, self.engine, self._compute_logits, read, logits
+                )
                 found = replace(found, explanations=explainer.explain(found))
             yield found
 
@@ -236,7 +240,7 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
             windowed=sum(self.task.has_windows and len(one.sequences) > 1 for one in rows),
         )
 
-    def _compute(self, ids: PackedIds) -> Float32[np.ndarray, "rows ..."]:
+    def _compute(self, ids: PackedIds) -> npt.NDArray[np.float32]:
         """Compute the logits of a batch."""
         scores = self.engine.logits(ids)
         check_finite(scores, "the model's logits")

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -160,11 +160,10 @@ def build_similar(zero_shot: ZeroShot, opened: OpenModel, loading: EngineSetting
     counts = TextCounts()
     vectors = embedder(zero_shot.list_sentences(OF_VECTORS), counts=counts)
     announce_unknown(counts.unknown_tokens, counts.text_tokens, "the labels")
-    encoder = cast("Any", embedder.engine).encoder  # the labels' vectors are its head
     max_length = embedder.text_encoder.max_length
     return SimilarLabels(
         task=Classify(ClassifySettings(max_length=max_length, pairs=False), (*zero_shot.labels,)),
-        loaded=LoadedModel(encoder, opened.tokenizer, opened.without_weights()),
+        loaded=LoadedModel.of(opened),
         engine=embedder.engine,
         options=ClassifyAnswers(),
         embedder=embedder,

@@ -88,7 +88,7 @@ def ablate(model: HasEncoder, heads: Iterable[tuple[int, int]]) -> Iterator[None
 
     Examples:
         >>> classifier = Classifier.load("sentiment/", engine="torch", precision="fp32")
-        >>> with ablate(classifier.loaded.model, [(5, 3), (5, 4)]):
+        >>> with ablate(classifier.engine.model, [(5, 3), (5, 4)]):
         ...     without = classifier("a gripping film")
 
     Args:

@@ -15,8 +15,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bertkit.base.errors import InputError, NonFiniteError
-from bertkit.inference.embeddings.settings import WordVectorSettings
-from bertkit.inference.embeddings.word_vectors import Neighbors, WordVectors
+from bertkit.inference.embeddings.word_vectors import Neighbors, WordTable, WordVectors
+from bertkit.inference.engines.engine import resolve_layers
+from bertkit.inference.engines.torch_engine import TorchEngine, as_array
 from bertkit.interpret.figures.scatter import Scatter
 from bertkit.interpret.inspected_model import InspectedModel
 
@@ -106,12 +107,13 @@ def nearest_by_layer(
         layers: 0 for the word embeddings, 1 for the first block, -1 for the last; all if None.
         top_k: the number of neighbors.
     """
-    loaded = inspected.loaded
+    loaded, config = inspected.loaded, inspected.model.config
     if layers is None:
-        layers = range(inspected.model.config.num_hidden_layers + 1)
-    return [
-        WordVectors(loaded, WordVectorSettings(layer=layer, engine="torch")).nearest(
-            word, top_k=top_k
-        )
-        for layer in layers
-    ]
+        layers = range(config.num_hidden_layers + 1)
+    words: torch.Tensor = inspected.model.encoder.embeddings.word.weight
+    found = []
+    for layer in resolve_layers(layers, config.num_hidden_layers):
+        vectors = TorchEngine(inspected.model, [layer]) if layer else as_array(words)
+        table = WordTable(vectors, loaded.tokenizer, loaded.max_length)
+        found.append(WordVectors(table).nearest(word, top_k=top_k))
+    return found

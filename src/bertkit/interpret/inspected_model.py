@@ -11,8 +11,8 @@ import torch
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.wings import INSPECTED_MODELS, load_object
 from bertkit.inference.engines.torch_engine import cast_whole, check_finite_tensor, find_device
-from bertkit.inference.loading import LoadedModel
 from bertkit.inference.settings import PrecisionName
+from bertkit.inference.torch_model import TorchModel
 from bertkit.interpret.ablation import HeadName, ablate, check_heads, count_layer, parse_heads
 from bertkit.interpret.capture import capture_attention, widen
 from bertkit.interpret.observation import (
@@ -97,7 +97,7 @@ class InspectedModel(AnyInspected):
 
     @classmethod
     def _load(cls, opened: OpenModel, device: str, precision: PrecisionName) -> Self:
-        loaded = LoadedModel.load(opened.kind, opened, device)
+        loaded = TorchModel.load(opened.kind, opened, device)
         model = loaded.model
         cast_whole(model, precision, find_device(model))
         task = None
@@ -119,9 +119,9 @@ class InspectedModel(AnyInspected):
         return self.opened.name if self.opened else self.name
 
     @property
-    def loaded(self) -> LoadedModel[Any]:
+    def loaded(self) -> TorchModel[Any]:
         """The model with its tokenizer, for predictions."""
-        return LoadedModel(self.model, self.tokenizer, self.opened)
+        return TorchModel.in_memory(self.model, self.tokenizer, self.opened)
 
     @property
     def fills_words(self) -> bool:

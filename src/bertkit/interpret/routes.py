@@ -5,11 +5,12 @@ It is the one file of this wing that imports the server, which loads it through 
 """
 
 from importlib import resources
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from bertkit.base.errors import InputError
+from bertkit.inference.torch_model import find_network
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.opening import choose_start
 from bertkit.interpret.views.view import ViewInputs
@@ -55,7 +56,7 @@ def attend(loaded: ReadyModel, text: str | tuple[str, str], layer: int | None) -
     there is none. Without a layer, it is that of this weight.
     """
     assert loaded.engine is not None
-    inspected = InspectedModel.of(loaded.opened, cast("Any", loaded.engine).encoder)
+    inspected = InspectedModel.of(loaded.opened, find_network(loaded.engine).encoder)
     first, second = (text, None) if isinstance(text, str) else text
     encoded = inspected.read(first, second)
     if len(encoded.tokens) > MAX_TOKENS_WITH_ATTENTION:

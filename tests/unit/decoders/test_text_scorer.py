@@ -98,5 +98,5 @@ def test_a_model_reads_no_more_than_it_was_trained_on(tmp_path):
     scorer = TextScorer.load(tmp_path, device="cpu")
     expected = scorer(LONG).log_probability
     with torch.no_grad():
-        scorer.loaded.model.encoder.embeddings.position.weight[10:] = torch.nan
+        scorer.engine.model.encoder.embeddings.position.weight[10:] = torch.nan
     assert scorer(LONG).log_probability == expected

@@ -14,7 +14,7 @@ from bertkit.checkpoints.sentence_modules import Dense, Normalize, Pooling
 from bertkit.checkpoints.sentence_transformers import SentenceModel
 from bertkit.checkpoints.torch_tensors import lazy_tensor
 from bertkit.inference.engines.torch_engine import choose_engine
-from bertkit.inference.loading import LoadedModel
+from bertkit.inference.torch_model import TorchModel
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.models.bert.pretrained import PretrainedBert
@@ -87,7 +87,7 @@ def build_sentence_model(linear: nn.Linear, *, has_bias: bool = True) -> Sentenc
     )
 
 
-def start(kind: Any, loaded: LoadedModel, engine: str = "auto", precision: str = "auto") -> Any:
+def start(kind: Any, loaded: TorchModel, engine: str = "auto", precision: str = "auto") -> Any:
     """A pipeline over a loaded encoder."""
     return kind(loaded, choose_engine(engine, loaded.model, precision=precision))
 

@@ -12,6 +12,7 @@ from bertkit.base.errors import SettingsError
 from bertkit.inference import explain
 from bertkit.inference.explain_inputs import find_written_words
 from bertkit.inference.predictor import Predictor
+from bertkit.inference.torch_model import find_network
 from bertkit.tasks.choose import ChooseSettings
 from bertkit.tasks.choose.task import Choose
 from bertkit.tasks.classify import ClassifySettings
@@ -111,7 +112,7 @@ def test_gradients_add_up_and_name_words_of_long_texts(models, monkeypatch):
         for id_, token in zip(encoded.ids, encoded.tokens, strict=True)
     ]
     with torch.inference_mode():
-        logits = predict.loaded.model(torch.tensor([emptied])).double()[0]
+        logits = find_network(predict.engine)(torch.tensor([emptied])).double()[0]
     empty = logits.softmax(-1)[predict.task.labels.index(one.target)].item()
     total = sum(word.weight for word in one.words)
     assert_close(total, one.value - empty, within=1e-3)
@@ -131,7 +132,7 @@ def test_each_entity_is_explained_with_its_words_masked(models):
         assert_close(one.value, entity.probability)
         assert words_of(one) == ["a", "cat", "saw", "the", "dogs", "."]
         assert_close([word.weight for word in one.words], [word.weight for word in same.words])
-    encode, model = predict.loaded.tokenizer.encode, predict.loaded.model
+    encode, model = predict.loaded.tokenizer.encode, find_network(predict.engine)
     texts = "a cat saw the dogs.", "a [MASK] saw the dogs."
     ids = torch.tensor([encode(text, read_mask=True).ids for text in texts])
     with torch.inference_mode():

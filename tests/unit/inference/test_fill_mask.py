@@ -13,9 +13,9 @@ from bertkit.inference import stream
 from bertkit.inference.engines import torch_engine
 from bertkit.inference.engines.torch_engine import TorchEngine
 from bertkit.inference.fill_mask import FillMask
-from bertkit.inference.loading import LoadedModel
 from bertkit.inference.next_sentence import NextSentence
 from bertkit.inference.pipeline import NamedInput
+from bertkit.inference.torch_model import TorchModel
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -76,7 +76,9 @@ def test_an_entry_without_a_word_is_no_candidate():
     with torch.no_grad():
         model.masked_lm.bias[30:] = 50.0
     tokenizer = Tokenizer([*SPECIAL_TOKENS, *WORDS])
-    (blank,) = start(FillMask, LoadedModel(model.eval(), tokenizer))("the [MASK]", top_k=100).blanks
+    (blank,) = start(FillMask, TorchModel.in_memory(model.eval(), tokenizer))(
+        "the [MASK]", top_k=100
+    ).blanks
     assert len(blank) == tokenizer.vocab_size
     assert sum(c.probability for c in blank) < 0.01
 
@@ -87,7 +89,7 @@ def test_words_are_ordered_by_their_scores_where_all_probabilities_are_zero():
     with torch.no_grad():
         for place, word in enumerate(words):
             model.masked_lm.bias[tokenizer.token_to_id(word)] = 100.0 * place - 1000.0
-    fill = start(FillMask, LoadedModel(model.eval(), tokenizer))
+    fill = start(FillMask, TorchModel.in_memory(model.eval(), tokenizer))
     (found,) = fill("the [MASK]", targets=words, top_k=3).blanks
     assert [(one.token, one.probability) for one in found] == [
         (word, 0.0) for word in reversed(words)

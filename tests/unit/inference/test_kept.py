@@ -26,15 +26,15 @@ def model(tmp_path):
 
 @pytest.fixture
 def loads(monkeypatch):
-    """The folders whose weights are read, in their order."""
+    """The folders of the models that are loaded, in their order."""
     found: list[str] = []
-    usual = LoadedModel.load.__func__
+    usual = LoadedModel.of.__func__
 
-    def count(cls, kind, opened, device="auto"):
+    def count(cls, opened):
         found.append(opened.folder.name)
-        return usual(cls, kind, opened, device)
+        return usual(cls, opened)
 
-    monkeypatch.setattr(LoadedModel, "load", classmethod(count))
+    monkeypatch.setattr(LoadedModel, "of", classmethod(count))
     return found
 
 

@@ -10,8 +10,8 @@ from tests.unit.inference.small import save_kind, save_run, save_small, start
 from bertkit.base.errors import CheckpointError, DamagedFileError, InputError, SettingsError
 from bertkit.checkpoints import run_folder
 from bertkit.inference.fill_mask import FillMask
-from bertkit.inference.loading import LoadedModel
 from bertkit.inference.next_sentence import NextSentence
+from bertkit.inference.torch_model import TorchModel
 from bertkit.jobs.inspect import describe
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.bert.heads import (
@@ -88,11 +88,11 @@ def test_any_checkpoint_with_the_head_is_enough(tmp_path):
     whole = tmp_path / "words" / "whole"
     filled = FillMask.load(tmp_path / "words")("the [MASK] saw")
     assert filled == FillMask.load(whole)("the [MASK] saw")
-    assert filled == start(FillMask, LoadedModel.load(BertForPreTraining, whole))("the [MASK] saw")
+    assert filled == start(FillMask, TorchModel.load(BertForPreTraining, whole))("the [MASK] saw")
     pair = ("the cat", "a dog")
     judged = NextSentence.load(tmp_path / "pairs")(pair)
     assert judged == NextSentence.load(whole)(pair)
-    assert judged == start(NextSentence, LoadedModel.load(BertForPreTraining, whole))(pair)
+    assert judged == start(NextSentence, TorchModel.load(BertForPreTraining, whole))(pair)
 
 
 def test_a_checkpoint_without_the_head_is_refused(tmp_path):

@@ -46,10 +46,11 @@ def test_a_revision_is_that_of_the_model_that_is_open():
     assert list(load(find_bundled("vectors"), revision="main")) == ["embed"]
 
 
-@pytest.mark.parametrize("name", ["words", "writer"])
-def test_pipelines_share_the_weights(folders, name):
-    models = [one.loaded.model for one in load(folders[name], precision="fp32").values()]
-    assert all(one is models[0] for one in models)
+def test_pipelines_share_the_weights(folders):
+    engines = [one.engine for one in load(folders["words"], precision="fp32").values()]
+    assert all(one is engines[0] for one in engines)
+    pipelines = load(folders["writer"], precision="fp32")
+    assert pipelines["score"].engine.model is pipelines["generate"].loaded.model
 
 
 def test_a_scorer_of_a_generator_in_bf16_has_a_head_in_fp32(folders):

@@ -137,7 +137,7 @@ def test_a_model_of_single_texts_refuses_pairs(tmp_path):
 def test_scores_that_are_not_finite_are_refused(folder):
     classify = Classifier.load(folder, engine="torch")
     with torch.no_grad():
-        classify.loaded.model.classifier.bias[1] = float("nan")
+        classify.engine.model.classifier.bias[1] = float("nan")
     with pytest.raises(
         NonFiniteError, match="aren't finite; check the model with `bertkit inspect`"
     ):

@@ -3,9 +3,9 @@
 import pytest
 import torch
 from tests.closeness import close
-from tests.unit.inference.small import start
 
 from bertkit.base.errors import InputError
+from bertkit.inference.engines.torch_engine import choose_engine
 from bertkit.inference.text_scorer import TextScorer, ask_masked
 from bertkit.nn.packing import PackedBatch
 
@@ -22,7 +22,7 @@ def masked(small_folder):
 @torch.inference_mode()
 def log_shares(scorer, ids):
     """The log probabilities of all words at each place, [tokens, vocabulary]."""
-    model, batch = scorer.loaded.model, PackedBatch.from_single([ids])
+    model, batch = scorer.engine.model, PackedBatch.from_single([ids])
     return model.score_words(model.encoder(batch)).log_softmax(dim=-1)
 
 
@@ -46,7 +46,7 @@ def test_a_masked_text_has_the_sum_of_each_token_without_the_rest_of_its_word(ma
 
 def test_engines_agree(masked):
     folder_scores = [one.log_probability for one in masked(TEXTS)]
-    other = start(TextScorer, masked.loaded, "openvino")
+    other = TextScorer(masked.loaded, choose_engine("openvino", masked.engine.model))
     assert [one.log_probability for one in other(TEXTS)] == close(folder_scores, "float32")
 
 

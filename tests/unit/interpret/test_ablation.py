@@ -47,7 +47,7 @@ def test_a_predictor_answers_without_a_head(tmp_path):
         save_classifier(tmp_path / "labels"), engine="torch", precision="fp32"
     )
     whole = classifier("the cat saw the hat")
-    with ablate(classifier.loaded.model, [(1, 1), (2, 2), (2, 2)]):
+    with ablate(classifier.engine.model, [(1, 1), (2, 2), (2, 2)]):
         without = classifier("the cat saw the hat")
     assert without.probabilities != whole.probabilities
     assert classifier("the cat saw the hat") == whole

@@ -17,7 +17,7 @@ from bertkit.base.errors import SettingsError
 from bertkit.checkpoints import huggingface
 from bertkit.checkpoints.peft import AdapterOrigin, identify_base
 from bertkit.checkpoints.sentence_transformers import write_sentence_model
-from bertkit.inference.loading import LoadedModel
+from bertkit.inference.torch_model import TorchModel
 from bertkit.jobs.convert import convert
 from bertkit.jobs.export import export
 from bertkit.jobs.settings import ConvertSettings
@@ -47,7 +47,7 @@ def test_opening_reads_nothing_and_each_part_is_read_once(small_folder, reads):
     changed = opened.change(hidden_dropout_prob=0.25)
     assert (opened.config.hidden_dropout_prob, changed.config.hidden_dropout_prob) == (0.1, 0.25)
     assert opened.architecture == changed.architecture == "BertForPreTraining"
-    loaded = LoadedModel.load(BertModel, changed, "cpu")
+    loaded = TorchModel.load(BertModel, changed, "cpu")
     assert loaded.model.config == changed.config
     assert loaded.tokenizer is changed.tokenizer
     assert reads == ["config.json"]
@@ -114,7 +114,7 @@ def test_words_are_looked_up_in_the_file(small_folder, tmp_path, dtype):
 
 def test_a_loaded_model_holds_no_weights_of_its_files_but_knows_them(small_folder):
     opened = OpenModel.open(small_folder)
-    loaded = LoadedModel.load(BertModel, opened, "cpu")
+    loaded = TorchModel.load(BertModel, opened, "cpu")
     assert loaded.opened.checkpoint.tensors == {}
     assert loaded.opened.sha256 == opened.sha256
     assert loaded.opened.describe_files() == opened.describe_files()

@@ -81,7 +81,7 @@ def test_reloading_needs_a_key_of_its_own(client, server):
 def test_a_model_is_replaced_while_it_is_asked(server, folder):
     old, new = classify_alone(folder / "sentiment"), classify_alone(folder / "newer")
     model = server.server.service.models["sentiment"]
-    kept = weakref.ref(model.loaded.pipelines["classify"].loaded.model)
+    kept = weakref.ref(model.loaded.pipelines["classify"].engine)
     assert classify(server) == old
     is_over = threading.Event()
 

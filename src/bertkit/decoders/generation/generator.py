@@ -14,10 +14,10 @@ from bertkit.decoders.detokenization import Spacing, find_mark, join_word_pieces
 from bertkit.decoders.generation.cached_sequences import PromptSequences, find_suppressed_tokens
 from bertkit.decoders.generation.settings import GeneratorSettings
 from bertkit.inference.engines.torch_engine import cast_whole, find_device
-from bertkit.inference.loading import LoadedModel
 from bertkit.inference.pipeline import SAMPLES, NamedInput, Pipeline, compute_in_batches
 from bertkit.inference.settings import LoadingSettings
 from bertkit.inference.stream import TextCounts
+from bertkit.inference.torch_model import TorchModel
 from bertkit.models.bert.heads import BertLMHeadModel
 from bertkit.models.open_model import OpenModel
 from bertkit.nn.packing import PackedBatch
@@ -87,7 +87,7 @@ class Generator(Pipeline[str, ContinuedText]):
         options: how tokens are chosen.
     """
 
-    loaded: LoadedModel[BertLMHeadModel]
+    loaded: TorchModel[BertLMHeadModel]
     spacing: Spacing = field(default_factory=Spacing)
     options: GeneratorSettings = field(default_factory=GeneratorSettings)
 
@@ -103,7 +103,7 @@ class Generator(Pipeline[str, ContinuedText]):
                 f"{opened.folder}: the model is bidirectional, so it can't predict the next"
                 " word; `bertkit pretrain --objective causal --model` it trains one that can"
             )
-        loaded = LoadedModel.load(BertLMHeadModel, opened, loading.device)
+        loaded = TorchModel.load(BertLMHeadModel, opened, loading.device)
         cast_whole(loaded.model, loading.precision, find_device(loaded.model))
         return cls(loaded)
 

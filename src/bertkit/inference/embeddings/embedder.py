@@ -21,11 +21,12 @@ from bertkit.checkpoints.sentence_transformers import SentenceModel
 from bertkit.inference.embeddings.pooling import SentenceHead, Span
 from bertkit.inference.embeddings.settings import EmbedderSettings, EmbedOptions, Similarity
 from bertkit.inference.embeddings.transformer import TextTransformer, Vectors
+from bertkit.inference.engines.choice import open_engine
 from bertkit.inference.engines.engine import Engine, check_finite
 from bertkit.inference.loading import LoadedModel
-from bertkit.inference.pipeline import NamedInput, compute_in_batches, is_several, start_engine
+from bertkit.inference.pipeline import NamedInput, compute_in_batches, is_several
 from bertkit.inference.stream import NUM_SPECIAL, EncodedTexts, TextCounts, TextEncoder
-from bertkit.models.bert.encoder import BertModel
+from bertkit.models.bert.architectures import ENCODER
 from bertkit.models.open_model import OpenModel
 from bertkit.nn.packed_ids import PackedIds, reduce_sequences
 
@@ -86,16 +87,15 @@ class Embedder(TextTransformer):
     def build(cls, opened: OpenModel, loading: EmbedderSettings) -> Self:
         """Load any BERT; a sentence-transformers folder provides the default settings."""
         sentences = opened.sentences
-        loaded = LoadedModel.load(BertModel, opened, loading.device)
-        model, config = loaded.model, loaded.model.config
-        head = SentenceHead.build(sentences, loading, config.hidden_size)
+        loaded = LoadedModel.of(opened)
+        head = SentenceHead.build(sentences, loading, opened.config.hidden_size)
         usual = sentences.max_seq_length if sentences else None
         max_length = loaded.choose_length(loading.max_length, usual)
         if (room := max_length - NUM_SPECIAL) < 1:
             raise SettingsError(f"max_length is {max_length}, which leaves no room for a word")
         return cls(
             opened=opened.without_weights(),
-            engine=start_engine(model, loading, head.layers),
+            engine=open_engine(opened, loading, ENCODER, head.layers),
             text_encoder=TextEncoder(
                 tokenizer=loaded.tokenizer,
                 max_length=max_length,

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from jaxtyping import Float32
 from numpy.typing import NDArray
 
 from bertkit.inference.embeddings.settings import Similarity
@@ -70,11 +69,11 @@ class SearchCandidates:
         return type(self)(joined.queries[best], joined.rows[best], joined.scores[best])
 
 
-Queries = Float32[np.ndarray, "queries features"]
-QueryNorms = Float32[np.ndarray, "queries 1"]
-Rows = Float32[np.ndarray, "rows features"]
-RowNorms = Float32[np.ndarray, " rows"]
-Scores = Float32[np.ndarray, "queries rows"]
+Queries = NDArray[np.float32]  # `[queries, features]`
+QueryNorms = NDArray[np.float32]  # `[queries, 1]`
+Rows = NDArray[np.float32]  # `[rows, features]`
+RowNorms = NDArray[np.float32]  # `[rows]`
+Scores = NDArray[np.float32]  # `[queries, rows]`
 
 
 def _rank(

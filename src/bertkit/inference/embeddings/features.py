@@ -8,23 +8,20 @@ from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from bertkit.base.errors import InputError, SettingsError, pluralize
 from bertkit.data.problems import is_unknown
 from bertkit.inference.embeddings.settings import FeatureSettings
+from bertkit.inference.engines.choice import open_engine
 from bertkit.inference.engines.engine import Engine, check_finite, resolve_layers
 from bertkit.inference.loading import LoadedModel
-from bertkit.inference.pipeline import NamedInput, Pipeline, compute_in_batches, start_engine
+from bertkit.inference.pipeline import NamedInput, Pipeline, compute_in_batches
 from bertkit.inference.settings import EngineSettings
 from bertkit.inference.stream import NUL, TextCounts, cut_windows
+from bertkit.models.bert.architectures import ENCODER
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.encoder import BertModel
 from bertkit.models.open_model import OpenModel
 from bertkit.nn.packed_ids import PackedIds
-from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.encoding import Encoding
 from bertkit.tokenization.tokenizer import check_texts
 
@@ -37,7 +34,7 @@ CHARS_PER_TOKEN = 64  # far more than any token has, apart from white space
 class PairEncoder:
     """Encodes and truncates texts and pairs, and counts problems found in them."""
 
-    loaded: LoadedModel[BertModel]
+    loaded: LoadedModel
     max_length: int  # in tokens, special ones included; the longer text of a pair is cut first
 
     def __call__(self, text: TextOrPair) -> "EncodedFeatureText":
@@ -109,14 +106,15 @@ class FeaturePlan:
             return (len(self.layers), self.hidden_size)
         return (self.hidden_size * (len(self.layers) if self.combine == "concat" else 1),)
 
-    def join(self, states: Sequence[Float[Tensor, "tokens hidden"]]) -> Float[Tensor, "tokens ..."]:
-        """Combine the hidden states of `layers` to features."""
+    def join(self, states: Sequence[Array]) -> Array:
+        """Combine the hidden states of `layers`, each `[tokens, hidden]`, to features."""
         if self.combine == "concat":
-            return torch.cat(list(states), dim=-1)
-        stacked = torch.stack(list(states), dim=1)
+            return np.concatenate(states, axis=-1)
+        stacked = np.stack(states, axis=1)
         if self.combine == "none":
             return stacked
-        return stacked.sum(dim=1) if self.combine == "sum" else stacked.mean(dim=1)
+        joined: Array = stacked.sum(axis=1) if self.combine == "sum" else stacked.mean(axis=1)
+        return joined
 
 
 @dataclass(frozen=True)
@@ -156,31 +154,29 @@ class FeatureExtractor(Pipeline[TextOrPair, TextFeatures]):
         (5, 256)
 
     Attributes:
-        loaded: the model; its heads aren't used.
-        opened: where it came from.
-        loading: how the model is computed.
+        loaded: what the model reads, with its tokenizer.
+        engines: one, that of the last call.
+        opened: where the model came from.
         options: which features are extracted.
     """
 
-    loaded: LoadedModel[BertModel]
+    loaded: LoadedModel
+    engines: list[Engine] = field(repr=False)
     opened: OpenModel
-    loading: EngineSettings = field(default_factory=EngineSettings)
     options: FeatureSettings = field(default_factory=FeatureSettings)
-    _engines: dict[tuple[int, ...], Engine] = field(default_factory=dict, repr=False)
 
     bundled = "vectors"
 
     @classmethod
     def build(cls, opened: OpenModel, loading: EngineSettings) -> Self:
         """Load the encoder of any checkpoint."""
-        return cls(
-            LoadedModel.load(BertModel, opened, loading.device), opened.without_weights(), loading
-        )
+        engine = open_engine(opened, loading, ENCODER)
+        return cls(LoadedModel.of(opened), [engine], opened.without_weights())
 
     @property
     def sequence_from(self) -> Literal["pooler", "[CLS]"]:
         """Whether C comes from the pooler or from the last layer's [CLS]."""
-        return "[CLS]" if self.loaded.model.pooler is None else "pooler"
+        return "pooler" if self.engine.has_pooler else "[CLS]"
 
     @property
     def plan(self) -> FeaturePlan:
@@ -189,7 +185,7 @@ class FeatureExtractor(Pipeline[TextOrPair, TextFeatures]):
         Raises:
             SettingsError: the model has no such layer, or one is named twice.
         """
-        return FeaturePlan.build(self.options, self.loaded.model.config)
+        return FeaturePlan.build(self.options, self.loaded.config)
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -211,12 +207,11 @@ class FeatureExtractor(Pipeline[TextOrPair, TextFeatures]):
     @property
     def engine(self) -> Engine:
         """The engine for the layers of the options and the last one, which C is computed from."""
-        last = self.loaded.model.config.num_hidden_layers
+        last = self.loaded.config.num_hidden_layers
         layers = tuple(dict.fromkeys((*self.plan.layers, last)))
-        if layers not in self._engines:
-            self._engines.clear()  # before the next one takes its memory
-            self._engines[layers] = start_engine(self.loaded.model, self.loading, layers)
-        return self._engines[layers]
+        if self.engines[0].layers != layers:
+            self.engines[0] = self.engines[0].change_layers(layers)
+        return self.engines[0]
 
     def change(self, changes: Mapping[str, Any]) -> Self:
         """Change options, if the model has as many positions."""
@@ -259,7 +254,7 @@ class FeatureExtractor(Pipeline[TextOrPair, TextFeatures]):
     def _build_encoder(self, options: FeatureSettings) -> PairEncoder:
         return PairEncoder(self.loaded, self.loaded.choose_length(options.max_length))
 
-    @torch.inference_mode()
+    @np.errstate(over="ignore", invalid="ignore")  # `check_finite` tells
     def _extract(self, texts: Sequence[EncodedFeatureText]) -> list[TextFeatures]:
         """Extract features of a batch of texts."""
         encodings = [text.encoding for text in texts]
@@ -268,23 +263,16 @@ class FeatureExtractor(Pipeline[TextOrPair, TextFeatures]):
             [encoding.ids for encoding in encodings],
             [encoding.token_type_ids for encoding in encodings],
         )
-        batch, computed = PackedBatch.of(ids), map(torch.from_numpy, engine(ids))
-        states = dict(zip(engine.layers, computed, strict=True))
-        features = as_array(plan.join([states[layer] for layer in plan.layers]))
-        last, pooler = states[max(states)], self.loaded.model.pooler
-        placed = batch.to(last.device)
-        sequences = as_array(last[placed.first_tokens] if pooler is None else pooler(last, placed))
-        starts = accumulate((0, *batch.lengths[:-1]))
+        states = dict(zip(engine.layers, engine(ids), strict=True))
+        features = plan.join([states[layer] for layer in plan.layers])
+        last = states[max(states)]
+        sequences = engine.pool(last, ids) if engine.has_pooler else last[ids.first_tokens]
+        for values in (features, sequences):
+            check_finite(values, "the model's features")
+        starts = accumulate((0, *ids.lengths[:-1]))
         return [
             TextFeatures(
                 text.encoding, features[start : start + len(text)], sequence, text.is_truncated
             )
             for text, start, sequence in zip(texts, starts, sequences, strict=True)
         ]
-
-
-def as_array(features: Float[Tensor, "..."]) -> Array:
-    """Convert features to NumPy; raise NonFiniteError if they aren't finite."""
-    array: Array = features.float().cpu().numpy()
-    check_finite(array, "the model's features")
-    return array

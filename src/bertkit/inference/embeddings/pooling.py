@@ -11,7 +11,7 @@ from functools import partial
 from typing import Self, TypeAlias
 
 import numpy as np
-from jaxtyping import Float32, Int64
+import numpy.typing as npt
 
 from bertkit.base.errors import SettingsError
 from bertkit.checkpoints import sentence_modules
@@ -20,8 +20,9 @@ from bertkit.inference.activations import gelu, relu, sigmoid, silu
 from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.nn.packed_ids import PackedIds, reduce_sequences
 
-Tokens: TypeAlias = Float32[np.ndarray, "tokens hidden"]
-Vectors: TypeAlias = Float32[np.ndarray, "texts features"]
+Tokens: TypeAlias = npt.NDArray[np.float32]  # `[tokens, hidden]`
+Vectors: TypeAlias = npt.NDArray[np.float32]  # `[texts, features]`
+Numbers: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,9 @@ class Span:
     """The tokens of a packed batch of texts that are pooled."""
 
     ids: PackedIds
-    places: Int64[np.ndarray, " counted"] | None  # indexes in the batch; None for all
-    positions: Int64[np.ndarray, " counted"]  # of each pooled token in its own text
-    lengths: Int64[np.ndarray, " texts"]  # pooled tokens of each text, at least one
+    places: Numbers | None  # indexes in the batch; None for all
+    positions: Numbers  # of each pooled token in its own text
+    lengths: Numbers  # pooled tokens of each text, at least one
 
     @classmethod
     def of(cls, ids: PackedIds, num_skipped: Sequence[int]) -> Self:
@@ -43,7 +44,7 @@ class Span:
         places = np.flatnonzero(ids.position_ids >= skipped.repeat(lengths))
         return cls(ids, places, ids.position_ids[places], lengths - skipped)
 
-    def counted(self, tokens: Tokens) -> Float32[np.ndarray, "counted hidden"]:
+    def counted(self, tokens: Tokens) -> Tokens:
         """Return the rows of the pooled tokens."""
         return tokens if self.places is None else tokens[self.places]
 
@@ -146,8 +147,8 @@ ACTIVATIONS: dict[str, Callable[[Vectors], Vectors]] = {
 class DenseLayer:
     """A linear layer and its activation, a key of `ACTIVATIONS`."""
 
-    weight: Float32[np.ndarray, "out in"]
-    bias: Float32[np.ndarray, " out"] | None
+    weight: npt.NDArray[np.float32]  # `[out, in]`
+    bias: npt.NDArray[np.float32] | None  # `[out]`
     activation: str
 
     def __call__(self, vectors: Vectors) -> Vectors:

@@ -6,18 +6,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
+import numpy as np
+import numpy.typing as npt
 
 from bertkit.base.errors import CheckpointError, InputError, pluralize
 from bertkit.base.progress import show_progress
 from bertkit.checkpoints.huggingface import is_own_network
+from bertkit.inference.embeddings.pooling import normalize
 from bertkit.inference.embeddings.settings import WordVectorSettings
+from bertkit.inference.engines.choice import open_engine
 from bertkit.inference.engines.engine import Engine, check_finite, resolve_layers
-from bertkit.inference.loading import LoadedModel
-from bertkit.inference.pipeline import Loadable, start_engine
-from bertkit.models.bert.encoder import BertModel
+from bertkit.inference.loading import find_max_length
+from bertkit.inference.pipeline import Loadable
+from bertkit.models.bert.architectures import ENCODER
 from bertkit.models.open_model import OpenModel
 from bertkit.nn.packed_ids import PackedIds
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -25,6 +26,11 @@ from bertkit.tokenization.tokenizer import Tokenizer
 TOKENS_PER_ENTRY = 3  # [CLS], the entry, [SEP]
 MIN_LENGTH = 1e-6  # of a sum of unit vectors; a shorter one is only rounding error
 OWN_TABLE = "embeddings.weight"  # the word vectors of a network of bertkit's studies
+WORDS = "encoder.embeddings.word.weight"  # those of a BERT
+SMALLEST = np.finfo(np.float32).tiny
+
+Vector = npt.NDArray[np.float32]  # `[features]`
+Vectors = npt.NDArray[np.float32]  # `[rows, features]`
 
 
 @dataclass(frozen=True)
@@ -57,11 +63,32 @@ class Neighbors:
 
 @dataclass(frozen=True)
 class WordTable:
-    """The word vectors of a network that isn't a BERT, with its tokenizer."""
+    """The vectors of single words, with the tokenizer that knows the words.
 
-    vectors: Float[Tensor, "vocabulary features"]
+    Attributes:
+        vectors: of the entries of the vocabulary, `[vocabulary, features]`; or the engine that
+            computes those of a layer above the word embeddings.
+        max_length: the most tokens that the engine takes.
+        is_whole: whether each entry has a vector; else those without one are zero.
+    """
+
+    vectors: Vectors | Engine
     tokenizer: Tokenizer
     max_length: int = sys.maxsize
+    is_whole: bool = True
+
+    @classmethod
+    def open(cls, opened: OpenModel, loading: WordVectorSettings) -> Self:
+        """Load the encoder of a BERT, or the word vectors of a network of bertkit's studies."""
+        if is_own_network(opened.checkpoint.config):
+            resolve_layers([loading.layer], 0)
+            return cls.load(opened)
+        config, tokenizer = opened.config, opened.tokenizer
+        max_length = find_max_length(config, opened.model_max_length)
+        layers = resolve_layers([loading.layer], config.num_hidden_layers)
+        if layers == (0,):
+            return cls(opened.read_arrays(ENCODER)[WORDS], tokenizer, max_length)
+        return cls(open_engine(opened, loading, ENCODER, layers), tokenizer, max_length)
 
     @classmethod
     def load(cls, opened: OpenModel) -> Self:
@@ -73,7 +100,7 @@ class WordTable:
                 f"{opened.folder} has no vector for each of the {tokenizer.vocab_size:,} entries of"
                 f" its vocabulary (a tensor {OWN_TABLE}); choose another model"
             )
-        return cls(torch.from_numpy(table.read_float32()), tokenizer)
+        return cls(table.read_float32(), tokenizer, is_whole=False)
 
 
 class WordVectors(Loadable):
@@ -84,12 +111,8 @@ class WordVectors(Loadable):
     Skip-gram vectors have layer 0 alone, and entries without a vector aren't among the results.
 
     Args:
-        loaded: the model, whose heads aren't used; or word vectors alone.
-        settings: layer, entries, and the engine for layers above 0.
-
-    Raises:
-        SettingsError: the model has no such layer, or the engine can't run the model.
-        MissingExtraError: the engine isn't installed.
+        table: the vectors, or what computes them.
+        all_entries: find pieces, special and unused entries, too.
 
     Examples:
         >>> vectors = WordVectors.load("run/")  # doctest: +SKIP
@@ -99,38 +122,29 @@ class WordVectors(Loadable):
 
     bundled = "vectors"
     loading_kind = WordVectorSettings
-    _engine: Engine | None
 
-    def __init__(
-        self,
-        loaded: LoadedModel[BertModel] | WordTable,
-        settings: WordVectorSettings | None = None,
-    ) -> None:
-        settings = settings or WordVectorSettings()
-        self._tokenizer, self._engine = loaded.tokenizer, None
-        self._max_pieces = loaded.max_length - 2  # beside [CLS] and [SEP]
+    def __init__(self, table: WordTable, *, all_entries: bool = False) -> None:
+        self._tokenizer, self._source = table.tokenizer, table.vectors
+        self.layer = self._source.layers[0] if isinstance(self._source, Engine) else 0
+        self._max_pieces = table.max_length - 2  # beside [CLS] and [SEP]
         self._entries = list(range(self._tokenizer.vocab_size))
-        if not settings.all_entries:  # whole words: no pieces, special or unused entries
+        if not all_entries:  # whole words: no pieces, special or unused entries
             left_out = self._tokenizer.special_ids | self._tokenizer.unused_ids
             is_piece = self._tokenizer.is_continuation.tolist()
             self._entries = [id_ for id_ in self._entries if not (is_piece[id_] or id_ in left_out)]
-        if isinstance(loaded, WordTable):
-            self._table = loaded.vectors
-            self.layer = resolve_layers([settings.layer], 0)[0]
-            has_vector = self._table.any(dim=1).tolist()
+        if not isinstance(self._source, Engine) and not table.is_whole:
+            has_vector = np.any(self._source, axis=1).tolist()
             self._entries = [token_id for token_id in self._entries if has_vector[token_id]]
-            return
-        self._table = loaded.model.encoder.embeddings.word.weight.detach()
-        self.layer = resolve_layers([settings.layer], loaded.model.config.num_hidden_layers)[0]
-        if self.layer:
-            self._engine = start_engine(loaded.model, settings, [self.layer])
 
     @classmethod
     def build(cls, opened: OpenModel, loading: WordVectorSettings) -> Self:
-        """Load the encoder of any checkpoint, or the word vectors of a network of the studies."""
-        if is_own_network(opened.checkpoint.config):
-            return cls(WordTable.load(opened), loading)
-        return cls(LoadedModel.load(BertModel, opened, loading.device), loading)
+        """Load the encoder of any checkpoint, or the word vectors of a network of the studies.
+
+        Raises:
+            SettingsError: the model has no such layer, or the engine can't run the model.
+            MissingExtraError: the engine isn't installed.
+        """
+        return cls(WordTable.open(opened, loading), all_entries=loading.all_entries)
 
     def nearest(
         self, plus: str | Sequence[str], minus: str | Sequence[str] = (), *, top_k: int = 10
@@ -160,18 +174,19 @@ class WordVectors(Loadable):
         if not added:
             raise InputError("no word to look up; give at least one")
         vectors = [*map(self._unit_vector, added), *(-self._unit_vector(word) for word in taken)]
-        target = torch.stack(vectors).sum(dim=0)
-        if not target.norm() > MIN_LENGTH:
+        target: Vector = np.sum(vectors, axis=0)
+        length = np.linalg.norm(target)
+        if not length > MIN_LENGTH:
             sum_ = "".join([*(f" + {w.word}" for w in added), *(f" - {w.word}" for w in taken)])
             raise InputError(
                 f"{sum_[3:]} has length 0 at layer {self.layer}, and nothing is near it"
             )
         left_out = {token_id for word in (*added, *taken) for token_id in word.token_ids}
-        ranked = self._rank(target / target.norm(), top_k, left_out)
+        ranked = self._rank(target / length, top_k, left_out)
         return Neighbors(added, taken, self.layer, ranked)
 
-    def vector(self, word: str) -> Float[Tensor, " hidden"]:
-        """Return a word's vector, normalized; a zero vector stays zero.
+    def vector(self, word: str) -> Vector:
+        """Return a word's vector, `[features]`, normalized; a zero vector stays zero.
 
         Raises:
             InputError: the word isn't covered by the vocabulary, or is too long.
@@ -197,20 +212,21 @@ class WordVectors(Loadable):
             )
         return NamedWord(word, pieces, tuple(ids))
 
-    def _unit_vector(self, word: NamedWord) -> Float[Tensor, " hidden"]:
+    @np.errstate(over="ignore", invalid="ignore")  # `_lengths` tells
+    def _unit_vector(self, word: NamedWord) -> Vector:
         """Return a word's vector, normalized; a zero vector stays zero."""
-        if self._engine is None:
-            pieces = self._table[list(word.token_ids)]
+        if isinstance(self._source, Engine):
+            pieces = self._read_alone(self._source, [word.token_ids])[1:-1]
         else:
-            pieces = self._read_alone(self._engine, [word.token_ids])[1:-1]
-        return torch.nn.functional.normalize(pieces.mean(dim=0), dim=0)
+            pieces = self._source[list(word.token_ids)]
+        vector: Vector = normalize(pieces.mean(axis=0, keepdims=True))[0]
+        return vector
 
-    def _rank(
-        self, target: Float[Tensor, " hidden"], top_k: int, left_out: set[int]
-    ) -> tuple[Neighbor, ...]:
+    def _rank(self, target: Vector, top_k: int, left_out: set[int]) -> tuple[Neighbor, ...]:
         """Find the entries nearest to a unit vector."""
-        similarities = (self._vectors @ target / self._lengths).cpu()
-        order = similarities.sort(descending=True, stable=True).indices[: top_k + len(left_out)]
+        lengths = self._lengths
+        similarities = self._vectors @ target / lengths
+        order = np.argsort(-similarities, kind="stable")[: top_k + len(left_out)]
         ids = [self._entries[number] for number in order.tolist()]
         neighbors = [
             Neighbor(self._tokenizer.vocabulary[token_id], token_id, similarity)
@@ -220,31 +236,31 @@ class WordVectors(Loadable):
         return tuple(neighbors[:top_k])
 
     @cached_property
-    def _vectors(self) -> Float[Tensor, "entries hidden"]:
+    def _vectors(self) -> Vectors:
         """The vectors of all entries that may be results."""
-        if self._engine is None:
-            return self._table[self._entries]
-        parts = []
-        num_at_once = max(1, self._engine.tokens_per_batch // TOKENS_PER_ENTRY)
+        if not isinstance(self._source, Engine):
+            return self._source[self._entries]
+        parts, engine = list[Vectors](), self._source
+        num_at_once = max(1, engine.tokens_per_batch // TOKENS_PER_ENTRY)
         with show_progress("Encoding the vocabulary", len(self._entries)) as progress:
             for start in range(0, len(self._entries), num_at_once):
                 ids = self._entries[start : start + num_at_once]
-                states = self._read_alone(self._engine, [(token_id,) for token_id in ids])
+                states = self._read_alone(engine, [(token_id,) for token_id in ids])
                 parts.append(states[1::TOKENS_PER_ENTRY])
                 progress.advance(len(ids))
-        return torch.cat(parts)
+        return np.concatenate(parts)
 
     @cached_property
-    def _lengths(self) -> Float[Tensor, " entries"]:
+    @np.errstate(over="ignore")
+    def _lengths(self) -> Vector:
         """The lengths of these vectors, for the cosine."""
-        lengths: Tensor = torch.linalg.vector_norm(self._vectors, dim=1)
-        check_finite(lengths.numpy(), f"the vectors of layer {self.layer}")
-        return lengths.clamp_min(torch.finfo(lengths.dtype).tiny)  # cosine 0 for zero vectors
+        norms = np.linalg.norm(self._vectors, axis=1)
+        check_finite(norms, f"the vectors of layer {self.layer}")
+        lengths: Vector = np.maximum(norms, SMALLEST)  # cosine 0 for zero vectors
+        return lengths
 
-    def _read_alone(
-        self, engine: Engine, words: Iterable[tuple[int, ...]]
-    ) -> Float[Tensor, "tokens hidden"]:
+    def _read_alone(self, engine: Engine, words: Iterable[tuple[int, ...]]) -> Vectors:
         """Compute the hidden states of words, each encoded alone as `[CLS] pieces [SEP]`."""
         cls_id, sep_id = self._tokenizer.cls_id, self._tokenizer.sep_id
         batch = PackedIds.from_single([[cls_id, *ids, sep_id] for ids in words])
-        return torch.from_numpy(engine(batch)[0])
+        return engine(batch)[0]

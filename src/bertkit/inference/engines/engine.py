@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, ClassVar
+from copy import copy
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
@@ -37,8 +38,10 @@ class Engine(ABC):
         """Compute hidden states, one array for each of `layers`."""
 
     @abstractmethod
-    def pool(self, ids: PackedIds) -> Float32[np.ndarray, "sequences hidden"]:
-        """Compute C, the pooler's output, for each sequence."""
+    def pool(
+        self, tokens: Float32[np.ndarray, "tokens hidden"], ids: PackedIds
+    ) -> Float32[np.ndarray, "sequences hidden"]:
+        """Compute C of each sequence, the pooler's output, from the last layer's hidden states."""
 
     @abstractmethod
     def logits(self, ids: PackedIds) -> Float32[np.ndarray, "rows ..."]:
@@ -53,6 +56,12 @@ class Engine(ABC):
     @abstractmethod
     def score_pairs(self, ids: PackedIds) -> Float32[np.ndarray, "sequences 2"]:
         """Compute logits of "B follows A" (0) and "it doesn't" (1)."""
+
+    def change_layers(self, layers: Iterable[int]) -> Self:
+        """Return an engine for the hidden states of other layers, which shares the weights."""
+        changed = copy(self)
+        changed.layers = resolve_layers(layers, self.config.num_hidden_layers)
+        return changed
 
 
 def resolve_layers(layers: Iterable[int], num_hidden_layers: int) -> tuple[int, ...]:

@@ -140,12 +140,16 @@ class OpenVinoEngine(Engine):
         self.words = in_file or StoredRows(weights[WORDS], ElementType.F32)
         self.precision = precision
         self.layers = resolve_layers(layers, config.num_hidden_layers)
-        self._given = tuple(dict.fromkeys(self.layers))  # the graph outputs each layer once
         self.has_pooler = "pooler.dense.weight" in weights
         self.num_threads = count_threads()
         self.tokens_per_batch = PART_TOKENS * PARTS_PER_THREAD * self.num_threads
         self._heads = NumpyGraph(config, self.weights)
         self._start()
+
+    @property
+    def _given(self) -> tuple[int, ...]:
+        """The layers of the graph's outputs: each once."""
+        return tuple(dict.fromkeys(self.layers))
 
     def _start(self) -> None:
         self._compiled: dict[bool, CompiledModel] = {}
@@ -169,9 +173,11 @@ class OpenVinoEngine(Engine):
         compiled.run(self._list_parts(ids, is_mixed=is_mixed), list(states.values()))
         return [states[layer] for layer in self.layers]
 
-    def pool(self, ids: PackedIds) -> Float32[np.ndarray, "sequences hidden"]:
+    def pool(
+        self, tokens: Float32[np.ndarray, "tokens hidden"], ids: PackedIds
+    ) -> Float32[np.ndarray, "sequences hidden"]:
         """As in `Engine`."""
-        return pool(self._heads, self(ids)[-1], ids)
+        return pool(self._heads, tokens, ids)
 
     def logits(self, ids: PackedIds) -> Float32[np.ndarray, "rows ..."]:
         """As in `Engine`."""

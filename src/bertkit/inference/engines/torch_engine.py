@@ -67,10 +67,13 @@ class TorchEngine(Engine):
         return [as_array(states) for states in self._compute(self.place(ids))]
 
     @torch.inference_mode()
-    def pool(self, ids: PackedIds) -> Float32[np.ndarray, "sequences hidden"]:
+    def pool(
+        self, tokens: Float32[np.ndarray, "tokens hidden"], ids: PackedIds
+    ) -> Float32[np.ndarray, "sequences hidden"]:
         """As in `Engine`."""
-        batch = self.place(ids)
-        return as_array(self.model.pooler(self._read(batch), batch))
+        weight = self.model.encoder.embeddings.word.weight
+        states = torch.from_numpy(tokens).to(self.device, weight.dtype)
+        return as_array(self.model.pooler(states, self.place(ids)))
 
     @torch.inference_mode()
     def logits(self, ids: PackedIds) -> Float32[np.ndarray, "rows ..."]:

@@ -15,9 +15,12 @@ from bertkit.models.bert.labels import ConfigValues
 if TYPE_CHECKING:
     from bertkit.models.bert.pretrained import PretrainedBert
 
+IS_NEXT, NOT_NEXT = 0, 1  # outputs of the next sentence head
 Shapes = dict[str, tuple[int, ...]]  # by our name of a weight
 
 ENCODER = "BertModel"
+PRE_TRAINING = "BertForPreTraining"
+NEXT_SENTENCE = "BertForNextSentencePrediction"
 CAUSAL = "BertLMHeadModel"
 MASKED_LM = "BertForMaskedLM"
 QUESTION_ANSWERING = "BertForQuestionAnswering"
@@ -41,8 +44,8 @@ class Architecture(NamedTuple):
 ARCHITECTURES: dict[str, Architecture] = {
     name: Architecture(f"bertkit.models.bert.{module}:{name}", frozenset(heads))
     for name, module, heads in (
-        ("BertForPreTraining", "heads", ("pooler", "masked_lm", "next_sentence")),
-        ("BertForNextSentencePrediction", "heads", ("pooler", "next_sentence")),
+        (PRE_TRAINING, "heads", ("pooler", "masked_lm", "next_sentence")),
+        (NEXT_SENTENCE, "heads", ("pooler", "next_sentence")),
         (MASKED_LM, "heads", ("masked_lm",)),
         ("BertForSequenceClassification", "fine_tuning", ("pooler", "classifier")),
         (MULTIPLE_CHOICE, "fine_tuning", ("pooler", "classifier")),
@@ -54,7 +57,7 @@ ARCHITECTURES: dict[str, Architecture] = {
     )
 }
 # Never chosen for a config with is_decoder, whose masked LM head belongs to `CAUSAL`.
-BIDIRECTIONAL = frozenset({"BertForPreTraining", "BertForNextSentencePrediction", MASKED_LM})
+BIDIRECTIONAL = frozenset({PRE_TRAINING, NEXT_SENTENCE, MASKED_LM})
 
 
 def find_architecture(config: ConfigValues, heads: Collection[str], source: str | Path) -> str:

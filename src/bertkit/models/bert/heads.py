@@ -23,8 +23,6 @@ from bertkit.nn.block import ACTIVATIONS
 from bertkit.nn.packing import PackedBatch, pad
 from bertkit.nn.vocabulary_loss import vocabulary_loss
 
-IS_NEXT, NOT_NEXT = 0, 1
-
 
 class PairQuestion(NamedTuple):
     """What a head decides about a pair of texts."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from bertkit.base.errors import InputError
 from bertkit.base.progress import show_progress
 from bertkit.data.shards import ShardSet
-from bertkit.inference.loading import LoadedModel
+from bertkit.inference.torch_model import TorchModel
 from bertkit.models.open_model import OpenModel
 from bertkit.recipes.pretrain.job import evaluate_words, find_objective, held_out_batches
 from bertkit.recipes.pretrain.settings import PretrainSettings
@@ -36,7 +36,7 @@ def evaluate_held_out(
     objective_name = find_objective(opened)
     shards = ShardSet.open(data)
     objective = OBJECTIVES[objective_name]
-    loaded = LoadedModel.load(objective.model_kind, opened, device)
+    loaded = TorchModel.load(objective.model_kind, opened, device)
     tokenizer = loaded.tokenizer
     if shards.load_tokenizer().fingerprint != tokenizer.fingerprint:
         raise InputError(

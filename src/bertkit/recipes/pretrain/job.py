@@ -20,8 +20,9 @@ from bertkit.base.json_files import read_json
 from bertkit.base.progress import announce
 from bertkit.data.order import ExampleOrder
 from bertkit.data.shards import Shard, ShardSet
+from bertkit.models.bert.architectures import IS_NEXT
 from bertkit.models.bert.config import BertConfig, describe_direction, find_sizes
-from bertkit.models.bert.heads import IS_NEXT, BertForMaskedLM, BertForPreTraining, WordScoringBert
+from bertkit.models.bert.heads import BertForMaskedLM, BertForPreTraining, WordScoringBert
 from bertkit.models.bert.neighbor_heads import attend_to_neighbors
 from bertkit.models.open_model import OpenModel
 from bertkit.recipes.pretrain.settings import PretrainSettings

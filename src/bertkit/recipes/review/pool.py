@@ -18,6 +18,7 @@ from bertkit.data.tables.records import RecordTable
 from bertkit.data.writers import Row, write_rows
 from bertkit.inference.predictor import AnyPredictor, EncodedExamples, PredictionCounts, Predictor
 from bertkit.inference.settings import EngineSettings
+from bertkit.inference.torch_model import find_network
 from bertkit.recipes.review.encoder import SEED, choose_machine, find_vectors
 from bertkit.recipes.review.judgment import normalize
 from bertkit.recipes.review.label_errors import Numbers
@@ -132,7 +133,7 @@ def choose_rows(
             encoded += window.encoded
             bar.advance(len(chosen))
     announce_unknown(counts.unknown_tokens, counts.text_tokens, rows.labeled.name)
-    model = predictor.loaded.model
+    model = find_network(predictor.engine)
     frozen = FrozenModel(model, task, encoded, choose_machine(), SEED)
     with (
         tempfile.TemporaryDirectory(prefix="bertkit-") as folder,

@@ -15,7 +15,8 @@ from jaxtyping import Int
 from torch import Tensor
 
 from bertkit.data.order import PlannedExample
-from bertkit.models.bert.heads import IS_NEXT, NOT_NEXT, BertForMaskedLM, BertForPreTraining
+from bertkit.models.bert.architectures import IS_NEXT, NOT_NEXT
+from bertkit.models.bert.heads import BertForMaskedLM, BertForPreTraining
 from bertkit.tasks.objectives.masked_pairs import IS_RANDOM, MaskedBatch, MaskedPairs
 from bertkit.training.job import Scores
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.data.order import ExampleOrder
 from bertkit.data.shards import ShardSet
-from bertkit.models.bert.heads import IS_NEXT
+from bertkit.models.bert.architectures import IS_NEXT
 from bertkit.tasks.objectives.masked_pairs import MaskedBatch, MaskedPairs
 from bertkit.tasks.objectives.settings import ObjectiveSettings
 from bertkit.tasks.objectives.table import OBJECTIVES

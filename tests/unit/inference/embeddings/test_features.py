@@ -16,9 +16,9 @@ from bertkit.inference.embeddings.features import (
     TextFeatures,
 )
 from bertkit.inference.embeddings.settings import FeatureSettings
-from bertkit.inference.loading import LoadedModel
-from bertkit.inference.settings import EngineSettings
+from bertkit.inference.engines.torch_engine import TorchEngine
 from bertkit.inference.stream import TextCounts
+from bertkit.inference.torch_model import TorchModel
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
 from bertkit.nn.packing import PackedBatch
@@ -28,16 +28,15 @@ TEXTS = ["the cat saw a dog .", "", ("a cat", "the hat ."), "hat", "zebra", "the
 
 @pytest.fixture
 def loaded(small_folder):
-    return LoadedModel.load(BertModel, small_folder, "cpu")
+    return TorchModel.load(BertModel, small_folder, "cpu")
 
 
 @pytest.fixture
 def extract(loaded):
-    settings = EngineSettings(engine="torch", precision="fp32")
-    return FeatureExtractor(loaded, loaded.opened, settings)
+    return FeatureExtractor(loaded, [TorchEngine(loaded.model)], loaded.opened)
 
 
-def read_alone(loaded: LoadedModel, text: TextFeatures) -> tuple[list[np.ndarray], np.ndarray]:
+def read_alone(loaded: TorchModel, text: TextFeatures) -> tuple[list[np.ndarray], np.ndarray]:
     """The hidden states of a text by itself, and C."""
     encoding = text.encoding
     batch = PackedBatch.from_sequences([encoding.ids], [encoding.token_type_ids])
@@ -94,6 +93,7 @@ def test_the_default_is_the_last_four_layers(loaded):
 def test_without_a_pooler_c_is_the_vector_of_cls(loaded, small_folder, extract):
     assert extract.sequence_from == "pooler"
     loaded.model.pooler = None
+    extract = FeatureExtractor(loaded, [TorchEngine(loaded.model)], loaded.opened)
     assert extract.sequence_from == "[CLS]"
     found = extract("the cat", layers=[-1])
     assert np.array_equal(found.sequence, found.features[0])
@@ -143,7 +143,7 @@ def test_what_is_odd_is_counted(extract):
 
 
 def test_the_end_of_a_far_too_long_text_is_not_read(small_folder, monkeypatch):
-    loaded = LoadedModel.load(BertModel, small_folder)
+    loaded = TorchModel.load(BertModel, small_folder)
     encode, tokenizer = PairEncoder(loaded, 5), loaded.tokenizer
     seen: list[int] = []
     real = tokenizer.encode

@@ -7,10 +7,10 @@ from tests.closeness import close
 from tests.unit.inference.small import WORDS, save_small
 
 from bertkit.base.errors import InputError, NonFiniteError, SettingsError
-from bertkit.inference.embeddings.settings import WordVectorSettings
 from bertkit.inference.embeddings.word_vectors import WordTable, WordVectors
 from bertkit.inference.engines import torch_engine
-from bertkit.inference.loading import LoadedModel
+from bertkit.inference.engines.torch_engine import TorchEngine
+from bertkit.inference.torch_model import TorchModel
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
 from bertkit.nn.packed_ids import PackedIds
@@ -24,14 +24,21 @@ WHOLE_WORDS = [word for word in WORDS if word != "##s"]
 
 @pytest.fixture
 def loaded(small_folder):
-    return LoadedModel.load(BertModel, small_folder, "cpu")
+    return TorchModel.load(BertModel, small_folder, "cpu")
 
 
-def read_table(loaded: LoadedModel) -> np.ndarray:
+def read_table(loaded: TorchModel) -> np.ndarray:
     return loaded.model.encoder.embeddings.word.weight.detach().numpy()
 
 
-def read_alone(loaded: LoadedModel, layer: int, *pieces: str) -> np.ndarray:
+def take(loaded: TorchModel, layer: int = 0, *, all_entries: bool = False) -> WordVectors:
+    """The word vectors of a model in memory."""
+    vectors = TorchEngine(loaded.model, [layer]) if layer else read_table(loaded)
+    table = WordTable(vectors, loaded.tokenizer, loaded.max_length)
+    return WordVectors(table, all_entries=all_entries)
+
+
+def read_alone(loaded: TorchModel, layer: int, *pieces: str) -> np.ndarray:
     """The mean state of a word that the model reads by itself."""
     ids = [VOCABULARY.index(piece) for piece in ("[CLS]", *pieces, "[SEP]")]
     with torch.no_grad():
@@ -61,7 +68,7 @@ def assert_same(answers: list[tuple[str, float]], expected: list[tuple[str, floa
 def test_layer_0_is_the_table_of_word_embeddings(loaded):
     table = read_table(loaded)
     others = {word: table[VOCABULARY.index(word)] for word in WHOLE_WORDS if word != "cat"}
-    found = WordVectors(loaded).nearest("cat", top_k=100)
+    found = take(loaded).nearest("cat", top_k=100)
     assert_same(list_answers(found), rank(table[VOCABULARY.index("cat")], others))
     assert (found.layer, found.minus) == (0, ())
     assert (found.plus[0].word, found.plus[0].pieces, found.plus[0].token_ids) == (
@@ -78,14 +85,14 @@ def test_a_higher_layer_reads_each_entry_alone(
 ):
     monkeypatch.setitem(torch_engine.TOKENS_PER_BATCH, "cpu", tokens_per_batch)
     others = {word: read_alone(loaded, number, word) for word in WHOLE_WORDS if word != "dog"}
-    vectors = WordVectors(loaded, WordVectorSettings(layer=layer, engine="torch", precision="fp32"))
+    vectors = take(loaded, layer)
     found = vectors.nearest("dog", top_k=100)
     assert_same(list_answers(found), rank(read_alone(loaded, number, "dog"), others))
     assert found.layer == number
 
 
 def test_the_vocabulary_is_read_once(loaded, monkeypatch):
-    vectors = WordVectors(loaded, WordVectorSettings(layer=1, engine="torch", precision="fp32"))
+    vectors = take(loaded, 1)
     read: list[int] = []
     usual = PackedIds.from_single
     monkeypatch.setattr(
@@ -106,18 +113,15 @@ def test_a_word_of_pieces_is_their_mean_and_they_are_no_answer(loaded, layer):
         target = table[[VOCABULARY.index("cat"), VOCABULARY.index("##s")]].mean(axis=0)
         entries = dict(zip(VOCABULARY, table, strict=True))
     del entries["cat"], entries["##s"]
-    vectors = WordVectors(
-        loaded, WordVectorSettings(layer=layer, all_entries=True, engine="torch", precision="fp32")
-    )
-    found = vectors.nearest(["Cats"], top_k=100)
+    found = take(loaded, layer, all_entries=True).nearest(["Cats"], top_k=100)
     assert found.plus[0].pieces == ("cat", "##s")
     assert_same(list_answers(found), rank(target, entries))
 
 
 def test_an_entry_that_is_spelled_out_is_itself(loaded):
-    found = WordVectors(loaded).nearest("##s")
+    found = take(loaded).nearest("##s")
     assert found.plus[0].pieces == ("##s",)
-    assert WordVectors(loaded).nearest("[MASK]").plus[0].token_ids == (4,)
+    assert take(loaded).nearest("[MASK]").plus[0].token_ids == (4,)
 
 
 def test_an_analogy_adds_vectors_of_length_1(loaded):
@@ -129,10 +133,10 @@ def test_an_analogy_adds_vectors_of_length_1(loaded):
         loaded.model.encoder.embeddings.word.weight[VOCABULARY.index("dog")] *= 100
     target = table["cat"] + table["dog"] - table["hat"]
     others = {word: table[word] for word in WHOLE_WORDS if word not in {"cat", "dog", "hat"}}
-    found = WordVectors(loaded).nearest(["cat", "dog"], ["hat"], top_k=3)
+    found = take(loaded).nearest(["cat", "dog"], ["hat"], top_k=3)
     assert_same(list_answers(found), rank(target, others)[:3])
     assert [word.word for word in (*found.plus, *found.minus)] == ["cat", "dog", "hat"]
-    assert WordVectors(loaded).nearest(["cat", "dog"], "hat", top_k=3) == found
+    assert take(loaded).nearest(["cat", "dog"], "hat", top_k=3) == found
 
 
 def test_of_equally_near_entries_the_lower_id_comes_first(loaded):
@@ -142,7 +146,7 @@ def test_of_equally_near_entries_the_lower_id_comes_first(loaded):
     model = BertModel(BertConfig(**config))
     with torch.no_grad():
         model.encoder.embeddings.word.weight[:] = torch.eye(8)[2]
-    found = WordVectors(LoadedModel(model, tokenizer)).nearest("w7", top_k=490)
+    found = take(TorchModel.in_memory(model, tokenizer)).nearest("w7", top_k=490)
     answers = [word for word in words if word != "w7"][:490]
     assert [(each.token, each.similarity) for each in found.neighbors] == [
         (word, 1.0) for word in answers
@@ -152,19 +156,19 @@ def test_of_equally_near_entries_the_lower_id_comes_first(loaded):
 def test_a_vector_of_zeros_is_near_nothing(loaded):
     with torch.no_grad():
         loaded.model.encoder.embeddings.word.weight[VOCABULARY.index("hat")] = 0
-    answers = dict(list_answers(WordVectors(loaded).nearest("cat", top_k=100)))
+    answers = dict(list_answers(take(loaded).nearest("cat", top_k=100)))
     assert answers["hat"] == 0
     with pytest.raises(InputError, match="hat has length 0 at layer 0, and nothing is near it"):
-        WordVectors(loaded).nearest("hat")
+        take(loaded).nearest("hat")
 
 
 def test_whole_words_are_no_pieces_no_special_and_no_unused_entries():
     vocabulary = [*SPECIAL_TOKENS, "[unused0]", "[unused99]", "[x]", "cat", "##s", "##", "#", "."]
     tokenizer = Tokenizer(vocabulary)
-    table = WordTable(torch.eye(len(vocabulary)), tokenizer)
+    table = WordTable(np.eye(len(vocabulary), dtype=np.float32), tokenizer)
     whole, found = (
-        [one.token for one in WordVectors(table, settings).nearest(".", top_k=100).neighbors]
-        for settings in (None, WordVectorSettings(all_entries=True))
+        [one.token for one in WordVectors(table, **asked).nearest(".", top_k=100).neighbors]
+        for asked in ({}, {"all_entries": True})
     )
     assert whole == ["[x]", "cat", "##", "#"]
     assert found == vocabulary[:-1]
@@ -191,32 +195,30 @@ def test_rows_beyond_the_vocabulary_are_no_entries(tmp_path):
 )
 def test_what_has_no_vector_is_refused(loaded, plus, minus, message):
     with pytest.raises(InputError, match=message):
-        WordVectors(loaded).nearest(plus, minus)
+        take(loaded).nearest(plus, minus)
 
 
-def test_settings_that_cannot_be_meant_are_refused(loaded):
+def test_settings_that_cannot_be_meant_are_refused(loaded, small_folder):
     with pytest.raises(InputError, match="top_k must be at least 1, got 0"):
-        WordVectors(loaded).nearest("cat", top_k=0)
+        take(loaded).nearest("cat", top_k=0)
     with pytest.raises(SettingsError, match="there is no layer 3"):
-        WordVectors(loaded, WordVectorSettings(layer=3))
+        WordVectors.load(small_folder, layer=3)
 
 
 def test_vectors_that_are_not_finite_are_refused(loaded):
     with torch.no_grad():
         loaded.model.encoder.embeddings.word.weight[VOCABULARY.index("hat"), 0] = torch.inf
     with pytest.raises(NonFiniteError, match="vectors of layer 0 aren't finite"):
-        WordVectors(loaded).nearest("cat")
+        take(loaded).nearest("cat")
 
 
 def test_word_vectors_alone_have_layer_0_and_no_entries_of_zeros(loaded):
-    table = torch.from_numpy(read_table(loaded).copy())
+    table = read_table(loaded).copy()
     table[VOCABULARY.index("dog")] = 0
-    alone = WordTable(table, loaded.tokenizer)
+    alone = WordTable(table, loaded.tokenizer, is_whole=False)
     kept = [word for word in WHOLE_WORDS if word not in {"cat", "dog"}]
     found = WordVectors(alone).nearest("cat", top_k=100)
-    vectors = {word: table[VOCABULARY.index(word)].numpy() for word in kept}
-    assert_same(list_answers(found), rank(table[VOCABULARY.index("cat")].numpy(), vectors))
+    vectors = {word: table[VOCABULARY.index(word)] for word in kept}
+    assert_same(list_answers(found), rank(table[VOCABULARY.index("cat")], vectors))
     with pytest.raises(InputError, match="dog has length 0 at layer 0"):
         WordVectors(alone).nearest("dog")
-    with pytest.raises(SettingsError, match="there is no layer 1"):
-        WordVectors(alone, WordVectorSettings(layer=1))

@@ -10,8 +10,9 @@ normalized vectors: tokenizing, sorting, padding and pooling are counted. The pe
 around them stand in `embedding_peers.py`. sentence-transformers runs at its default batch size and
 at the best of five, in float32 and in bf16, the others at the best of four token budgets, found for
 each set on every fifth text before; the vectors of these are compared with those of
-sentence-transformers. OpenVINO runs in float32 and in the precision that it takes by itself, which
-is bf16 where the processor has it.
+sentence-transformers. `bertkit` and `openvino` run in the precision that each takes by itself,
+which is bf16 on many processors that have it; other precisions stand behind a side's name.
+OpenVINO's int8 is its own quantization (NNCF), which looks at 300 reviews.
 
 On a GPU bertkit and sentence-transformers run in float32 and in bf16 (weights too), and no others;
 `--times` has each text so many times, as a GPU needs more to do than a round of a CPU.
@@ -33,7 +34,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when torch is loaded
 
 import numpy as np
 
-from bertkit.inference.settings import EngineName, Precision
+from bertkit.inference.settings import EngineName, PrecisionName
 from bertkit.tokenization.tokenizer import Tokenizer
 from devices import Place
 from embedding_peers import (
@@ -49,29 +50,42 @@ from embedding_peers import (
     load_embedder,
     plan_like_sentence_transformers,
     plan_padded,
+    quantize_openvino,
     share_of_padding,
 )
 from minilm import find_minilm
 from program import build_parser, list_versions, write_figures
-from text_sets import read_set
+from text_sets import read_reviews, read_set
 from turns import begin_table, compare_rates, fastest, format_row, show_ratio, take_turns
 
 DEFAULT_BATCH_SIZE = 32  # of sentence-transformers
 SETS = ("short", "paragraphs", "mix")
-IN_BF16 = ", bf16"  # behind the name of a side
-OURS: dict[str, tuple[EngineName, Precision]] = {
-    "bertkit": ("torch", "fp32"),
-    "bertkit[onnx]": ("openvino", "fp32"),
-    "bertkit" + IN_BF16: ("torch", "bf16"),
-    "bertkit[onnx], int8": ("openvino", "int8"),
+IN_FP32, IN_BF16, IN_INT8 = ", fp32", ", bf16", ", int8"  # behind the name of a side
+OURS: dict[str, tuple[EngineName, PrecisionName]] = {
+    "bertkit": ("auto", "auto"),
+    "bertkit" + IN_FP32: ("openvino", "fp32"),
+    "bertkit" + IN_INT8: ("openvino", "int8"),
+    "bertkit, PyTorch": ("torch", "fp32"),
+    "bertkit, PyTorch" + IN_BF16: ("torch", "bf16"),
 }
 THEIRS, THEIRS_AT_BEST = "sentence-transformers", "sentence-transformers, best batch"
-PADDED = ("onnxruntime", "openvino", "openvino, default", "ctranslate2", "ctranslate2 int8")
+PADDED = (
+    "onnxruntime",
+    "openvino",
+    "openvino" + IN_FP32,
+    "openvino" + IN_INT8,
+    "ctranslate2" + IN_FP32,
+    "ctranslate2" + IN_INT8,
+)
 SIDES = (*OURS, THEIRS, THEIRS_AT_BEST, THEIRS_AT_BEST + IN_BF16, *PADDED)
-SIDES_ON_GPU = [name for name in SIDES if name not in PADDED and "onnx" not in name]
+SIDES_ON_GPU = [
+    *(name for name, (engine, _) in OURS.items() if engine == "torch"),
+    *(THEIRS, THEIRS_AT_BEST, THEIRS_AT_BEST + IN_BF16),
+]
 BATCH_SIZES = {"cpu": (8, 16, 32, 64, 128), "cuda": (64, 128, 256, 512, 1024)}
-PACKAGES = ("ctranslate2", "onnxruntime", "openvino", "sentence-transformers", "tokenizers")
+PACKAGES = ("ctranslate2", "nncf", "onnxruntime", "openvino", "sentence-transformers", "tokenizers")
 EVERY_NTH = 5
+NUM_CALIBRATION = 300  # texts that OpenVINO's quantization looks at, as in sentence-transformers
 MAX_DIFFERENCE = 1e-4
 
 Embed = Callable[[Sequence[str]], Floats]
@@ -93,7 +107,9 @@ def main() -> None:
     names = SIDES_ON_GPU if place.is_gpu else [*(arguments.sides or SIDES), THEIRS]
     results = []
     with tempfile.TemporaryDirectory() as scratch:
-        fixed, sized = build_sides(folder, Path(scratch), list(dict.fromkeys(names)), place)
+        calibration = read_reviews(arguments.data)[-NUM_CALIBRATION:]
+        sides = list(dict.fromkeys(names))
+        fixed, sized = build_sides(folder, Path(scratch), sides, place, calibration)
         for name in arguments.sets:
             texts = read_set(arguments.data, name)[:: arguments.every] * arguments.times
             result = measure(texts, fixed, sized, arguments.rounds, place, Tokenizer.load(folder))
@@ -104,7 +120,11 @@ def main() -> None:
 
 
 def build_sides(
-    folder: Path, scratch: Path, names: Sequence[str], place: Place
+    folder: Path,
+    scratch: Path,
+    names: Sequence[str],
+    place: Place,
+    calibration: Sequence[str],
 ) -> tuple[dict[str, Embed], dict[str, EmbedInBatches]]:
     """The sides that need nothing but texts, and those for which a size is to be chosen."""
     theirs = build_sentence_transformers(folder, place)
@@ -117,10 +137,11 @@ def build_sides(
         export_onnx(folder, exported)
     runtimes = {
         "onnxruntime": partial(build_onnx_runtime, exported, folder),
-        "openvino": partial(build_openvino, exported, "f32"),
-        "openvino, default": partial(build_openvino, exported, None),
-        "ctranslate2": partial(build_ctranslate2, folder, scratch / "f", "float32"),
-        "ctranslate2 int8": partial(build_ctranslate2, folder, scratch / "i", "int8"),
+        "openvino": partial(build_openvino, exported),
+        "openvino" + IN_FP32: partial(build_openvino, exported, "f32"),
+        "openvino" + IN_INT8: partial(quantize_openvino, exported, folder, calibration),
+        "ctranslate2" + IN_FP32: partial(build_ctranslate2, folder, scratch / "f", "float32"),
+        "ctranslate2" + IN_INT8: partial(build_ctranslate2, folder, scratch / "i", "int8"),
     }
     in_bf16 = replace(place, precision="bf16")
     builders: dict[str, Callable[[], EmbedInBatches]] = {
@@ -183,7 +204,7 @@ def compare_vectors(vectors: dict[str, Floats]) -> dict[str, dict[str, float]]:
             "mean_cosine": float(cosines.mean()),
             "lowest_cosine": float(cosines.min()),
         }
-        is_rounded = any(word in name for word in ("int8", IN_BF16, "default"))
+        is_rounded = name in {"bertkit", "openvino"} or name.endswith((IN_BF16, IN_INT8))
         if agreement[name]["difference"] > MAX_DIFFERENCE and not is_rounded:
             raise SystemExit(f"{name} gives other vectors: {agreement[name]}")
     return agreement

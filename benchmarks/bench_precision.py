@@ -1,47 +1,51 @@
 """What a precision costs in quality.
 
-    python benchmarks/bench_precision.py --data data/ --classifier sentiment/
+    python benchmarks/bench_precision.py --data data/ --sst2 sentiment/ --wnut17 names/
 
 all-MiniLM-L6-v2 on a CPU, in float32 and in each reduced precision: the mean and the lowest cosine
 to the float32 vector of 2,000 sentences, Spearman's correlation on STS-B's test set, nDCG@10 on
-Cranfield, and, with a model of `bertkit finetune classify` for SST-2, the accuracy on its test set
-and how many of its labels change.
+Cranfield; of models that `bertkit finetune` made for SST-2 and WNUT-17, accuracy and F1 of entities
+on the test set, and the fraction of the predicted labels that change.
 """
 
 import csv
 import gzip
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bertkit.inference.embeddings.embedder import Embedder
-from bertkit.inference.predictor import Classifier
-from bertkit.inference.settings import EngineName, Precision
+from bertkit.inference.predictor import AnyPredictor, Predictor
+from bertkit.inference.settings import Precision
 from bertkit.tasks.metrics.correlation import spearman
 from devices import Place
 from embedding_peers import Floats, load_embedder
 from minilm import find_minilm
 from program import build_parser, write_figures
 from search_sets import NUM_TOP, JudgedSet, ndcg, read_cranfield
-from task_sets import prepare_set, read_part
+from task_metrics import measure
+from task_sets import Example, TaskSet, list_gold, prepare_set, read_part
 from text_sets import read_set
 
-ENGINES: dict[Precision, EngineName] = {"fp32": "openvino", "bf16": "openvino", "int8": "openvino"}
+PRECISIONS: tuple[Precision, ...] = ("fp32", "bf16", "int8")
+TUNED = ("sst2", "wnut17")
 
 
 def main() -> None:
     parser = build_parser(__doc__, "precision.json")
-    parser.add_argument("--classifier", type=Path, help="a model for SST-2")
+    for name in TUNED:
+        parser.add_argument(f"--{name}", type=Path, help="a model that was fine-tuned for it")
     arguments = parser.parse_args()
     sentences = read_set(arguments.data, "short")
     reference: Floats | None = None
-    labels: list[str] = []
+    first: dict[str, list[Any]] = {}  # predictions in float32, by set
     rows = []
-    for precision, engine in ENGINES.items():
-        embedder = load_embedder(find_minilm(), engine, precision, Place.of("cpu", "fp32"))
+    for precision in PRECISIONS:
+        embedder = load_embedder(find_minilm(), "auto", precision, Place.of("cpu", "fp32"))
         vectors = embedder(sentences)
         reference = vectors if reference is None else reference
         cosines = (vectors * reference).sum(axis=1)
@@ -53,11 +57,15 @@ def main() -> None:
             "stsb_spearman": measure_similarity(embedder, arguments.data / "tasks/stsb"),
             "cranfield_ndcg": measure_search(embedder, read_cranfield(arguments.data)),
         }
-        if arguments.classifier is not None:
-            found, truth = classify(arguments.classifier, arguments.data, precision)
-            labels = labels or found
-            row["sst2_accuracy"] = share_of_same(found, truth)
-            row["labels_changed"] = 1 - share_of_same(found, labels)
+        for name in TUNED:
+            if (folder := getattr(arguments, name)) is not None:
+                task_set = prepare_set(arguments.data, name, folder)
+                examples = read_part(task_set, task_set.reported)
+                found = predict(folder, task_set, examples, precision)
+                metrics = measure(task_set.task, list_gold(task_set, examples), found)
+                row[f"{name}_{task_set.metric}"] = metrics[task_set.metric]
+                usual = first.setdefault(name, found)
+                row[f"{name}_changed"] = share_of_changed(usual, found)
         rows.append(row)
         print(json.dumps(row), flush=True)
     write_figures(arguments.output, results=rows)
@@ -84,18 +92,19 @@ def measure_search(embedder: Embedder, judged: JudgedSet) -> float:
     return math.fsum(gains) / len(gains)
 
 
-def classify(folder: Path, data: Path, precision: Precision) -> tuple[list[str], list[str]]:
-    """The labels of SST-2's test sentences: found, and given."""
-    rows = read_part(prepare_set(data, "sst2", folder), "test")
-    classifier = Classifier.load(
-        folder, device="cpu", engine=ENGINES[precision], precision=precision
-    )
-    found = classifier([row["text"] for row in rows])
-    return [str(one.label) for one in found], [row["label"] for row in rows]
+def predict(
+    folder: Path, task_set: TaskSet, examples: Sequence[Example], precision: Precision
+) -> list[Any]:
+    """The label of each text, or the tags of its words."""
+    predictor: AnyPredictor = Predictor.load(folder, device="cpu", precision=precision)
+    if task_set.task == "tag":
+        return [list(one.tags) for one in predictor([tuple(one["tokens"]) for one in examples])]
+    return [one.label for one in predictor([one["text"] for one in examples])]
 
 
-def share_of_same(first: list[str], second: list[str]) -> float:
-    return sum(one == other for one, other in zip(first, second, strict=True)) / len(first)
+def share_of_changed(first: list[Any], second: list[Any]) -> float:
+    """The fraction of labels, or of tags, that differ."""
+    return float(np.mean(np.hstack(first) != np.hstack(second)))
 
 
 if __name__ == "__main__":

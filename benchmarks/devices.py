@@ -19,7 +19,7 @@ from program import be_quiet
 # How far apart the losses of two sides may be, as a share of the greater one.
 MAX_DIFFERENCES = {"fp32": 1e-4, "bf16": 2e-2}
 NUM_THREADS = 2
-ENGINES: dict[str, EngineName] = {"bertkit": "torch", "bertkit[onnx]": "openvino"}
+ENGINES: dict[str, EngineName] = {"bertkit": "openvino", "bertkit, PyTorch": "torch"}
 
 Loaded = TypeVar("Loaded")
 

@@ -7,7 +7,8 @@ mean in NumPy.
 
 - ONNX Runtime gets the graph that torch exports of transformers' model, fused by ONNX Runtime's own
   optimizer for transformers, which knows BERT's attention, GELU and norms.
-- OpenVINO gets the graph as it was exported, which it fuses itself.
+- OpenVINO gets the graph as it was exported, which it fuses itself, or what its own quantization
+  (NNCF) makes of that.
 - CTranslate2 gets what its own converter makes, in float32, or with weights in int8.
 """
 
@@ -28,7 +29,7 @@ from torch import Tensor, nn
 
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.embeddings.settings import EmbedderSettings
-from bertkit.inference.settings import EngineName, Precision
+from bertkit.inference.settings import EngineName, PrecisionName
 from bertkit.tokenization.tokenizer import Tokenizer
 from devices import NUM_THREADS, Place
 from minilm import MINILM, read_config
@@ -153,7 +154,9 @@ def export_onnx(folder: Path, path: Path) -> None:
         )
 
 
-def load_embedder(folder: Path, engine: EngineName, precision: Precision, place: Place) -> Embedder:
+def load_embedder(
+    folder: Path, engine: EngineName, precision: PrecisionName, place: Place
+) -> Embedder:
     """Ours, with all-MiniLM-L6-v2's own ways."""
     settings = EmbedderSettings(engine=engine, precision=precision, **MINILM)
     return Embedder.load(folder, settings, device=str(place.device))
@@ -189,14 +192,14 @@ def build_onnx_runtime(exported: Path, folder: Path) -> RunPadded:
     return run
 
 
-def build_openvino(exported: Path, precision: str | None) -> RunPadded:
+def build_openvino(model: Path, precision: str | None = None) -> RunPadded:
     """OpenVINO, set for one request at a time on all threads; None for its own precision."""
     import openvino
 
     options = {"INFERENCE_NUM_THREADS": NUM_THREADS, "PERFORMANCE_HINT": "LATENCY"}
     if precision is not None:
         options["INFERENCE_PRECISION_HINT"] = precision
-    request = openvino.Core().compile_model(str(exported), "CPU", options).create_infer_request()
+    request = openvino.Core().compile_model(str(model), "CPU", options).create_infer_request()
 
     def run(ids: Ids, mask: Ids) -> Floats:
         arrays = (ids, mask, np.zeros_like(ids))
@@ -204,6 +207,29 @@ def build_openvino(exported: Path, precision: str | None) -> RunPadded:
         return hidden
 
     return run
+
+
+def quantize_openvino(exported: Path, folder: Path, texts: Sequence[str]) -> RunPadded:
+    """OpenVINO in int8, after its own quantization, which looks at some texts."""
+    import nncf
+    import openvino
+
+    tokenizer = Tokenizer.load(folder)
+
+    def encode_one(text: str) -> dict[str, Ids]:
+        ids = np.array(encode(tokenizer, [text]))
+        return dict(zip(INPUTS, (ids, np.ones_like(ids), np.zeros_like(ids)), strict=True))
+
+    with silence():
+        model = nncf.quantize(
+            openvino.Core().read_model(str(exported)),
+            nncf.Dataset(texts, encode_one),
+            model_type=nncf.ModelType.TRANSFORMER,
+            subset_size=len(texts),
+        )
+    quantized = exported.with_name("quantized.xml")
+    openvino.save_model(model, str(quantized))
+    return build_openvino(quantized)
 
 
 def build_ctranslate2(folder: Path, target: Path, kind: str) -> RunPadded:

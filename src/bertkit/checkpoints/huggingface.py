@@ -37,12 +37,18 @@ from bertkit.checkpoints.file_names import (
 )
 from bertkit.checkpoints.names import remove_wrappers, rename_tensors, show
 from bertkit.checkpoints.onnx_file import open_onnx
-from bertkit.checkpoints.pytorch_file import open_pytorch
 from bertkit.checkpoints.safetensors_file import open_safetensors, write_safetensors
 from bertkit.checkpoints.transfer import unmark_own_head
 
 MAX_SHARDS = 100  # BERT-Large needs one
 SHARD_BYTES = 5_000_000_000  # the size at which transformers splits
+
+
+def open_pytorch(path: Path) -> dict[str, LazyTensor]:
+    """Open a file as in `pytorch_file`, which is imported when it is needed: it takes a while."""
+    from bertkit.checkpoints import pytorch_file
+
+    return pytorch_file.open_pytorch(path)
 
 
 # The files of weights, of which the first is taken, and what opens them.

@@ -35,7 +35,7 @@ from bertkit.checkpoints.file_names import (
     CONFIG_FILE,
 )
 from bertkit.checkpoints.hub import is_on_disk, resolve_model
-from bertkit.checkpoints.huggingface import open_huggingface, read_config
+from bertkit.checkpoints.huggingface import open_huggingface, open_pytorch, read_config
 from bertkit.checkpoints.names import (
     BERT,
     HEADS,
@@ -46,7 +46,6 @@ from bertkit.checkpoints.names import (
     show,
     their_names,
 )
-from bertkit.checkpoints.pytorch_file import open_pytorch
 from bertkit.checkpoints.safetensors_file import open_safetensors, write_safetensors
 from bertkit.checkpoints.transfer import is_own_head
 
@@ -75,7 +74,7 @@ PLAIN_STARTS = (True, False, None, "gaussian", "eva", "orthogonal")
 class AdapterConfig(BaseModel):
     """The part of `adapter_config.json` that matters to the result."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
     peft_type: Literal["LORA"]
     base_model_name_or_path: str = Field(min_length=1, max_length=4096)

@@ -35,6 +35,7 @@ from bertkit.inference.heads import SCORES, pool, score_pairs, score_words
 from bertkit.inference.settings import Precision
 from bertkit.models.bert.config import BertConfig
 from bertkit.nn.packed_ids import PackedIds
+from bertkit.training.processor import has_native_bf16
 
 if TYPE_CHECKING:
     from jaxtyping import Float32, Int64
@@ -42,7 +43,9 @@ if TYPE_CHECKING:
 MASKED_SCORE = np.float32(-1e30)  # below any score
 PART_TOKENS = 1024  # of a thread at a time
 PARTS_PER_THREAD = 2  # of a batch: enough that no thread idles long at the end
-PRECISIONS = {"fp32": "f32", "bf16": "bf16", "int8": "f32"}  # of what isn't an integer
+# Inputs of a product of integers share a scale within a token by so many features. Groups of 384
+# are 5 % faster on Zen 4, with twice the error; groups of 64 are 6 % slower, with three quarters.
+GROUP_FEATURES = 128
 
 
 Part: TypeAlias = tuple[list[Any], slice]  # inputs of a compiled model, and the tokens they are
@@ -57,17 +60,18 @@ class CompiledModel:
     def __init__(
         self, model: Any, precision: Precision, num_threads: int, num_streams: int
     ) -> None:
-        hidden_size = model.inputs[0].partial_shape[1].get_length()
+        # Beside integers, bf16 costs no precision that can be measured.
+        is_bf16 = precision == "bf16" or (precision == "int8" and has_native_bf16())
         options = {
-            "INFERENCE_PRECISION_HINT": PRECISIONS[precision],
+            "INFERENCE_PRECISION_HINT": "bf16" if is_bf16 else "f32",
             "INFERENCE_NUM_THREADS": num_threads,
             "NUM_STREAMS": num_streams,
             "ENABLE_CPU_PINNING": False,  # two processes would share the first processors
-            "DYNAMIC_QUANTIZATION_GROUP_SIZE": hidden_size if precision == "int8" else 0,
+            "DYNAMIC_QUANTIZATION_GROUP_SIZE": GROUP_FEATURES if precision == "int8" else 0,
         }
         compiled = load_core().compile_model(model, "CPU", options)
         taken = compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name()
-        if taken != PRECISIONS[precision]:
+        if taken != options["INFERENCE_PRECISION_HINT"]:
             raise SettingsError(
                 f"OpenVINO computes in {taken} here, not in {precision}; use --precision fp32"
             )

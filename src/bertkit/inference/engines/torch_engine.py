@@ -199,6 +199,4 @@ def choose_engine(
     module: Any = model
     weights = {name: tensor.numpy() for name, tensor in module.state_dict().items()}
     kind = choice.choose_precision(precision)
-    engine = OpenVinoEngine(model.config, weights, type(model).__name__, layers, kind)
-    vars(engine)["encoder"] = model.encoder  # which zero-shot and the server's heads page read
-    return engine
+    return OpenVinoEngine(model.config, weights, type(model).__name__, layers, kind)

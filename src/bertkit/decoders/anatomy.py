@@ -6,10 +6,17 @@ from typing import Any
 from bertkit.base.errors import pluralize
 from bertkit.checkpoints.names import count_parameters
 from bertkit.decoders.config import EncoderDecoderConfig
-from bertkit.decoders.model import ARCHITECTURE, EncoderDecoderModel
 from bertkit.decoders.names import ENCODER_DECODER, SHARED, UNUSED_PARTS
 from bertkit.jobs.inspect import Anatomy, Shapes, describe_sizes
-from bertkit.models.bert.weights import without_memory
+from bertkit.models.bert.architectures import (
+    ENCODER,
+    MASKED_LM,
+    expected_shapes,
+    linear_shapes,
+    norm_shapes,
+)
+
+ARCHITECTURE = "EncoderDecoderModel"
 
 
 class EncoderDecoder(Anatomy):
@@ -27,9 +34,20 @@ class EncoderDecoder(Anatomy):
     def expected(self, config: EncoderDecoderConfig, architecture: str) -> Shapes:
         """Return names and shapes of both halves and the head."""
         del architecture
-        with without_memory():
-            states = EncoderDecoderModel(config).state_dict()
-        return {name: tuple(tensor.shape) for name, tensor in states.items()}
+        size = config.encoder.hidden_size
+        shapes = expected_shapes(config.encoder, ENCODER, ())
+        for name, shape in expected_shapes(config.decoder, MASKED_LM, ("masked_lm",)).items():
+            shapes[name.replace("encoder.", "decoder.", 1)] = shape
+        for number in range(config.decoder.num_hidden_layers):
+            layer = f"decoder.layers.{number}"
+            shapes |= linear_shapes(f"{layer}.cross_attention.query", size, size)
+            shapes |= linear_shapes(f"{layer}.cross_attention.key_value", 2 * size, size)
+            shapes |= linear_shapes(f"{layer}.cross_attention.output", size, size)
+            shapes |= norm_shapes(f"{layer}.cross_attention_norm", size)
+        if config.normalizes_first:
+            for half in ("encoder", "decoder"):
+                shapes |= norm_shapes(f"{half}.final_norm", size)
+        return shapes
 
     def count_tensors(self) -> dict[str, int]:
         """Count parameters by part; shared embeddings count once."""

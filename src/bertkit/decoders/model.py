@@ -96,7 +96,6 @@ class PreNormDecoder(Decoder):
         return normalized
 
 
-ARCHITECTURE = "EncoderDecoderModel"
 MAX_ROUNDING = 0.01  # for values up to 1, which bfloat16 rounds by up to 0.004
 
 

@@ -113,17 +113,17 @@ def expected_shapes(config: BertConfig, architecture: str, heads: Collection[str
     if architecture == FEATURE_BASED:
         head = read_feature_head(config)
         num_scores = 1 if head.scores == "choice" else config.num_labels
-        return shapes | _linear("classifier", num_scores, size * len(LAYERS[head.layers]))
+        return shapes | linear_shapes("classifier", num_scores, size * len(LAYERS[head.layers]))
     parts = {
-        "pooler": _linear("pooler.dense", size, size),
+        "pooler": linear_shapes("pooler.dense", size, size),
         "masked_lm": {
             "masked_lm.bias": (config.vocab_size,),
-            **_linear("masked_lm.dense", size, size),
-            **_norm("masked_lm.norm", size),
+            **linear_shapes("masked_lm.dense", size, size),
+            **norm_shapes("masked_lm.norm", size),
         },
-        "next_sentence": _linear("next_sentence", 2, size),
-        "classifier": _linear("classifier", num_logits, size),
-        "qa_outputs": _linear("qa_outputs", 2, size),
+        "next_sentence": linear_shapes("next_sentence", 2, size),
+        "classifier": linear_shapes("classifier", num_logits, size),
+        "qa_outputs": linear_shapes("qa_outputs", 2, size),
     }
     for name in heads:
         shapes |= parts[name]
@@ -136,24 +136,26 @@ def _encoder(config: BertConfig) -> Shapes:
         f"{EMBEDDINGS}.word.weight": (config.vocab_size, size),
         f"{EMBEDDINGS}.position.weight": (config.max_position_embeddings, size),
         f"{EMBEDDINGS}.token_type.weight": (config.type_vocab_size, size),
-        **_norm(f"{EMBEDDINGS}.norm", size),
+        **norm_shapes(f"{EMBEDDINGS}.norm", size),
     }
     for number in range(config.num_hidden_layers):
         layer = LAYER.format(layer=number)
         shapes |= {
-            **_linear(f"{layer}.attention.query_key_value", 3 * size, size),
-            **_linear(f"{layer}.attention.output", size, size),
-            **_norm(f"{layer}.attention_norm", size),
-            **_linear(f"{layer}.feed_forward.up", inner, size),
-            **_linear(f"{layer}.feed_forward.down", size, inner),
-            **_norm(f"{layer}.feed_forward_norm", size),
+            **linear_shapes(f"{layer}.attention.query_key_value", 3 * size, size),
+            **linear_shapes(f"{layer}.attention.output", size, size),
+            **norm_shapes(f"{layer}.attention_norm", size),
+            **linear_shapes(f"{layer}.feed_forward.up", inner, size),
+            **linear_shapes(f"{layer}.feed_forward.down", size, inner),
+            **norm_shapes(f"{layer}.feed_forward_norm", size),
         }
     return shapes
 
 
-def _linear(name: str, num_outputs: int, num_inputs: int) -> Shapes:
+def linear_shapes(name: str, num_outputs: int, num_inputs: int) -> Shapes:
+    """Return names and shapes of the weight and the bias of a linear layer."""
     return {f"{name}.weight": (num_outputs, num_inputs), f"{name}.bias": (num_outputs,)}
 
 
-def _norm(name: str, size: int) -> Shapes:
+def norm_shapes(name: str, size: int) -> Shapes:
+    """Return names and shapes of the weight and the bias of a layer norm."""
     return {f"{name}.weight": (size,), f"{name}.bias": (size,)}

@@ -176,6 +176,7 @@ LEFT_OUT = {
     "bench_selection": "chooses rows on the processor, by vectors that are there",
     "bench_serve": "measures a server on one core of a CPU",
     "bench_small_data": "its runs are of seconds, most of them loading",
+    "bench_start": "starts programs on the processor",
     "bench_stream_memory": "measures the machine's memory around a tiny model",
     "bench_pretrain": "bench_step tells the time of a step on a GPU",
     "bench_training_precision": "compares the precisions of a processor",

@@ -73,6 +73,7 @@ SMALLEST = {
     "bench_serve": "--data {data} --rounds 1 --sides bertkit --sets 16 --clients 1 --seconds 0.2"
     " --texts 20",
     "bench_small_data": "--data {data} --sets sst2 --counts 8 --ways default regression --seeds 1",
+    "bench_start": "--rounds 1",
     "bench_step": "--data {shards} --models tiny --cases 128 --batch-size 2 --rounds 1"
     " --sides bertkit transformers",
     "bench_stream_memory": "--nums-texts 20 --forms jsonl",

@@ -4,7 +4,6 @@ import json
 import re
 import shlex
 import sys
-from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +14,7 @@ from bertkit.base.errors import MissingExtraError
 WINDOWS = "win32"
 
 
-class Package(NamedTuple):
+class OptionalPackage(NamedTuple):
     """A package that a plain installation lacks."""
 
     name: str  # as people know it
@@ -24,9 +23,9 @@ class Package(NamedTuple):
 
 # By module. What else an extra brings is named where it is used, since it is used in one place.
 PACKAGES = {
-    "pyarrow": Package("PyArrow", "arrow"),
-    "torch": Package("PyTorch", "train"),
-    "zstandard": Package("zstandard", "zstd"),
+    "pyarrow": OptionalPackage("PyArrow", "arrow"),
+    "torch": OptionalPackage("PyTorch", "train"),
+    "zstandard": OptionalPackage("zstandard", "zstd"),
 }
 
 
@@ -44,12 +43,16 @@ def require_package(module: str, what: str) -> None:
     Raises:
         MissingExtraError: it isn't; the message has the command that installs it.
     """
+    if not has_package(module):
+        raise MissingExtraError(describe_missing(module, what))
+
+
+def has_package(module: str) -> bool:
+    """Return whether a package is installed, without loading it."""
     try:
-        if find_spec(module) is not None:
-            return
-    except ImportError:  # its own finder refuses it
-        pass
-    raise MissingExtraError(describe_missing(module, what))
+        return find_spec(module) is not None
+    except ImportError:  # a finder refuses it
+        return False
 
 
 def describe_missing(module: str, what: str = "this") -> str:
@@ -64,6 +67,8 @@ def describe_install(extra: str) -> str:
     It is that of a clone if bertkit was installed from one that is still there, else it names the
     packages, since bertkit isn't on PyPI.
     """
+    from importlib.metadata import PackageNotFoundError, distribution
+
     try:
         installed = distribution("bertkit")
     except PackageNotFoundError:  # run from its sources

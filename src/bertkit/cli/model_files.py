@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bertkit.jobs.convert import WrittenFolder
     from bertkit.jobs.inspect import ModelDescription
     from bertkit.tasks.objectives.shown_examples import ShownExamples
-    from bertkit.training.device import DeviceReport
+    from bertkit.training.device_report import DeviceReport
 
 EXAMPLES = Group("Training examples", sort_key=2)
 TEXT_WIDTH = 100  # columns
@@ -241,7 +241,7 @@ def devices(*, json: bool = False) -> None:
 
     Shows the device and the precision that auto stands for in --device and --precision, which
     depends on the kind of processor or GPU alone; if the measured speeds contradict it, a line says
-    so. Takes a second for each device.
+    so. Takes a second for each device. Without PyTorch, nothing is measured.
 
     **Examples**
 
@@ -253,7 +253,7 @@ def devices(*, json: bool = False) -> None:
         json: Print one JSON object per device.
     """
     check_standard_output()
-    from bertkit.training.device import describe_devices
+    from bertkit.training.device_report import describe_devices
 
     for report in describe_devices():
         print_result(report, describe_device, json=json)
@@ -269,10 +269,13 @@ def describe_device(report: "DeviceReport") -> str:
     if report.training_size:
         jobs[f"training, hidden size ≥ {report.training_size}"] = jobs.pop("training")
         jobs["training of smaller models"] = "fp32"
-    for precision, rate in report.operations_per_second.items():
+    for precision in ("fp32", "bf16"):
         taken = " and ".join(job for job, chosen in jobs.items() if chosen == precision)
         remark = f"  --precision auto for {taken}" if taken else ""
-        lines.append(f"  {precision}  {rate / 1e9:8,.0f} GFLOP/s{remark}")
+        rate = report.operations_per_second.get(precision)
+        speed = "" if rate is None else f"  {rate / 1e9:8,.0f} GFLOP/s"
+        if speed or taken:
+            lines.append(f"  {precision}{speed}{remark}")
     if report.doubt:
         lines.append(f"  {report.doubt}")
     return "\n".join(lines)

@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from unicodedata import category
 
-import sentencex
-
 # The splitter's time is quadratic for texts of brackets and quotes, so longer paragraphs are cut:
 # after a full stop if possible, else at a space if there is one.
 PIECE_LIMIT_CHARACTERS = 8_000
@@ -62,6 +60,8 @@ def split_sentences(text: str, language: str = "en") -> list[str]:
 
 def segment_sentences(text: str, language: str = "en") -> list[str]:
     """Split a text into sentences, with the blanks behind them, so that they join to the text."""
+    import sentencex
+
     pieces = [text] if len(text) <= PIECE_LIMIT_CHARACTERS else _cut(text)
     return [part for piece in pieces for part in sentencex.segment(language, piece)]
 

@@ -1,4 +1,4 @@
-"""Choose and describe device and precision, and prepare memory for training.
+"""Choose device and precision, and prepare memory for training.
 
 On a CPU the C library returns a large block to the system as soon as it is freed, and the next
 tensor gets fresh pages, which the system has to find and clear. A step allocates the same blocks
@@ -19,14 +19,13 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import Literal
 
 import torch
 
 from bertkit.base.errors import SettingsError
 from bertkit.base.progress import Launch
-from bertkit.training.processor import Work, choose_cpu_precision, find_bf16_gain, read_processor
+from bertkit.training.processor import Work, choose_cpu_precision
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
 NEVER_TRIM, NO_MAPPED_BLOCKS = -1, 0
@@ -146,65 +145,3 @@ def synchronize(device: torch.device) -> None:
     """Wait until a device has finished all queued work, so that timings are correct."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
-
-
-WIDEST = 1 << 16  # wider than any model
-LEAST_GAIN = 1.5  # of a product; a model gains less, since it also does other things
-
-
-@dataclass(frozen=True)
-class DeviceReport:
-    """A device and what `--device auto` and `--precision auto` take from it."""
-
-    device: str  # as `--device` takes it
-    model: str  # the product's name
-    num_threads: int  # that compute together; 0 for a GPU
-    features: tuple[str, ...]  # for products of bf16 and int8, or a GPU's compute capability
-    operations_per_second: dict[str, float]  # of matrix products, measured
-    inference_precision: str  # what `--precision auto` takes
-    training_precision: str  # of the widest models
-    is_default: bool  # whether `--device auto` takes it
-    training_size: int = 0  # hidden size below which models train in float32
-    doubt: str = ""  # why `auto` may be wrong here; empty if it is right
-
-
-def describe_devices() -> list[DeviceReport]:
-    """Measure the CPU and every GPU; takes about two seconds for each."""
-    names = ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
-    return [describe_device(torch.device(name)) for name in names]
-
-
-def describe_device(device: torch.device) -> DeviceReport:
-    """Measure a device."""
-    is_cpu = device.type == "cpu"
-    rates = {"fp32": measure_peak(device, "fp32"), "bf16": measure_peak(device, "bf16")}
-    features = read_processor().flags
-    if not is_cpu:
-        features = ("compute capability {}.{}".format(*torch.cuda.get_device_capability(device)),)
-    inference, gain = choose_precision("auto", device, "inference"), find_bf16_gain()
-    return DeviceReport(
-        device=str(device),
-        model=read_processor().name if is_cpu else torch.cuda.get_device_name(device),
-        num_threads=torch.get_num_threads() if is_cpu else 0,
-        features=features,
-        operations_per_second=rates,
-        inference_precision=inference,
-        training_precision=choose_precision("auto", device, "training", WIDEST),
-        training_size=gain.least_training_size if is_cpu and gain is not None else 0,
-        is_default=choose_device("auto").type == device.type and not device.index,
-        doubt=doubt_choice(inference, rates["bf16"] / rates["fp32"]),
-    )
-
-
-def doubt_choice(inference: str, gain: float) -> str:
-    """Say if the measured speed of bf16 over float32 contradicts what `--precision auto` takes."""
-    if inference == "bf16" and gain < 1.0:
-        other = "fp32"
-    elif inference == "fp32" and gain > LEAST_GAIN:
-        other = "bf16"
-    else:
-        return ""
-    return (
-        f"auto takes {inference}, but products measure {gain:.1f} times as fast in bf16; if that"
-        f" repeats on an idle machine, use --precision {other} and report it"
-    )

@@ -8,10 +8,10 @@ import platform
 import sys
 from dataclasses import dataclass
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
+from bertkit.base.extras import has_package
 from bertkit.base.progress import announce
 
 Work = Literal["inference", "training"]
@@ -142,7 +142,7 @@ def has_gpu() -> bool:
         ctypes.CDLL(driver)
     except OSError:
         return False
-    if find_spec("torch") is None:
+    if not has_package("torch"):
         return False
     import torch
 

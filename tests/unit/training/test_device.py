@@ -17,15 +17,8 @@ from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.classify import ClassifySettings
 from bertkit.training import device as module
 from bertkit.training import processor
-from bertkit.training.device import (
-    KERNEL_CACHES,
-    DeviceReport,
-    choose_precision,
-    describe_devices,
-    doubt_choice,
-    measure_peak,
-    prepare_memory,
-)
+from bertkit.training.device import KERNEL_CACHES, choose_precision, measure_peak, prepare_memory
+from bertkit.training.device_report import DeviceReport, describe_devices, doubt_choice
 from bertkit.training.job import Machine
 from bertkit.training.processor import Processor
 from bertkit.training.record import RunRecord, keep_precision
@@ -131,6 +124,17 @@ def test_sizes_are_said_where_they_decide(monkeypatch):
     fp32, bf16 = describe_device(report).splitlines()[2:4]
     assert fp32.endswith("GFLOP/s  --precision auto for training of smaller models")
     assert bf16.endswith("--precision auto for inference and training, hidden size ≥ 256")
+
+
+def test_without_torch_nothing_is_measured(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setattr(processor, "has_gpu", lambda: False)
+    monkeypatch.setattr(processor, "read_processor", lambda: Processor("GenuineIntel", "P", ()))
+    (report,) = describe_devices()
+    assert (report.operations_per_second, report.doubt, report.device) == ({}, "", "cpu")
+    assert describe_device(report).splitlines()[2:] == [
+        "  fp32  --precision auto for inference and training"
+    ]
 
 
 @pytest.mark.parametrize(("capability", "expected"), [((7, 5), "fp32"), ((8, 0), "bf16")])

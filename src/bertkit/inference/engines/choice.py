@@ -8,6 +8,7 @@ import logging
 from collections.abc import Iterable
 
 from bertkit.base.errors import SettingsError
+from bertkit.base.extras import require_torch
 from bertkit.base.progress import announce
 from bertkit.inference.engines.engine import Engine
 from bertkit.inference.engines.openvino_engine import OpenVinoEngine
@@ -47,6 +48,7 @@ def open_engine(
         MissingExtraError: torch is needed and isn't installed.
     """
     if is_for_torch(loading, opened.config):
+        require_torch("the engine torch")
         from bertkit.inference.engines.torch_engine import open_torch
 
         return open_torch(opened, loading, architecture, layers)

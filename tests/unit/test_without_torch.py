@@ -11,24 +11,31 @@ from pathlib import Path
 
 import bertkit
 
-# What trains, and nothing else, in rooms that also predict.
+# What is for training or for torch's engine alone, in rooms that also predict.
 NEED_TORCH = re.compile(
     r"checkpoints\.torch_tensors"
+    r"|inference\.(engines\.torch_engine|gradients|torch_model)"
     r"|tasks\.(objectives\.(?!masking|settings)\w+|task_batch|\w+\.loss(es)?)"
 )
 PREDICTING = (
+    "api.language",
+    "api.models",
+    "api.predictions",
+    "api.vectors",
     "base",
     "checkpoints",
     "cli",
     "data",
-    "inference.numbers",
-    "jobs.convert",
-    "jobs.inspect",
-    "models.bert.poolings",
+    "inference",
+    "integrations",
+    "jobs",
     "models.open_model",
     "nn.packed_ids",
+    "recipes.evaluate",
+    "recipes.prepare",
     "reports",
-    "retrieval.stored_vectors",
+    "retrieval",
+    "serving",
     "tasks",
     "tokenization",
 )

@@ -15,10 +15,10 @@ from bertkit.inference.next_sentence import NextSentence
 from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.settings import EngineSettings, FillOptions
 from bertkit.inference.text_scorer import TextScore, TextScorer
-from bertkit.recipes.pretrain.held_out import HeldOutResult, evaluate_held_out
 
 if TYPE_CHECKING:
     from bertkit.api.keywords import FillMaskKeywords, NextSentenceKeywords, ScoreKeywords
+    from bertkit.recipes.pretrain.held_out import HeldOutResult
 
 Result = TypeVar("Result")
 FillMaskModel = str | Path | FillMask | None
@@ -118,7 +118,7 @@ def score(
 @overload
 def score(
     *, data: str | Path, model: str | Path, device: str = "auto", revision: str | None = None
-) -> HeldOutResult: ...
+) -> "HeldOutResult": ...
 
 
 @takes(EngineSettings, TableSettings)
@@ -129,7 +129,7 @@ def score(
     data: str | Path | None = None,
     model: ScoreModel = None,
     **settings: "Unpack[ScoreKeywords]",
-) -> TextScore | list[TextScore] | PairsResult | HeldOutResult:
+) -> "TextScore | list[TextScore] | PairsResult | HeldOutResult":
     """Score how likely a language model finds texts, minimal pairs, or held-out text.
 
     Args:
@@ -167,6 +167,8 @@ def score(
         raise SettingsError(f"held-out text is predicted as in training: no {', '.join(others)}")
     if not isinstance(model, str | Path):
         raise SettingsError("held-out text is predicted by a model that is named")
+    from bertkit.recipes.pretrain.held_out import evaluate_held_out
+
     return evaluate_held_out(str(model), Path(data), loading.device, revision=loading.revision)
 
 

@@ -9,12 +9,11 @@ from bertkit.jobs.export import ExportResult
 from bertkit.jobs.export import export as run_export
 from bertkit.jobs.inspect import ModelDescription, describe
 from bertkit.jobs.settings import ExportSettings
-from bertkit.recipes.report.run import ReportResult
-from bertkit.recipes.report.run import report as run_report
 from bertkit.recipes.settings import ReportSettings
 
 if TYPE_CHECKING:
     from bertkit.api.keywords import ExportKeywords, ReportKeywords
+    from bertkit.recipes.report.run import ReportResult
 
 
 @takes()
@@ -75,7 +74,7 @@ def report(
     *others: str | Path,
     output: str | Path | None = None,
     **settings: "Unpack[ReportKeywords]",
-) -> ReportResult:
+) -> "ReportResult":
     """Write a report of a run: curves, speed, spikes, settings, machine, examples and next steps.
 
     Args:
@@ -96,6 +95,8 @@ def report(
         >>> bertkit.report("sentiment/", output="report.html").report  # doctest: +SKIP
         PosixPath('report.html')
     """
+    from bertkit.recipes.report.run import report as run_report
+
     chosen = build(ReportSettings, settings)
     paths = [take_path(one, "run") for one in (run, *others)]
     return run_report(paths, None if output is None else take_path(output, "output"), chosen)

@@ -41,6 +41,7 @@ STRANGERS = {
 
 MAX_TENSORS = 20_000  # BERT-Large has 400
 MAX_DIMENSIONS = 8
+ROWS_AT_A_TIME = 16  # of a matrix that is transposed
 MAX_EMPTY_ELEMENTS = 1 << 40  # limit for empty tensors, counting sizes of 0 as 1
 
 
@@ -77,14 +78,24 @@ class LazyTensor:
     def transposed(self) -> "LazyTensor":
         """Return the transposed matrix."""
         read = self.read_stored
-        return replace(
-            self, shape=self.shape[::-1], read_stored=lambda: np.ascontiguousarray(read().T)
-        )
+        return replace(self, shape=self.shape[::-1], read_stored=lambda: transpose(read()))
 
     def reshaped(self, shape: tuple[int, ...]) -> "LazyTensor":
         """Return the tensor in another shape of as many elements."""
         read = self.read_stored
         return replace(self, shape=shape, read_stored=lambda: read().reshape(shape))
+
+
+def transpose(matrix: Array) -> Array:
+    """Return the transposed matrix, contiguous.
+
+    A few rows at a time, which fill whole cache lines, take a third of the time of all at once.
+    """
+    turned = np.empty(matrix.shape[::-1], matrix.dtype)
+    for start in range(0, len(matrix), ROWS_AT_A_TIME):
+        rows = slice(start, start + ROWS_AT_A_TIME)
+        turned[:, rows] = matrix[rows].T
+    return turned
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Weights as memory: views of a file, which never changes by them."""
 
+import math
 import sys
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from bertkit.base.errors import DamagedFileError, MissingFileError, UnsafeFileError
-from bertkit.checkpoints.checkpoint import MappedFile
+from bertkit.checkpoints.checkpoint import MappedFile, transpose
 from bertkit.checkpoints.elements import ElementType
 
 NUMBERS = np.arange(6, dtype=np.int32)
@@ -50,6 +51,14 @@ def test_an_empty_tensor_needs_no_place(path):
     beyond = MappedFile.open(path).tensor(28, (0, 1 << 62), ElementType.F32)
     with pytest.raises(UnsafeFileError, match="empty tensor of sizes beyond use"):
         beyond.read()
+
+
+@pytest.mark.parametrize("shape", [(1, 5), (16, 3), (50, 7), (0, 4), (4, 0)])
+def test_a_matrix_is_transposed(shape):
+    matrix = np.arange(math.prod(shape), dtype=np.int32).reshape(shape)
+    turned = transpose(matrix)
+    assert np.array_equal(turned, matrix.T)
+    assert turned.flags.c_contiguous
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="pages are given back under Linux")

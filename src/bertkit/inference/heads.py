@@ -15,14 +15,19 @@ from bertkit.nn.packed_ids import PackedIds, reduce_sequences
 Array: TypeAlias = npt.NDArray[np.float32]
 
 
-def score_labels(graph: NumpyGraph, tokens: Array, ids: PackedIds) -> Array:
-    """Return a classifier's logits for each sequence, from its C."""
-    return graph.linear("classifier", pool(graph, tokens, ids))
+def score_labels(graph: NumpyGraph, summaries: Array) -> Array:
+    """Return a classifier's logits for each sequence, from the states of [CLS]."""
+    return graph.linear("classifier", write_pooler(graph, summaries))
 
 
-def score_choices(graph: NumpyGraph, tokens: Array, ids: PackedIds) -> Array:
+def score_choices(graph: NumpyGraph, summaries: Array) -> Array:
     """Return a logit for each sequence, comparable within the choices of one question."""
-    return score_labels(graph, tokens, ids)[:, 0]
+    return score_labels(graph, summaries)[:, 0]
+
+
+def score_pairs(graph: NumpyGraph, summaries: Array) -> Array:
+    """Return logits of "B follows A" (0) and "it doesn't" (1)."""
+    return graph.linear("next_sentence", write_pooler(graph, summaries))
 
 
 def score_tokens(graph: NumpyGraph, tokens: Array, _: PackedIds) -> Array:
@@ -44,19 +49,10 @@ def score_features(graph: NumpyGraph, tokens: Array, ids: PackedIds) -> Array:
     return scores[:, 0] if head.scores == "choice" else scores
 
 
-def score_pairs(graph: NumpyGraph, tokens: Array, ids: PackedIds) -> Array:
-    """Return logits of "B follows A" (0) and "it doesn't" (1)."""
-    return graph.linear("next_sentence", pool(graph, tokens, ids))
-
-
+@np.errstate(over="ignore", invalid="ignore")  # callers check what comes out
 def score_words(graph: NumpyGraph, tokens: Array) -> Array:
     """Return logits of all words for each of the tokens."""
     return graph.score_words(write_word_features(graph, tokens))
-
-
-def pool(graph: NumpyGraph, tokens: Array, ids: PackedIds) -> Array:
-    """Return C of each sequence."""
-    return write_pooler(graph, tokens[ids.first_tokens])
 
 
 def mean_tokens(tokens: Array, ids: PackedIds) -> Array:
@@ -71,10 +67,13 @@ POOLINGS: dict[str, Callable[[Array, PackedIds], Array]] = {
     "max": lambda tokens, ids: reduce_sequences(tokens, ids.lengths, np.maximum),
     "mean": mean_tokens,
 }
-# The logits of each fine-tuned architecture.
-SCORES: dict[str, Callable[[NumpyGraph, Array, PackedIds], Array]] = {
+# The logits of each fine-tuned architecture, from the states of each sequence's [CLS] …
+SUMMARY_SCORES: dict[str, Callable[[NumpyGraph, Array], Array]] = {
     "BertForSequenceClassification": score_labels,
     "BertForMultipleChoice": score_choices,
+}
+# … or from those of all tokens.
+TOKEN_SCORES: dict[str, Callable[[NumpyGraph, Array, PackedIds], Array]] = {
     "BertForTokenClassification": score_tokens,
     "BertForQuestionAnswering": score_spans,
     FEATURE_BASED: score_features,

@@ -9,7 +9,7 @@ from tests.unit.inference.small import arrays_of, build_config
 from bertkit.checkpoints.transfer import FEATURE_BASED
 from bertkit.inference.engines.openvino_engine import OpenVinoEngine
 from bertkit.inference.engines.torch_engine import TorchEngine
-from bertkit.inference.heads import SCORES
+from bertkit.inference.heads import SUMMARY_SCORES, TOKEN_SCORES
 from bertkit.models.bert.architectures import ARCHITECTURES
 from bertkit.models.bert.feature_head import LAYERS
 from bertkit.models.bert.heads import BertForPreTraining
@@ -19,6 +19,7 @@ IDS = PackedIds.from_sequences(
     [[2, 5, 6, 7, 3], [2, 9, 3], [2, 3], [2, 8, 3]],
     [[0, 0, 1, 1, 1], [0, 0, 0], [0, 0], [0, 1, 1]],
 )
+ONE = PackedIds.from_single([[2, 5, 6, 7, 3]])
 FEATURE_HEADS = [
     {"layers": layers, "scores": scores, "pooling": pooling}
     for layers, scores, pooling in (
@@ -41,10 +42,10 @@ def check(architecture, layers=(-1,), **changes):
     found = ours.logits(IDS)
     assert found.dtype == np.float32
     assert_close(found, theirs.logits(IDS))
-    return found
+    assert_close(ours.logits(ONE), theirs.logits(ONE))
 
 
-@pytest.mark.parametrize("architecture", SCORES.keys() - {FEATURE_BASED})
+@pytest.mark.parametrize("architecture", sorted({*SUMMARY_SCORES, *TOKEN_SCORES} - {FEATURE_BASED}))
 def test_logits_of_each_architecture_agree(architecture):
     labels = {} if architecture == "BertForQuestionAnswering" else {"num_labels": 4}
     check(architecture, **labels)
@@ -68,3 +69,13 @@ def test_heads_of_pre_training_agree():
     (found,), (expected,) = ours.score_words(IDS, places), theirs.score_words(IDS, places)
     assert found.shape == (3, model.config.vocab_size)
     assert_close(found, expected)
+
+
+@pytest.mark.parametrize("value", [float("nan"), 3e38])
+def test_numbers_that_are_not_finite_are_left_to_the_caller(value):
+    model = BertForPreTraining(build_config()).eval()
+    model.pooler.dense.weight.data.fill_(value)
+    model.masked_lm.dense.weight.data.fill_(value)
+    engine = OpenVinoEngine(model.config, arrays_of(model), "BertForPreTraining")
+    assert not np.isfinite(next(engine.score_words(IDS, np.array([1])))).all()
+    assert np.isnan(value) == np.isnan(engine.score_pairs(IDS)).any()

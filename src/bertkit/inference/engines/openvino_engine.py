@@ -17,21 +17,22 @@ import math
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from functools import cache
 from queue import SimpleQueue
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from weakref import WeakSet
 
 import numpy as np
 
 from bertkit.base.errors import SettingsError
+from bertkit.base.parts import count_cores
 from bertkit.checkpoints.elements import ElementType, StoredRows
 from bertkit.inference.engines.engine import ROWS_AT_A_TIME, Engine, resolve_layers
+from bertkit.inference.graphs.bert import write_pooler
 from bertkit.inference.graphs.graph import WORDS, Weights
 from bertkit.inference.graphs.numpy_graph import NumpyGraph
-from bertkit.inference.heads import SCORES, pool, score_pairs, score_words
+from bertkit.inference.heads import SUMMARY_SCORES, TOKEN_SCORES, score_pairs, score_words
 from bertkit.inference.settings import Precision
 from bertkit.models.bert.config import BertConfig
 from bertkit.nn.packed_ids import PackedIds
@@ -48,7 +49,7 @@ PARTS_PER_THREAD = 2  # of a batch: enough that no thread idles long at the end
 GROUP_FEATURES = 128
 
 
-Part: TypeAlias = tuple[list[Any], slice]  # inputs of a compiled model, and the tokens they are
+Part: TypeAlias = tuple[list[Any], slice]  # inputs of a compiled model, and its rows
 
 
 class CompiledModel:
@@ -80,15 +81,15 @@ class CompiledModel:
             self._idle.put(compiled.create_infer_request())
 
     def run(
-        self, parts: Iterable[Part], states: Sequence[Float32[np.ndarray, "tokens hidden"]]
+        self, parts: Iterable[Part], states: Sequence[Float32[np.ndarray, "rows hidden"]]
     ) -> None:
         """Compute the parts of a batch, and write to `states`, an array for each output."""
         running: deque[tuple[Any, slice]] = deque()
         try:
-            for inputs, tokens in parts:
+            for inputs, rows in parts:
                 if self._idle.empty() and running:
                     self._finish(*running.popleft(), states)
-                running.append((self._idle.get(), tokens))
+                running.append((self._idle.get(), rows))
                 running[-1][0].start_async(inputs, share_inputs=True)
         finally:
             while running:
@@ -97,16 +98,24 @@ class CompiledModel:
     def _finish(
         self,
         request: Any,
-        tokens: slice,
-        states: Sequence[Float32[np.ndarray, "tokens hidden"]],
+        rows: slice,
+        states: Sequence[Float32[np.ndarray, "rows hidden"]],
     ) -> None:
         """Wait for a part, and take its results."""
         try:
             request.wait()
             for number, state in enumerate(states):
-                state[tokens] = request.get_output_tensor(number).data
+                state[rows] = request.get_output_tensor(number).data
         finally:
             self._idle.put(request)
+
+
+class Variant(NamedTuple):
+    """What a model is compiled for."""
+
+    layers: tuple[int, ...]  # whose states it gives
+    is_mixed: bool  # whether it computes several sequences, side by side, or one with all threads
+    is_summarizing: bool  # whether it gives the states of each [CLS] only
 
 
 STARTED = {"_compiled", "_lock"}  # what has threads
@@ -150,13 +159,8 @@ class OpenVinoEngine(Engine):
         self._heads = NumpyGraph(config, self.weights)
         self._start()
 
-    @property
-    def _given(self) -> tuple[int, ...]:
-        """The layers of the graph's outputs: each once."""
-        return tuple(dict.fromkeys(self.layers))
-
     def _start(self) -> None:
-        self._compiled: dict[bool, CompiledModel] = {}
+        self._compiled: dict[Variant, CompiledModel] = {}
         self._lock = Lock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -170,24 +174,25 @@ class OpenVinoEngine(Engine):
 
     def __call__(self, ids: PackedIds) -> list[Float32[np.ndarray, "tokens hidden"]]:
         """As in `Engine`."""
-        shape = (ids.num_tokens, self.config.hidden_size)
-        states = {layer: np.empty(shape, np.float32) for layer in self._given}
-        is_mixed = len(ids.lengths) > 1 or self.num_threads == 1
-        compiled = self._find_compiled(is_mixed=is_mixed)
-        compiled.run(self._list_parts(ids, is_mixed=is_mixed), list(states.values()))
+        given = tuple(dict.fromkeys(self.layers))  # the graph outputs each layer once
+        states = dict(zip(given, self._compute(ids, given), strict=True))
         return [states[layer] for layer in self.layers]
 
+    @np.errstate(over="ignore", invalid="ignore")  # callers check what comes out
     def pool(
         self, tokens: Float32[np.ndarray, "tokens hidden"], ids: PackedIds
     ) -> Float32[np.ndarray, "sequences hidden"]:
         """As in `Engine`."""
-        return pool(self._heads, tokens, ids)
+        return write_pooler(self._heads, tokens[ids.first_tokens])
 
+    @np.errstate(over="ignore", invalid="ignore")  # callers check what comes out
     def logits(self, ids: PackedIds) -> Float32[np.ndarray, "rows ..."]:
         """As in `Engine`."""
+        if self.architecture in SUMMARY_SCORES:
+            return SUMMARY_SCORES[self.architecture](self._heads, self._summarize(ids))
         states = self(ids)
         joined = states[0] if len(states) == 1 else np.concatenate(states, axis=1)
-        return SCORES[self.architecture](self._heads, joined, ids)
+        return TOKEN_SCORES[self.architecture](self._heads, joined, ids)
 
     def score_words(
         self, ids: PackedIds, places: Int64[np.ndarray, " chosen"]
@@ -197,17 +202,35 @@ class OpenVinoEngine(Engine):
         for start in range(0, len(states), ROWS_AT_A_TIME):
             yield score_words(self._heads, states[start : start + ROWS_AT_A_TIME])
 
+    @np.errstate(over="ignore", invalid="ignore")  # callers check what comes out
     def score_pairs(self, ids: PackedIds) -> Float32[np.ndarray, "sequences 2"]:
         """As in `Engine`."""
-        return score_pairs(self._heads, self(ids)[-1], ids)
+        return score_pairs(self._heads, self._summarize(ids))
 
-    def _list_parts(self, ids: PackedIds, *, is_mixed: bool) -> Iterator[Part]:
-        if not is_mixed:
-            mask = np.zeros((1, 1, 1, ids.num_tokens), np.float32)
-            yield [self._embed(ids, slice(None)), mask], slice(None)
-            return
-        for start, end, tokens in cut_parts(ids.lengths, self.num_threads):
-            yield [self._embed(ids, tokens), *lay_out(ids.lengths[start:end])], tokens
+    def _summarize(self, ids: PackedIds) -> Float32[np.ndarray, "sequences hidden"]:
+        """Return the final state of each sequence's [CLS]; the last layer skips the others."""
+        return self._compute(ids, (self.config.num_hidden_layers,), is_summarizing=True)[0]
+
+    def _compute(
+        self, ids: PackedIds, layers: tuple[int, ...], *, is_summarizing: bool = False
+    ) -> list[Float32[np.ndarray, "rows hidden"]]:
+        is_mixed = len(ids.lengths) > 1 or self.num_threads == 1
+        variant = Variant(layers, is_mixed, is_summarizing)
+        num_rows = len(ids.lengths) if is_summarizing else ids.num_tokens
+        states = [np.empty((num_rows, self.config.hidden_size), np.float32) for _ in layers]
+        self._find_compiled(variant).run(self._list_parts(ids, variant), states)
+        return states
+
+    def _list_parts(self, ids: PackedIds, variant: Variant) -> Iterator[Part]:
+        """Yield the inputs of each part, and the rows of the batch's states that it computes."""
+        num_parts = self.num_threads if variant.is_mixed else 1
+        for start, end, tokens in cut_parts(ids.lengths, num_parts):
+            layout = lay_out(ids.lengths[start:end])
+            chosen = layout if variant.is_mixed else layout[:1]
+            if variant.is_summarizing:
+                chosen.append((ids.first_tokens[start:end] - tokens.start).astype(np.int32))
+            rows = slice(start, end) if variant.is_summarizing else tokens
+            yield [self._embed(ids, tokens), *chosen], rows
 
     def _embed(self, ids: PackedIds, tokens: slice) -> Float32[np.ndarray, "tokens hidden"]:
         """Return the sum of the three embeddings of some tokens."""
@@ -218,19 +241,24 @@ class OpenVinoEngine(Engine):
         embedded += self.weights["encoder.embeddings.token_type.weight"][segments]
         return embedded
 
-    def _find_compiled(self, *, is_mixed: bool) -> CompiledModel:
+    def _find_compiled(self, variant: Variant) -> CompiledModel:
         from bertkit.inference.graphs.openvino_graph import OpenVinoGraph
 
         with self._lock:
-            if is_mixed not in self._compiled:
+            if variant not in self._compiled:
                 STARTED_ENGINES.add(self)
-                is_int8 = self.precision == "int8"
-                graph = OpenVinoGraph(self.config, self.weights, is_mixed=is_mixed, is_int8=is_int8)
-                model, num_streams = graph.write(self._given), self.num_threads if is_mixed else 1
-                self._compiled[is_mixed] = CompiledModel(
-                    model, self.precision, self.num_threads, num_streams
+                graph = OpenVinoGraph(
+                    self.config,
+                    self.weights,
+                    is_mixed=variant.is_mixed,
+                    is_int8=self.precision == "int8",
+                    is_summarizing=variant.is_summarizing,
                 )
-            return self._compiled[is_mixed]
+                model, num_streams = graph.write(variant.layers), self.num_threads
+                self._compiled[variant] = CompiledModel(
+                    model, self.precision, self.num_threads, num_streams if variant.is_mixed else 1
+                )
+            return self._compiled[variant]
 
     def list_weights(self) -> Weights:
         """Return all weights of the model in float32, the word embeddings among them."""
@@ -270,13 +298,9 @@ def cut_parts(lengths: Sequence[int], num_threads: int) -> Iterator[tuple[int, i
 
 
 def count_threads() -> int:
-    """Return `OMP_NUM_THREADS`, else the number of processors that this process may use."""
-    with suppress(ValueError):
-        if (asked := int(os.environ.get("OMP_NUM_THREADS", ""))) > 0:
-            return asked
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """Return `OMP_NUM_THREADS`, else the number of cores that this process may use."""
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    return int(asked) if asked.isdecimal() and int(asked) else count_cores()
 
 
 @cache

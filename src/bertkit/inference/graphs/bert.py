@@ -13,14 +13,18 @@ def write_layers(graph: Graph[Value], embedded: Value, num_layers: int) -> list[
     """
     states = [graph.norm("encoder.embeddings.norm", embedded)]
     for number in range(num_layers):
-        states.append(write_block(graph, f"encoder.layers.{number}", states[-1]))
+        is_highest = number == num_layers - 1
+        name = f"encoder.layers.{number}"
+        states.append(write_block(graph, name, states[-1], is_highest=is_highest))
     return states
 
 
-def write_block(graph: Graph[Value], name: str, tokens: Value) -> Value:
+def write_block(graph: Graph[Value], name: str, tokens: Value, *, is_highest: bool) -> Value:
     """Write attention and feed-forward, each with residual and layer norm."""
     query, key, value = (graph.linear(f"{name}.attention.{part}", tokens) for part in PARTS)
     context = graph.attend(query, key, value)
+    if is_highest:
+        context, tokens = graph.keep(context), graph.keep(tokens)
     mixed = graph.add(graph.linear(f"{name}.attention.output", context), tokens)
     tokens = graph.norm(f"{name}.attention_norm", mixed)
     inner = graph.linear(f"{name}.feed_forward.up", tokens)

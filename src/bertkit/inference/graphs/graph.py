@@ -58,6 +58,10 @@ class Graph(ABC, Generic[Value]):
     def attend(self, query: Value, key: Value, value: Value) -> Value:
         """Return the concatenated heads of attention, without its output layer."""
 
+    def keep(self, values: Value) -> Value:
+        """Return those rows of the highest block that are read from above: here all."""
+        return values
+
     def find_linear(
         self, name: str
     ) -> tuple[Float[np.ndarray, "out in"], Float[np.ndarray, " out"]]:

@@ -45,17 +45,24 @@ class OpenVinoGraph(Graph[Node]):
     The first, `[tokens, hidden]`, has the sum of each token's embeddings, and the second,
     `[sequences, 1, 1, longest]`, is added to the scores of attention. With `is_mixed` there are
     `rows`, `[sequences, longest]`, the index of the token at each position, and `places`,
-    `[tokens]`, the position of each token in the flattened rows.
+    `[tokens]`, the position of each token in the flattened rows. With `is_summarizing` the last is
+    `summaries`, `[sequences]`, the index of each [CLS], and the highest block computes only those.
 
     The memory of the weights is used and must stay allocated, and writable, as OpenVINO asks.
     """
 
     def __init__(
-        self, config: BertConfig, weights: Weights, *, is_mixed: bool, is_int8: bool
+        self,
+        config: BertConfig,
+        weights: Weights,
+        *,
+        is_mixed: bool,
+        is_int8: bool = False,
+        is_summarizing: bool = False,
     ) -> None:
         super().__init__(config, weights)
         self._is_int8 = is_int8
-        self._rows = self._places = None
+        self._rows = self._places = self._summaries = None
         # One sequence has a mask too: without, attention to 16 tokens or more is wrong in 2026.4.
         self._mask = ops.parameter([-1, 1, 1, -1], np.float32)
         self.inputs = [ops.parameter([-1, config.hidden_size], np.float32), self._mask]
@@ -63,6 +70,9 @@ class OpenVinoGraph(Graph[Node]):
             self._rows = ops.parameter([-1, -1], np.int32)
             self._places = ops.parameter([-1], np.int32)
             self.inputs += [self._rows, self._places]
+        if is_summarizing:
+            self._summaries = ops.parameter([-1], np.int32)
+            self.inputs.append(self._summaries)
 
     def write(self, layers: Sequence[int]) -> Model:
         """Write the nodes up to the highest layer; each of the layers is an output."""
@@ -97,6 +107,10 @@ class OpenVinoGraph(Graph[Node]):
         joined = ops.transpose(context, _indexes(0, 2, 1, 3))
         flat = ops.reshape(joined, _indexes(-1, self.config.hidden_size), False)
         return flat if self._places is None else ops.gather(flat, self._places, _index(0))
+
+    def keep(self, values: Node) -> Node:
+        """Write the choice of each sequence's [CLS], if the graph is for those."""
+        return values if self._summaries is None else ops.gather(values, self._summaries, _index(0))
 
     def _split(self, values: Node) -> Node:
         """Write `[sequences, heads, longest, features]` for `[tokens, hidden]`."""

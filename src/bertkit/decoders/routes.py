@@ -1,13 +1,14 @@
 """The server's routes of what writes texts.
 
 They are bertkit's own, OpenAI's completions, and the Hub's forms. It is the one file of this wing
-that imports the server, which loads it through `SERVER_ROUTES` and `SERVER_HUB_FORMS`.
+that imports the server, which loads it through `SERVER_ROUTES` and `SERVER_HUB_FORMS`. A server
+without a model that writes needs no PyTorch for it.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, JsonValue
 from starlette.responses import Response, StreamingResponse
@@ -16,8 +17,6 @@ from bertkit.base.errors import BertkitError
 from bertkit.base.settings import Settings
 from bertkit.decoders.decoding.option_names import translate_names
 from bertkit.decoders.decoding.settings import SAMPLING, DecodingOverrides
-from bertkit.decoders.generation.generator import ContinuedText, Generator, WordStream
-from bertkit.decoders.generation.seq2seq_generator import GeneratedText
 from bertkit.decoders.generation.settings import GeneratorSettings
 from bertkit.decoders.generation.stopped_text import StoppedText
 from bertkit.inference.settings import take_settings
@@ -27,6 +26,10 @@ from bertkit.serving.routes.hub import HubForm, read
 from bertkit.serving.routes.openai import Usage, list_inputs
 from bertkit.serving.routes.requests import Body, HubRequest, OwnBody, TaskBody, Text
 from bertkit.serving.routes.tasks import OF_MODEL, TaskResults, compute_task
+
+if TYPE_CHECKING:
+    from bertkit.decoders.generation.generator import ContinuedText, WordStream
+    from bertkit.decoders.generation.seq2seq_generator import GeneratedText
 
 Event = Mapping[str, JsonValue]
 WORD_COST = 32  # of a word that is streamed: tokens that are read in about that time
@@ -126,6 +129,8 @@ async def open_stream(
 ) -> Response:
     """Return an answer that is sent word by word."""
     loaded = call.find("generate")
+    from bertkit.decoders.generation.generator import Generator, WordStream
+
     generator = loaded.choose("generate", options)
     assert isinstance(generator, Generator)
     stream = WordStream(generator.loaded, generator.spacing, generator.options)
@@ -142,7 +147,7 @@ async def open_stream(
 
 
 async def send_words(
-    call: RequestContext, stream: WordStream, found: Sequence[str | None], form: StreamForm
+    call: RequestContext, stream: "WordStream", found: Sequence[str | None], form: StreamForm
 ) -> AsyncIterator[Any]:
     """Yield an event for each word, and perhaps an error; others are computed between words."""
     try:
@@ -269,7 +274,7 @@ def shape_chunk(
 
 
 def cut_answers(
-    continued: ContinuedText, stops: Sequence[str], *, keeps_stop: bool = False
+    continued: "ContinuedText", stops: Sequence[str], *, keeps_stop: bool = False
 ) -> Iterator[tuple[str, str]]:
     """Yield each answer up to a stop sequence, and why it ends: stop or length."""
     for answer in continued.answers:
@@ -328,7 +333,7 @@ ENDPOINTS = (
 )
 
 
-def write_form(key: str) -> HubForm[GeneratedText, WriteParameters]:
+def write_form(key: str) -> "HubForm[GeneratedText, WriteParameters]":
     """Return the Hub's form of a task that writes a text, under its key."""
     return HubForm(
         WriteRequest,

@@ -1,7 +1,7 @@
 """The server's route of attention, and what its page shows of it.
 
 It is the one file of this wing that imports the server, which loads it through `SERVER_ROUTES` and
-`SERVER_PAGE_PARTS`.
+`SERVER_PAGE_PARTS`. PyTorch, which shows attention, is loaded at the first request of it.
 """
 
 from importlib import resources
@@ -10,10 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from bertkit.base.errors import InputError
-from bertkit.inference.torch_model import find_network
-from bertkit.interpret.inspected_model import InspectedModel
-from bertkit.interpret.opening import choose_start
-from bertkit.interpret.views.view import ViewInputs
+from bertkit.base.extras import require_torch
 from bertkit.reports.interactive import read_files
 from bertkit.serving.endpoint import Endpoint, RequestContext
 from bertkit.serving.errors import Reason
@@ -45,6 +42,7 @@ async def show_attention(call: RequestContext, body: AttentionBody) -> TaskResul
     most = loaded.opened.config.num_hidden_layers
     if layer is not None and layer > most:
         raise Reason.UNREADABLE.error(f"layer is {layer}; {call.model} has layers 1 to {most}")
+    require_torch("showing attention")
     found = await call.run(lambda one: attend(loaded, one, layer), body.list_inputs())
     return answer(call, body, found)
 
@@ -55,6 +53,11 @@ def attend(loaded: ReadyModel, text: str | tuple[str, str], layer: int | None) -
     `start` is the head, from 1, and the token, from 0, of the most telling weight; each is null if
     there is none. Without a layer, it is that of this weight.
     """
+    from bertkit.inference.torch_model import find_network
+    from bertkit.interpret.inspected_model import InspectedModel
+    from bertkit.interpret.opening import choose_start
+    from bertkit.interpret.views.view import ViewInputs
+
     assert loaded.engine is not None
     inspected = InspectedModel.of(loaded.opened, find_network(loaded.engine).encoder)
     first, second = (text, None) if isinstance(text, str) else text

@@ -58,5 +58,5 @@ def find_network(engine: Engine) -> Any:
     assert isinstance(engine, OpenVinoEngine), "there is no third engine"
     with without_memory():
         model = ARCHITECTURES[engine.architecture].kind(engine.config)
-    model.load_state_dict(to_tensors(engine.weights), strict=False, assign=True)
+    model.load_state_dict(to_tensors(dict(engine.list_weights())), strict=False, assign=True)
     return model.eval()

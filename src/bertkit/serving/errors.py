@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Literal
 
-from bertkit.base.errors import BertkitError, InputError, SettingsError
+from bertkit.base.errors import BertkitError, InputError, MissingExtraError, SettingsError
 
 
 class Reason(Enum):
@@ -77,6 +77,8 @@ def describe_refusal(error: BaseException | None = None) -> ServingError:
         return error
     if isinstance(error, InputError | SettingsError):
         return Reason.UNREADABLE.error(str(error))
+    if isinstance(error, MissingExtraError):  # how it is installed here isn't for clients
+        return Reason.UNREADABLE.error(f"{str(error).partition(';')[0]} on the server")
     return Reason.FAILED.error("the model failed on this request; the server's log has the cause")
 
 

@@ -8,7 +8,8 @@ import torch
 from tests.closeness import assert_close as assert_near
 from tests.unit.inference.small_task import save_answerer, save_classifier, save_model, save_tagger
 
-from bertkit.base.errors import SettingsError
+from bertkit.base import extras
+from bertkit.base.errors import MissingExtraError, SettingsError
 from bertkit.inference import explain
 from bertkit.inference.explain_inputs import find_written_words
 from bertkit.inference.predictor import Predictor
@@ -97,6 +98,14 @@ def test_words_that_are_cut_off_or_stand_in_several_windows_are_told_apart(model
     assert len(one.words) == 14  # [CLS] and [SEP] take the rest of 16 tokens
     windows = models["tag"](text, explain=True)
     assert all(len(one.words) == 24 for one in windows.explanations)
+
+
+def test_without_pytorch_no_gradients_are_followed(models, monkeypatch):
+    monkeypatch.setattr(explain, "GRADIENT_COST", 0)
+    monkeypatch.setattr(extras, "find_spec", lambda _: None)
+    message = "explaining a text of so many words needs PyTorch, which isn't installed; pip install"
+    with pytest.raises(MissingExtraError, match=message):
+        models["classify"]("the cats, saw a dog", explain=True)
 
 
 def test_gradients_add_up_and_name_words_of_long_texts(models, monkeypatch):

@@ -23,7 +23,7 @@ from bertkit.retrieval.embed import embed
 from bertkit.retrieval.unfinished_vectors import VECTOR_WRITERS
 
 FLOOR = "base/"  # on which all else stands; its files aren't counted
-MAX_FILES = 20
+MAX_FILES = 16
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_a_text_walks_through_few_files_from_one_read_of_its_own(
     model, tmp_path, monkeypatch, walk
 ):
     use_small_windows(monkeypatch)
-    use_engine(monkeypatch, load(model))
+    use_engine(monkeypatch, load(model, engine="openvino"))
     source, output = tmp_path / "in.jsonl", tmp_path / "vectors.jsonl"
     rows = [{"key": f"id {number}", "text": text} for number, text in enumerate(make_texts())]
     source.write_text("".join(f"{json.dumps(row)}\n" for row in rows))

@@ -232,6 +232,7 @@ class OpenVinoEngine(Engine):
             rows = slice(start, end) if variant.is_summarizing else tokens
             yield [self._embed(ids, tokens), *chosen], rows
 
+    @np.errstate(over="ignore", invalid="ignore")  # `check_finite` tells
     def _embed(self, ids: PackedIds, tokens: slice) -> Float32[np.ndarray, "tokens hidden"]:
         """Return the sum of the three embeddings of some tokens."""
         embedded: Float32[np.ndarray, "tokens hidden"]

@@ -4,6 +4,7 @@ import pytest
 from tests.closeness import assert_close
 from tests.unit.serving.small_models import HAS_DECODERS
 
+from bertkit.base import extras
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.opening import choose_start
 from bertkit.interpret.routes import MAX_TOKENS_WITH_ATTENTION
@@ -54,6 +55,14 @@ def test_attention_that_is_not_there_is_told(client, model, body, message):
     answer = client.post(f"/v1/models/{model}/attention", body)
     assert answer.status == 400
     assert message in answer.json["error"]["message"]
+
+
+def test_a_server_without_pytorch_says_what_attention_needs(client, monkeypatch):
+    monkeypatch.setattr(extras, "find_spec", lambda _: None)
+    answer = client.post("/v1/models/words/attention", {"inputs": "the cat"})
+    assert answer.status == 400
+    message = "showing attention needs PyTorch, which isn't installed on the server"
+    assert answer.json["error"]["message"] == message
 
 
 @pytest.mark.skipif(not HAS_DECODERS, reason="it needs models of the wing of decoders")

@@ -36,7 +36,9 @@ def test_a_text_walks_through_few_files_from_one_read_of_its_own(
     model, tmp_path, monkeypatch, walk
 ):
     use_small_windows(monkeypatch)
-    use_engine(monkeypatch, load(model, engine="openvino"))
+    embedder = load(model, engine="openvino")
+    embedder.warm_up()  # it compiles the model
+    use_engine(monkeypatch, embedder)
     source, output = tmp_path / "in.jsonl", tmp_path / "vectors.jsonl"
     rows = [{"key": f"id {number}", "text": text} for number, text in enumerate(make_texts())]
     source.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
@@ -69,6 +71,6 @@ def test_a_text_walks_through_few_files_from_one_read_of_its_own(
     first = json.loads(output.read_text().partition("\n")[0])
     assert (first["id"], len(first["embedding"])) == ("id 0", 8)
     visited = sorted(name for name in walk.files if not name.startswith(FLOOR))
-    assert {"data/tables/texts.py", "nn/attention.py", "retrieval/embed.py"} < set(visited)
+    assert {"data/tables/texts.py", "inference/pipeline.py", "retrieval/embed.py"} < set(visited)
     assert opened.count(source) == 3  # of its head before and behind, and of all of it
     assert len(visited) <= MAX_FILES, " ".join(visited)

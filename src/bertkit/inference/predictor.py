@@ -131,7 +131,7 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
             )
         is_own = opened.architecture == FEATURE_BASED
         architecture = FEATURE_BASED if is_own else task.architecture
-        layers = LAYERS[read_feature_head(opened.config).layers] if is_own else (-1,)
+        layers = find_head_layers(opened) if is_own else (-1,)
         engine = open_engine(opened, loading, architecture, layers)
         options = TASKS[task.name].answers()
         return cls(task, LoadedModel.of(opened), engine, options, read_metrics(opened.folder))
@@ -245,6 +245,14 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
         scores = self.engine.logits(ids)
         check_finite(scores, "the model's logits")
         return scores
+
+
+def find_head_layers(opened: OpenModel) -> tuple[int, ...]:
+    """Return the layers that a head of bertkit's own reads; CheckpointError if it isn't one."""
+    try:
+        return LAYERS[read_feature_head(opened.config).layers]
+    except SettingsError as error:
+        raise CheckpointError(f"{opened.folder}: {error}") from None
 
 
 AnyPredictor: TypeAlias = Predictor[Any, Any, Any]

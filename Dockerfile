@@ -4,13 +4,10 @@ WORKDIR /source
 RUN python -m venv /opt/bertkit
 ENV PATH=/opt/bertkit/bin:$PATH
 COPY constraints.txt ./
-# PyTorch's own index has the build without CUDA.
-RUN pip install --no-cache-dir --constraint constraints.txt \
-    --index-url https://download.pytorch.org/whl/cpu torch
 COPY pyproject.toml README.md LICENSE ./
 COPY src src
 COPY models models
-RUN pip install --no-cache-dir --constraint constraints.txt '.[onnx,serve]' ./models/minilm
+RUN pip install --no-cache-dir --constraint constraints.txt '.[serve]' ./models/minilm
 
 FROM python:3.13-slim
 COPY --from=build /opt/bertkit /opt/bertkit

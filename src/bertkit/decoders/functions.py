@@ -13,6 +13,7 @@ from bertkit.data.tables.rows import Table, name_files
 from bertkit.data.tables.settings import TableSettings
 from bertkit.data.tables.texts import open_texts
 from bertkit.decoders.decoding.settings import DecodingOverrides
+from bertkit.decoders.generation.abstractive import AbstractiveSummarizer
 from bertkit.decoders.generation.extractive import CentralSummarizer, ExtractiveSummary
 from bertkit.decoders.generation.generator import ContinuedText, Generator
 from bertkit.decoders.generation.seq2seq_generator import (
@@ -21,7 +22,7 @@ from bertkit.decoders.generation.seq2seq_generator import (
     Translator,
 )
 from bertkit.decoders.generation.settings import GeneratorSettings, SummarySettings
-from bertkit.decoders.generation.summarizer import AbstractiveSummarizer, load_summarizer
+from bertkit.decoders.generation.summarizer import load_summarizer
 from bertkit.decoders.seq2seq.examples import PairFiles, Pairs
 from bertkit.decoders.seq2seq.run import train_seq2seq
 from bertkit.decoders.seq2seq.settings import KINDS

@@ -37,9 +37,9 @@ def load_pipelines(opened: OpenModel, settings: EmbedderSettings) -> Pipelines:
 def load_writer(opened: OpenModel, settings: EmbedderSettings) -> Pipelines:
     """Load what an encoder-decoder is for."""
     require_torch("a model that writes texts")
+    from bertkit.decoders.generation.abstractive import AbstractiveSummarizer
     from bertkit.decoders.generation.seq2seq_generator import Translator
     from bertkit.decoders.generation.settings import read_seq2seq_file
-    from bertkit.decoders.generation.summarizer import AbstractiveSummarizer
 
     kind = read_seq2seq_file(opened.folder).kind
     writer = Translator if kind == "translate" else AbstractiveSummarizer

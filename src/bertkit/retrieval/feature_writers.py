@@ -78,12 +78,8 @@ def format_line(row: int, features_of: FeatureRow, form: OutputLayout) -> str:
 
 def _format_matrix(matrix: Array) -> str:
     """Format a matrix as nested lists; numbers in their shortest float32 round-trip form."""
-    import pyarrow as pa
-
-    numbers = pa.array(matrix.ravel()).cast(pa.string()).to_pylist()
-    width = matrix.shape[1]
-    rows = (numbers[start : start + width] for start in range(0, len(numbers), width))
-    return "[" + ", ".join(f"[{', '.join(row)}]" for row in rows) + "]"
+    rows = (f"[{', '.join(row)}]" for row in matrix.astype(str).tolist())
+    return f"[{', '.join(rows)}]"
 
 
 def write_jsonl(file: DurableFile, texts: Iterable[FeatureRow], form: OutputLayout) -> None:

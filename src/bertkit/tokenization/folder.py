@@ -6,6 +6,8 @@ the three. If it exists, they are verified before they are read; other tools' fo
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -62,9 +64,9 @@ def check_added(folder: Path, engine: Object, config: Object, vocabulary: Sequen
         added.append((path, token.get("content"), index))
     if (path := folder / ADDED_FILE).is_file():
         added += [(path, *pair) for pair in read_object(path, MAX_CONFIG_BYTES).items()]
-    ids = {token: index for index, token in enumerate(vocabulary)}
+    ids = {token: str(index) for index, token in enumerate(vocabulary)}
     for path, content, entry in added:
-        if str(ids.get(str(content), "")) != str(entry):
+        if ids.get(str(content)) != str(entry):
             raise InputError(
                 f"{path}: the added token {content!r:.80} isn't entry {entry!r:.80} of the"
                 " vocabulary; bertkit doesn't support tokens outside of it"
@@ -127,15 +129,21 @@ def check_vocabulary(vocabulary: Sequence[str], source: str) -> None:
     if not vocabulary:
         raise InputError(f"{source} is empty; expected one entry per line, [PAD] first")
     check_size(len(vocabulary), source)
-    places = {token: index for index, token in enumerate(vocabulary)}
-    if len(places) < len(vocabulary) or not _are_entries(vocabulary):
-        raise _find_problem(vocabulary, source)
-    missing = [token for token in SPECIAL_TOKENS if token not in places]
+    seen: dict[str, int] = {}
+    for index, token in enumerate(vocabulary):
+        if problem := _entry_problem(token):
+            raise InputError(f"{source}: entry {index} is {problem}")
+        if token in seen:
+            raise InputError(
+                f"{source} has {token!r} twice, as entries {seen[token]} and {index}; remove one"
+            )
+        seen[token] = index
+    missing = [token for token in SPECIAL_TOKENS if token not in seen]
     if missing:
         raise InputError(f"{source} lacks {', '.join(missing)}; is it a BERT vocabulary?")
     if vocabulary[0] != PAD:
         raise InputError(
-            f"{source} begins with {vocabulary[0]!r} and has {PAD} as entry {places[PAD]};"
+            f"{source} begins with {vocabulary[0]!r} and has {PAD} as entry {seen[PAD]};"
             f" {PAD} must be entry 0"
         )
 
@@ -243,11 +251,13 @@ def engine_vocabulary(engine: Object, path: Path) -> list[str]:
                 found = f"{part.get(key)!r:.80}"
                 raise InputError(f"{path}: {name}.{key} must be {value!r}, got {found}")
     listed = model.get("vocab") if isinstance(model, dict) else None
-    if not isinstance(listed, dict) or not {*map(type, listed.values())} <= {int}:
+    entries = listed if isinstance(listed, dict) else {}
+    pairs = [(index, token) for token, index in entries.items() if type(index) is int]
+    if not isinstance(listed, dict) or len(pairs) < len(listed):
         raise InputError(f"{path}: model.vocab must map each entry to its id")
-    entries: dict[str, int] = listed  # type: ignore[assignment]
-    vocabulary = sorted(entries, key=entries.__getitem__)
-    if not entries or sorted(entries.values()) != [*range(len(entries))]:
+    pairs.sort(key=itemgetter(0))
+    vocabulary, ids = [token for _, token in pairs], [index for index, _ in pairs]
+    if ids[:1] != [0] or any(after != before + 1 for before, after in pairwise(ids)):
         raise InputError(f"{path}: the ids of model.vocab must be 0, 1, 2 … without a gap")
     check_vocabulary(vocabulary, str(path))
     return vocabulary
@@ -274,28 +284,26 @@ def read_switches(
     Where `strip_accents` isn't set, it follows lowercasing, as in the original BERT.
     """
     normalizer = engine.get("normalizer")
+    guessed = guess_switches(vocabulary)
 
-    def read(config_key: str, engine_key: str) -> bool | None:
+    def read(config_key: str, engine_key: str, default: bool) -> bool:
         value, source = config.get(config_key), CONFIG_FILE
         if value is None and isinstance(normalizer, dict):
             value, source = normalizer.get(engine_key), ENGINE_FILE
-        if not isinstance(value, bool | None):
+        if value is None:
+            return default
+        if not isinstance(value, bool):
             raise InputError(
                 f"{folder / source}: {config_key} must be true or false, got {value!r:.80}"
             )
         return value
 
-    lowercase, split_cjk, strip_accents = (
-        read("do_lower_case", "lowercase"),
-        read("tokenize_chinese_chars", "handle_chinese_chars"),
-        read("strip_accents", "strip_accents"),
+    lowercase = read("do_lower_case", "lowercase", guessed.lowercase)
+    return TokenizerSettings(
+        lowercase=lowercase,
+        strip_accents=read("strip_accents", "strip_accents", lowercase),
+        split_cjk=read("tokenize_chinese_chars", "handle_chinese_chars", guessed.split_cjk),
     )
-    if lowercase is None or split_cjk is None:
-        guessed = guess_switches(vocabulary)
-        lowercase = guessed.lowercase if lowercase is None else lowercase
-        split_cjk = guessed.split_cjk if split_cjk is None else split_cjk
-    strip_accents = lowercase if strip_accents is None else strip_accents
-    return TokenizerSettings(lowercase=lowercase, strip_accents=strip_accents, split_cjk=split_cjk)
 
 
 def read_max_length(folder: Path) -> int | None:
@@ -358,27 +366,6 @@ def config_content(settings: TokenizerSettings) -> Object:
         "sep_token": SEP,
         "mask_token": MASK,
     }
-
-
-def _are_entries(vocabulary: Sequence[str]) -> bool:
-    """Return whether no entry has an `_entry_problem`; looks at all at once, which is faster."""
-    text, lengths = "\n".join(vocabulary), [*map(len, vocabulary)]
-    has_ends = text.count("\n") + text.count("\r") >= len(vocabulary)
-    is_text = text.isascii() or text == text.encode("utf-8", "ignore").decode()
-    return 0 < min(lengths) <= max(lengths) <= MAX_ENTRY_CHARS and is_text and not has_ends
-
-
-def _find_problem(vocabulary: Sequence[str], source: str) -> InputError:
-    """Return the error of the first entry that is invalid, or that is there twice."""
-    seen: dict[str, int] = {}
-    for index, token in enumerate(vocabulary):
-        if problem := _entry_problem(token):
-            return InputError(f"{source}: entry {index} is {problem}")
-        if token in seen:
-            twice = f"{token!r} twice, as entries {seen[token]} and {index}; remove one"
-            return InputError(f"{source} has {twice}")
-        seen[token] = index
-    raise AssertionError("some entry has a problem")
 
 
 def _entry_problem(token: str) -> str | None:

@@ -6,7 +6,7 @@ import pytest
 import bertkit
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.cli.main import main
-from bertkit.decoders.generation.summarizer import AbstractiveSummarizer
+from bertkit.decoders.generation.abstractive import AbstractiveSummarizer
 
 PAIRS = [(f"der Hund {n} sah es", f"the dog {n} saw it") for n in range(12)]
 TINY = {

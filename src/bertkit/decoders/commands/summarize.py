@@ -65,13 +65,10 @@ def summarize(
         raise SettingsError("give a file of texts, or - for standard input")
     model = choose_model(model, "vectors", files)
     texts = SummarizedTexts(files, table)
-    from bertkit.decoders.generation.extractive import SummaryCounts
-    from bertkit.decoders.generation.seq2seq_generator import GenerationCounts
-    from bertkit.decoders.generation.summarizer import AbstractiveSummarizer, load_summarizer
+    from bertkit.decoders.generation.summarizer import load_summarizer
 
     summarizer = load_summarizer(model, embedding, settings, decoding)
-    is_written = isinstance(summarizer, AbstractiveSummarizer)
-    counts = GenerationCounts() if is_written else SummaryCounts()
+    counts = summarizer.counts_kind()
     summaries = summarizer.stream(texts, counts=counts)
     with show_progress("Summarizing", None, is_hidden=sys.stdout.isatty()) as bar:
         for summary in summaries:

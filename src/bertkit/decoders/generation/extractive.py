@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import accumulate
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from pydantic import JsonValue
@@ -139,6 +139,7 @@ class CentralSummarizer(Pipeline[str, ExtractiveSummary]):
     embedder: Embedder
     options: SummarySettings = field(default_factory=SummarySettings)
 
+    counts_kind: ClassVar[type[SummaryCounts]] = SummaryCounts
     bundled = "vectors"
     loading_kind = EmbedderSettings
     most_tokens = sys.maxsize  # the whole text

@@ -1,25 +1,18 @@
-"""Summarizers of all kinds by the model's folder; those that write summaries."""
+"""Summarizers of both kinds by the model's folder; PyTorch is loaded for those that write."""
 
 from pathlib import Path
-from typing import ClassVar, TypeAlias
+from typing import TYPE_CHECKING
 
 from bertkit.base.errors import SettingsError
 from bertkit.base.settings import Settings, name_flag
 from bertkit.checkpoints.formats import describe_model
 from bertkit.decoders.generation.extractive import CentralSummarizer
-from bertkit.decoders.generation.seq2seq_generator import Seq2SeqGenerator
-from bertkit.decoders.generation.settings import KindName, SummarySettings
+from bertkit.decoders.generation.settings import SummarySettings
 from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.settings import LoadingSettings
 
-
-class AbstractiveSummarizer(Seq2SeqGenerator):
-    """Writes abstractive summaries with a model of `bertkit finetune summarize`."""
-
-    kind: ClassVar[KindName | None] = "summarize"
-
-
-Summarizer: TypeAlias = CentralSummarizer | AbstractiveSummarizer
+if TYPE_CHECKING:
+    from bertkit.decoders.generation.abstractive import AbstractiveSummarizer
 
 
 def load_summarizer(
@@ -27,7 +20,7 @@ def load_summarizer(
     embedding: EmbedderSettings | None = None,
     summary: SummarySettings | None = None,
     decoding: Settings | None = None,
-) -> Summarizer:
+) -> "CentralSummarizer | AbstractiveSummarizer":
     """Load a summarizer: abstractive, or extractive with any encoder.
 
     Args:
@@ -49,6 +42,8 @@ def load_summarizer(
         loading = {name: info.default for name, info in LoadingSettings.model_fields.items()}
         others = embedding.model_copy(update=loading)
         _refuse(others, f"{name} doesn't compute sentence embeddings, so it takes no")
+        from bertkit.decoders.generation.abstractive import AbstractiveSummarizer
+
         return AbstractiveSummarizer.load(opened, embedding).with_options(decoding)
     writers = "only models of `bertkit finetune summarize` write"
     _refuse(decoding, f"{writers}, and {name} extracts sentences, so it takes no")

@@ -9,9 +9,10 @@ from tests.unit.inference.small import save_kind, save_small
 
 from bertkit.base.errors import CheckpointError, SettingsError
 from bertkit.cli.main import main
+from bertkit.decoders.generation.abstractive import AbstractiveSummarizer
 from bertkit.decoders.generation.extractive import CentralSummarizer
 from bertkit.decoders.generation.settings import SummarySettings
-from bertkit.decoders.generation.summarizer import AbstractiveSummarizer, load_summarizer
+from bertkit.decoders.generation.summarizer import load_summarizer
 from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.models.bert.fine_tuning import BertForTokenClassification
 

@@ -28,8 +28,8 @@ from bertkit.base.errors import (
     StoppedError,
 )
 from bertkit.checkpoints.run_folder import list_checkpoints
+from bertkit.decoders.generation.abstractive import AbstractiveSummarizer
 from bertkit.decoders.generation.seq2seq_generator import Seq2SeqGenerator, Translator
-from bertkit.decoders.generation.summarizer import AbstractiveSummarizer
 from bertkit.decoders.model import EncoderDecoderModel
 from bertkit.decoders.seq2seq import evaluation as evaluation_module
 from bertkit.decoders.seq2seq import examples

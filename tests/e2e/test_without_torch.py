@@ -1,0 +1,75 @@
+"""What predicts works where no process can import PyTorch."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from tests.e2e.predicting import COMMANDS, answer_request, make_models
+
+# Python runs it before anything else, in the server's workers too.
+REFUSAL = """
+import sys
+
+
+class Refusal:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "torch":
+            raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+
+sys.meta_path.insert(0, Refusal())
+"""
+RUN_ALL = """
+import contextlib, io, json, shlex, sys
+from bertkit.cli.main import main
+found = {}
+for name, words in json.load(sys.stdin).items():
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):
+        code = main(shlex.split(words))
+    found[name] = code, out.getvalue()
+json.dump(found, sys.stdout)
+"""
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("without_torch")
+    make_models(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("refusal")
+    (folder / "sitecustomize.py").write_text(REFUSAL)
+    paths = (str(folder), os.environ.get("PYTHONPATH", ""))
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
+@pytest.fixture(scope="module")
+def answers(models, environment):
+    """The exit code and the output of each command, which one process ran."""
+    words, given = [sys.executable, "-c", RUN_ALL], json.dumps(COMMANDS)
+    done = subprocess.run(
+        words, input=given, cwd=models, env=environment, capture_output=True, text=True, check=True
+    )
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_predicts_without_torch(answers, name):
+    code, output = answers[name]
+    assert code == 0, output
+    assert "{" in output or "--json" not in COMMANDS[name]
+
+
+def test_the_server_answers_without_torch(models, environment):
+    assert answer_request(sys.executable, models, environment) == {"good", "bad"}
+
+
+def test_an_import_of_torch_fails(environment):
+    words = [sys.executable, "-c", "import torch"]
+    result = subprocess.run(words, env=environment, capture_output=True, text=True)
+    assert "No module named 'torch'" in result.stderr

@@ -17,6 +17,7 @@ def run() -> NoReturn:
     the process without a word, and finished work would look interrupted.
     """
     exit_code: int | None = None
+    leave_out_converter()
     try:
         from bertkit.cli.main import main
 
@@ -30,6 +31,15 @@ def run() -> NoReturn:
             exit_code = 130
     gc.freeze()  # or Python looks for garbage in all that was loaded, which takes 0.1 s
     sys.exit(exit_code)
+
+
+def leave_out_converter() -> None:
+    """Have this process import OpenVINO without its converter of models, which nothing here needs.
+
+    It takes as long to import as all the rest, and counts its imports for OpenVINO's makers where
+    a user has agreed to that.
+    """
+    sys.modules["openvino.tools.ovc"] = None  # type: ignore[assignment]  # importing it fails
 
 
 def ignore_stop_signals() -> None:

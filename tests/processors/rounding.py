@@ -65,9 +65,10 @@ def change_openvino(module: ModuleType, share: float) -> None:
     """Change what the encoder in OpenVINO gives."""
     import torch
 
-    compute = module.OpenVinoEngine.__call__
-    module.OpenVinoEngine.__call__ = lambda self, ids: [
-        round_otherwise(torch.from_numpy(states), share).numpy() for states in compute(self, ids)
+    compute = module.OpenVinoEngine.compute
+    module.OpenVinoEngine.compute = lambda self, *words, **more: [
+        round_otherwise(torch.from_numpy(states), share).numpy()
+        for states in compute(self, *words, **more)
     ]
 
 

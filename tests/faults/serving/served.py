@@ -42,15 +42,15 @@ def hold_computing() -> None:
     gate = Path(os.environ[GATE])
 
     def held(compute: Callable[..., Any]) -> Callable[..., Any]:
-        def wait_and_compute(*arguments: object) -> Any:
+        def wait_and_compute(*arguments: object, **options: object) -> Any:
             while gate.exists():
                 Event().wait(0.02)
-            return compute(*arguments)
+            return compute(*arguments, **options)
 
         return wait_and_compute
 
-    for kind in (TorchEngine, OpenVinoEngine):
-        kind.__call__ = held(kind.__call__)  # type: ignore[method-assign]
+    TorchEngine.place = held(TorchEngine.place)  # type: ignore[method-assign]
+    OpenVinoEngine.compute = held(OpenVinoEngine.compute)  # type: ignore[method-assign]
 
 
 def run_held_worker(*arguments: Any) -> None:

@@ -1,6 +1,8 @@
 """The first and the last moments of the process, when no command is there to hear Ctrl-C."""
 
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -10,7 +12,8 @@ from bertkit.cli import main as module
 
 
 @pytest.fixture(autouse=True)
-def _handlers_are_put_back():
+def _handlers_are_put_back(monkeypatch):
+    monkeypatch.setattr(process, "leave_out_converter", lambda: None)  # of the tests' process
     before = {each: signal.getsignal(each) for each in STOP_SIGNALS}
     yield
     for each, handler in before.items():
@@ -49,3 +52,19 @@ def test_ctrl_c_between_the_work_and_its_end_is_not_heard(monkeypatch, capsys):
         process.run()
     assert ended.value.code == 75
     assert capsys.readouterr().err == ""
+
+
+IMPORT = """
+import sys
+from bertkit.__main__ import leave_out_converter
+leave_out_converter()
+import openvino.opset13
+print(*(name for name in sys.modules if "telemetry" in name or "ovc." in name))
+"""
+
+
+def test_the_runtime_comes_without_its_converter():
+    child = subprocess.run(
+        [sys.executable, "-c", IMPORT], capture_output=True, check=True, text=True
+    )
+    assert not child.stdout.strip()

@@ -77,7 +77,10 @@ def choose_precision(name: PrecisionName) -> Precision:
     """Return the precision in which OpenVINO computes."""
     if name == "int8":
         if not has_native_int8():
-            announce("WARNING: this processor has no instructions for int8; fp32 is as fast")
+            announce(
+                "WARNING: this processor has no instructions for products of int8, which are"
+                " what makes it faster than fp32"
+            )
         return name
     if name == "bf16" and not has_native_bf16():
         raise SettingsError(

@@ -175,7 +175,7 @@ class OpenVinoEngine(Engine):
     def __call__(self, ids: PackedIds) -> list[Float32[np.ndarray, "tokens hidden"]]:
         """As in `Engine`."""
         given = tuple(dict.fromkeys(self.layers))  # the graph outputs each layer once
-        states = dict(zip(given, self._compute(ids, given), strict=True))
+        states = dict(zip(given, self.compute(ids, given), strict=True))
         return [states[layer] for layer in self.layers]
 
     @np.errstate(over="ignore", invalid="ignore")  # callers check what comes out
@@ -209,11 +209,12 @@ class OpenVinoEngine(Engine):
 
     def _summarize(self, ids: PackedIds) -> Float32[np.ndarray, "sequences hidden"]:
         """Return the final state of each sequence's [CLS]; the last layer skips the others."""
-        return self._compute(ids, (self.config.num_hidden_layers,), is_summarizing=True)[0]
+        return self.compute(ids, (self.config.num_hidden_layers,), is_summarizing=True)[0]
 
-    def _compute(
+    def compute(
         self, ids: PackedIds, layers: tuple[int, ...], *, is_summarizing: bool = False
     ) -> list[Float32[np.ndarray, "rows hidden"]]:
+        """Compute the states of some layers: of each token, or of each sequence's [CLS]."""
         is_mixed = len(ids.lengths) > 1 or self.num_threads == 1
         variant = Variant(layers, is_mixed, is_summarizing)
         num_rows = len(ids.lengths) if is_summarizing else ids.num_tokens

@@ -125,7 +125,7 @@ def test_the_precision_follows_from_the_processor(monkeypatch, capsys, name, fla
 
 def test_what_the_processor_lacks_is_said(capsys):
     assert choice.choose_precision("int8") == "int8"
-    assert "no instructions for int8" in capsys.readouterr().err
+    assert "no instructions for products of int8" in capsys.readouterr().err
     with pytest.raises(SettingsError, match="bf16 only on processors that have it"):
         choice.choose_precision("bf16")
 

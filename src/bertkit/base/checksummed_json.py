@@ -90,7 +90,7 @@ def _row_seal(body: bytes) -> str:
 class ChecksummedModel(BaseModel):
     """Base of records that are files: immutable, unknown keys are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     description: ClassVar[str]
     limit_bytes: ClassVar[int] = 64 << 20  # a larger file isn't read

@@ -21,7 +21,7 @@ HEAD_BYTES = 1 << 12
 class FileRecord(BaseModel):
     """Size and checksums of a file at the time it was written."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     size_bytes: NonNegativeInt
     sha256: str

@@ -82,7 +82,7 @@ class Settings(BaseModel):
     `--help` and the reference show.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     def fingerprint(self) -> str:
         """Return the SHA-256 of the settings; equal settings have equal fingerprints."""

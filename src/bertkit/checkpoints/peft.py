@@ -74,7 +74,7 @@ PLAIN_STARTS = (True, False, None, "gaussian", "eva", "orthogonal")
 class AdapterConfig(BaseModel):
     """The part of `adapter_config.json` that matters to the result."""
 
-    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="allow")
 
     peft_type: Literal["LORA"]
     base_model_name_or_path: str = Field(min_length=1, max_length=4096)

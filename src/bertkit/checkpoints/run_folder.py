@@ -49,7 +49,7 @@ FILES_OF_MODELS = (CONFIG_FILE, *FILES_OF_OTHERS)
 class CheckpointManifest(ChecksummedModel):
     """The manifest of a checkpoint: its step, and size and checksums of each file."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     description: ClassVar[str] = "a checkpoint's manifest"
     limit_bytes: ClassVar[int] = 4 << 20  # 25 bytes for each MiB of a checkpoint
 
@@ -101,7 +101,7 @@ class FinishedRecord(ChecksummedModel):
 class SavedMetrics(FinishedRecord):
     """The metrics in any `metrics.json`, without the rest of it."""
 
-    model_config = ConfigDict(extra="ignore", defer_build=True)
+    model_config = ConfigDict(extra="ignore")
 
     metrics: dict[str, SavedNumber]
 

@@ -103,7 +103,7 @@ Module: TypeAlias = Pooling | Normalize | Dense
 class ForeignConfig(BaseModel):
     """Base of the schemas for foreign files; unknown keys are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 Config = TypeVar("Config", bound=ForeignConfig)

@@ -97,7 +97,7 @@ class EncoderSettings(ForeignConfig):
 class SentenceSettings(ForeignConfig):
     """`config_sentence_transformers.json`; unused keys are kept in `model_extra`."""
 
-    model_config = ConfigDict(extra="allow", defer_build=True)
+    model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, Any]  # when sphinx imports this, pydantic can't infer the type
 
     model_type: str = MODEL_TYPE

@@ -49,7 +49,7 @@ LATER_COUNTS = {"characters", "long_word_characters", "unknown_tokens"}  # not i
 class SplitCounts(BaseModel):
     """The size of one split."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     documents: NonNegativeInt = 0
     sentences: NonNegativeInt = 0
@@ -66,7 +66,7 @@ class SplitCounts(BaseModel):
 class ShardRecord(BaseModel):
     """One shard: its name, its counts, and its three files."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(pattern=r"^(train|held-out)-[0-9]+-[0-9]+$")  # becomes part of a path
     split: Split

@@ -96,9 +96,7 @@ class BertConfig(ModelConfig):
     Source: Devlin et al. 2018, section 3.
     """
 
-    model_config = ConfigDict(
-        frozen=True, extra="allow", allow_inf_nan=False, strict=True, defer_build=True
-    )
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, strict=True)
 
     model_type: str = "bert"
     vocab_size: Size = 30522

@@ -27,7 +27,7 @@ class FeatureHead(BaseModel):
     encoder), or the mean or the maximum of all its tokens.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     layers: Literal["last", "last_four"]  # whose hidden states are concatenated
     lstm_hidden: None = None  # files have the key; `BertConfig` refuses any other value

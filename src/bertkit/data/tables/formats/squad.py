@@ -29,7 +29,7 @@ COLUMNS = ("id", "title", "question", "context", "answers", "is_impossible")
 class _Part(BaseModel):
     """Base of the schemas for a file's parts; other keys are ignored."""
 
-    model_config = ConfigDict(strict=True, frozen=True, defer_build=True)
+    model_config = ConfigDict(strict=True, frozen=True)
 
 
 class _Answer(_Part):

@@ -24,7 +24,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
 from tests.hostile.case import OUTSIDE, Case
 from tests.hostile.whole import whole_files
 from tests.waiting import end_when_stuck
@@ -248,7 +247,6 @@ def main(scratch: Path, modules: str, first: int, bug: str = "", only: str = "")
         for address in list_installed(table).values():
             load_object(address)
     importlib.import_module("bertkit.checkpoints.pytorch_file")
-    build_validators(BaseModel)
     gc.collect()
     gc.freeze()  # what is loaded needn't be looked through before each case
     plant(bug)
@@ -257,13 +255,6 @@ def main(scratch: Path, modules: str, first: int, bug: str = "", only: str = "")
             shutil.rmtree(scratch / "model", ignore_errors=True)  # of a process that was ended
             sys.stdout.write(f"{json.dumps(asdict(run_case(case, scratch, watch)))}\n")
             sys.stdout.flush()
-
-
-def build_validators(kind: type[BaseModel]) -> None:
-    """Build the validators of all models, for which pydantic compiles code of its own."""
-    for model in kind.__subclasses__():
-        model.model_rebuild(raise_errors=False)
-        build_validators(model)
 
 
 def all_cases(modules: list[str]) -> Iterator[Case]:

@@ -10,7 +10,7 @@ import hypothesis
 import jaxtyping
 import pytest
 from tests import shape_checks
-from tests.processors.rounding import ROUNDING_ERROR, plant_rounding_error
+from tests.processors.rounding import ROUNDING_ERROR, plant_bf16, plant_rounding_error
 from tests.wings import is_left_out
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -78,6 +78,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     os.environ[CHOSEN] = str(PROCESSORS / f"{name}.txt")
     processor.CPU_INFO = Path(os.environ[CHOSEN])
+    plant_bf16()
     processor.read_processor.cache_clear()
 
 

@@ -6,6 +6,7 @@ is imported for it.
 
 import sys
 from collections.abc import Callable
+from functools import partial, wraps
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
@@ -20,19 +21,38 @@ def plant_rounding_error(share: float) -> None:
 
     A second call takes the place of the first: what decorates modules must be asked behind this.
     """
-    others = [each for each in sys.meta_path if type(each).__name__ != AfterImport.__name__]
-    sys.meta_path[:] = [AfterImport(share), *others]
+    change_after_import(
+        "rounding error",
+        {
+            "bertkit.models.bert.encoder": partial(change_torch, share=share),
+            "bertkit.inference.engines.openvino_engine": partial(change_openvino, share=share),
+        },
+    )
+
+
+def plant_bf16() -> None:
+    """Let OpenVINO compute in float32 where bertkit finds bf16, and the processor has none."""
+    places = {"bertkit.inference.engines.openvino_engine": take_any_precision}
+    change_after_import("bf16", places)
+
+
+def take_any_precision(module: ModuleType) -> None:
+    """Leave out the check of the precision that was compiled."""
+    check = module.check_precision
+    module.check_precision = wraps(check)(lambda *_: None)
+
+
+def change_after_import(what: str, places: dict[str, Callable[[ModuleType], None]]) -> None:
+    """Change modules as soon as they are imported, as this says and no longer as before."""
+    others = [each for each in sys.meta_path if getattr(each, "what", "") != what]
+    sys.meta_path[:] = [AfterImport(what, places), *others]
 
 
 class AfterImport(MetaPathFinder):
     """Changes a class as soon as its module is imported."""
 
-    def __init__(self, share: float) -> None:
-        self.share = share
-        self.places: dict[str, Callable[[ModuleType, float], None]] = {
-            "bertkit.models.bert.encoder": change_torch,
-            "bertkit.inference.engines.openvino_engine": change_openvino,
-        }
+    def __init__(self, what: str, places: dict[str, Callable[[ModuleType], None]]) -> None:
+        self.what, self.places = what, dict(places)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """Have the others find a module, once, and change it when it is loaded."""
@@ -44,7 +64,7 @@ class AfterImport(MetaPathFinder):
 
         def execute_and_change(module: ModuleType) -> None:
             execute(module)
-            change(module, self.share)
+            change(module)
 
         spec.loader.exec_module = execute_and_change  # type: ignore[method-assign]
         return spec

@@ -71,11 +71,7 @@ class CompiledModel:
             "DYNAMIC_QUANTIZATION_GROUP_SIZE": GROUP_FEATURES if precision == "int8" else 0,
         }
         compiled = load_core().compile_model(model, "CPU", options)
-        taken = compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name()
-        if taken != options["INFERENCE_PRECISION_HINT"]:
-            raise SettingsError(
-                f"OpenVINO computes in {taken} here, not in {precision}; use --precision fp32"
-            )
+        check_precision(compiled, "bf16" if is_bf16 else "f32")
         self._idle: SimpleQueue[Any] = SimpleQueue()
         for _ in range(num_streams):
             self._idle.put(compiled.create_infer_request())
@@ -108,6 +104,15 @@ class CompiledModel:
                 state[rows] = request.get_output_tensor(number).data
         finally:
             self._idle.put(request)
+
+
+def check_precision(compiled: Any, asked: str) -> None:
+    """Raise SettingsError if OpenVINO has compiled a model for another precision."""
+    taken = compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name()
+    if taken != asked:
+        raise SettingsError(
+            f"OpenVINO computes in {taken} here, not in {asked}; use --precision fp32"
+        )
 
 
 class Variant(NamedTuple):

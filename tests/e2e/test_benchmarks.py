@@ -106,6 +106,7 @@ DIFFERENT = {
     "bench_seq2seq_step": {"peak_memory_bytes"},  # came later
     "bench_quality": {"sooner"},  # null where nothing is learned
     "bench_serve": {"fastapi", "litserve", "infinity"},  # sides that weren't measured
+    "bench_start": {"environments"},  # which need the network
     "bench_step": {"losses", "peak_memory_bytes", "sequences"},  # came later
     "bench_tasks": {"recipe", "accuracy", "exact_match", "matthews"},  # of other cells
 }

@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from bertkit.api.predictions import evaluate as evaluate
     from bertkit.api.predictions import predict as predict
     from bertkit.api.predictions import rerank as rerank
+    from bertkit.api.preparation import prepare as prepare
+    from bertkit.api.preparation import train_tokenizer as train_tokenizer
     from bertkit.api.review import review as review
     from bertkit.api.training import finetune as finetune
-    from bertkit.api.training import prepare as prepare
     from bertkit.api.training import pretrain as pretrain
-    from bertkit.api.training import train_tokenizer as train_tokenizer
     from bertkit.api.vectors import embed as embed
     from bertkit.api.vectors import search as search
     from bertkit.api.vectors import similarity as similarity
     from bertkit.base.errors import BertkitError as BertkitError
     from bertkit.decoders.config import EncoderDecoderConfig as EncoderDecoderConfig
     from bertkit.decoders.functions import generate as generate
-    from bertkit.decoders.functions import summarize as summarize
     from bertkit.decoders.functions import translate as translate
     from bertkit.decoders.generation.extractive import CentralSummarizer as CentralSummarizer
     from bertkit.decoders.generation.generator import Generator as Generator
     from bertkit.decoders.generation.seq2seq_generator import Translator as Translator
     from bertkit.decoders.generation.settings import GeneratorSettings as GeneratorSettings
     from bertkit.decoders.model import EncoderDecoderModel as EncoderDecoderModel
+    from bertkit.decoders.summaries import summarize as summarize
     from bertkit.inference.embeddings.embedder import Embedder as Embedder
     from bertkit.inference.embeddings.features import FeatureExtractor as FeatureExtractor
     from bertkit.inference.embeddings.settings import EmbedderSettings as EmbedderSettings
@@ -86,7 +86,8 @@ if TYPE_CHECKING:
 _NAMES = {
     "bertkit.api.language": "fill_mask next_sentence score",
     "bertkit.api.models": "export inspect report",
-    "bertkit.api.training": "finetune prepare pretrain train_tokenizer",
+    "bertkit.api.preparation": "prepare train_tokenizer",
+    "bertkit.api.training": "finetune pretrain",
     "bertkit.api.predictions": "classify evaluate predict rerank",
     "bertkit.api.review": "review",
     "bertkit.api.vectors": "embed search similarity",
@@ -96,7 +97,8 @@ _NAMES = {
     "bertkit.inference.embeddings.settings": "EmbedderSettings",
     "bertkit.inference.embeddings.word_vectors": "WordVectors",
     "bertkit.inference.fill_mask": "FillMask",
-    "bertkit.decoders.functions": "generate summarize translate",
+    "bertkit.decoders.functions": "generate translate",
+    "bertkit.decoders.summaries": "summarize",
     "bertkit.decoders.generation.extractive": "CentralSummarizer",
     "bertkit.decoders.generation.generator": "Generator",
     "bertkit.decoders.generation.seq2seq_generator": "Translator",

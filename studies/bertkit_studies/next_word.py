@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from bertkit.base.errors import SettingsError, pluralize
+from bertkit.base.extras import require_torch
 from bertkit.base.output import check_standard_output
 from bertkit.base.signals import stop_at_once
 from bertkit.cli.next_step import describe_next
@@ -51,6 +52,7 @@ def next_word(
         top_k: Number of words for each text.
         json: Print one JSON object per text, or of the training.
     """
+    require_torch("`bertkit next-word`")
     if data is not None and output is not None and not texts:
         train(data, output, settings, json=json)
         return

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertkit.base.errors import BertkitError
+from bertkit.base.extras import require_torch
 from bertkit.base.signals import stop_at_once
 from bertkit.cli.streams import ReaderGoneError
 from bertkit.cli.texts import legible
@@ -59,6 +60,7 @@ def build_command(name: str, entry: StudyEntry) -> Callable[..., None]:
         output: Path,
         json: bool = False,
     ) -> None:
+        require_torch(f"`bertkit study {name}`")
         with stop_at_once(lambda: "stopped while loading; run the same command again"):
             from bertkit_studies.run import count_seeds
             from bertkit_studies.run import run_study as run

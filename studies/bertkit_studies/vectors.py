@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from bertkit.base.errors import SettingsError
+from bertkit.base.extras import require_torch
 from bertkit.base.output import check_standard_output, open_output
 from bertkit.base.signals import stop_at_once
 from bertkit.cli.next_step import describe_next
@@ -53,6 +54,7 @@ def skip_gram(
         output: Folder for the vectors.
         json: Print one JSON object.
     """
+    require_torch("`bertkit study skip-gram`")
     with stop_at_once(lambda: STOPPED):
         from bertkit.data.shards import ShardSet
         from bertkit_studies.baselines.word_vectors import train_word_vectors
@@ -118,6 +120,7 @@ def skip_thought(
         top_k: Number of sentences for each text.
         json: Print one JSON object per text, or of the training.
     """
+    require_torch("`bertkit study skip-thought`")
     if data is not None and output is not None and not texts and file is None:
         train(data, output, settings, json=json)
         return

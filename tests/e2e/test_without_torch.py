@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -21,6 +22,25 @@ class Refusal:
 
 sys.meta_path.insert(0, Refusal())
 """
+# What needs it, by the words after `bertkit`; no file that they name exists.
+DOORS = {
+    "pretrain --data no --output no": "`bertkit pretrain`",
+    "finetune classify --train no --output no": "`bertkit finetune classify`",
+    "finetune summarize --train no --output no": "`bertkit finetune summarize`",
+    "review no": "`bertkit review`",
+    "report no": "`bertkit report`",
+    "generate no x": "`bertkit generate`",
+    "translate no x": "`bertkit translate`",
+    "view x --model no": "`bertkit view`",
+    "attention x --model no": "`bertkit attention`",
+    "demo --output no": "`bertkit demo`",
+    "next-word no x": "`bertkit next-word`",
+    "study size --data no --output no": "`bertkit study size`",
+    "study skip-gram --data no --output no": "`bertkit study skip-gram`",
+    "study skip-thought no x --file no": "`bertkit study skip-thought`",
+    "similarity a b --engine torch": "the engine torch",
+    "similarity a b --device cuda": "the device cuda",
+}
 RUN_ALL = """
 import contextlib, io, json, shlex, sys
 from bertkit.cli.main import main
@@ -48,14 +68,24 @@ def environment(tmp_path_factory):
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
-@pytest.fixture(scope="module")
-def answers(models, environment):
-    """The exit code and the output of each command, which one process ran."""
-    words, given = [sys.executable, "-c", RUN_ALL], json.dumps(COMMANDS)
+def run_each(commands, folder, environment):
+    """The exit code and the output of each command, which one process runs."""
+    words, given = [sys.executable, "-c", RUN_ALL], json.dumps(commands)
     done = subprocess.run(
-        words, input=given, cwd=models, env=environment, capture_output=True, text=True, check=True
+        words, input=given, cwd=folder, env=environment, capture_output=True, text=True, check=True
     )
     return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def answers(models, environment):
+    return run_each(COMMANDS, models, environment)
+
+
+@pytest.fixture(scope="module")
+def refusals(tmp_path_factory, environment):
+    folder = tmp_path_factory.mktemp("refused")
+    return run_each({words: words for words in DOORS}, folder, environment)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -63,6 +93,14 @@ def test_a_command_predicts_without_torch(answers, name):
     code, output = answers[name]
     assert code == 0, output
     assert "{" in output or "--json" not in COMMANDS[name]
+
+
+@pytest.mark.parametrize("words", DOORS)
+def test_what_needs_torch_says_so_before_it_looks_for_files(refusals, words):
+    code, output = refusals[words]
+    message = rf"bertkit: {re.escape(DOORS[words])} needs PyTorch, which isn't installed; pip in"
+    assert re.match(message, output.splitlines()[-1]), output
+    assert code == 2
 
 
 def test_the_server_answers_without_torch(models, environment):

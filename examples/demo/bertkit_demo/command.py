@@ -4,6 +4,7 @@ import json as json_module
 from dataclasses import asdict
 from pathlib import Path
 
+from bertkit.base.extras import require_torch
 from bertkit.base.progress import announce
 from bertkit.cli.next_step import describe_next
 from bertkit_demo.settings import DemoSettings
@@ -31,6 +32,7 @@ def demo(
         output: Folder for the text, the vocabulary, the shards, the run and report.html.
         json: Print the result as one JSON object.
     """
+    require_torch("`bertkit demo`")
     from bertkit_demo.page import describe_result
     from bertkit_demo.run import run_demo
 

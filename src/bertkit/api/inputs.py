@@ -16,6 +16,8 @@ from bertkit.data.tables.settings import TableSettings
 from bertkit.data.tables.text_files import open_text_files
 
 AnyTable = TypeVar("AnyTable")
+# Texts from Python, or files by name: one string (a file, folder or glob), or paths.
+Texts = Table | Sequence[Path]
 # Texts where one string is a text: a list of texts or rows, a data frame, or a file.
 SeveralTexts = list[Any] | tuple[Any, ...] | ArrowTable | Path
 
@@ -69,7 +71,7 @@ def take_texts(texts: str | SeveralTexts, reading: TableSettings) -> list[str]:
     return [texts] if isinstance(texts, str) else read_texts(texts, reading)
 
 
-def list_inputs(data: Table | Sequence[Path], text_column: str | None) -> list[CorpusInput]:
+def list_inputs(data: Texts, text_column: str | None) -> list[CorpusInput]:
     """Return the inputs of a corpus: names of files, or texts from Python as one source."""
     names = name_files(data)
     if names is not None:

@@ -47,6 +47,31 @@ class ReportKeywords(TypedDict, total=False):
     examples: int  # 6
     overwrite: bool  # False
 
+class PrepareKeywords(TypedDict, total=False):
+    language: str  # 'en'
+    sentences: Literal['split', 'lines']  # 'split'
+    held_out: float  # 0.02
+    seed: int  # 0
+    encoding: str | None  # None
+    format: Literal['auto', 'text', 'jsonl', 'csv', 'tsv', 'parquet', 'mediawiki']  # 'auto'
+    text_column: str  # 'text'
+    max_broken: float  # 1.0
+    run_on: str  # 'local'
+    workers: int | None  # None
+    threads: int | None  # None
+
+class TrainTokenizerKeywords(TypedDict, total=False):
+    encoding: str | None  # None
+    format: Literal['auto', 'text', 'jsonl', 'csv', 'tsv', 'parquet', 'mediawiki']  # 'auto'
+    text_column: str  # 'text'
+    max_broken: float  # 1.0
+    lowercase: bool  # True
+    strip_accents: bool  # True
+    split_cjk: bool  # True
+    vocab_size: int  # 30522
+    min_frequency: int  # 2
+    alphabet_limit: int  # 1000
+
 class FinetuneKeywords(FinetuneArguments, total=False):
     epochs: float | None  # None
     learning_rate: float  # 3e-05
@@ -177,19 +202,6 @@ class FinetuneRerankKeywords(FinetuneKeywords, total=False):
     negative_margin: float  # 0.05
     negative_ranks: Sequence[int]  # (1, 100)
 
-class PrepareKeywords(TypedDict, total=False):
-    language: str  # 'en'
-    sentences: Literal['split', 'lines']  # 'split'
-    held_out: float  # 0.02
-    seed: int  # 0
-    encoding: str | None  # None
-    format: Literal['auto', 'text', 'jsonl', 'csv', 'tsv', 'parquet', 'mediawiki']  # 'auto'
-    text_column: str  # 'text'
-    max_broken: float  # 1.0
-    run_on: str  # 'local'
-    workers: int | None  # None
-    threads: int | None  # None
-
 class PretrainKeywords(TypedDict, total=False):
     size: str | None  # 'mini'
     model: str | None  # None
@@ -230,18 +242,6 @@ class PretrainKeywords(TypedDict, total=False):
     whole_words: bool  # False
     max_length: int  # 128
     short_rate: float  # 0.1
-
-class TrainTokenizerKeywords(TypedDict, total=False):
-    encoding: str | None  # None
-    format: Literal['auto', 'text', 'jsonl', 'csv', 'tsv', 'parquet', 'mediawiki']  # 'auto'
-    text_column: str  # 'text'
-    max_broken: float  # 1.0
-    lowercase: bool  # True
-    strip_accents: bool  # True
-    split_cjk: bool  # True
-    vocab_size: int  # 30522
-    min_frequency: int  # 2
-    alphabet_limit: int  # 1000
 
 class ClassifyKeywords(TypedDict, total=False):
     top_k: int | None  # None

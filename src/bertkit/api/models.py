@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from bertkit.api.inputs import take_path
 from bertkit.api.settings import build, takes
+from bertkit.base.extras import require_torch
 from bertkit.jobs.export import ExportResult
 from bertkit.jobs.export import export as run_export
 from bertkit.jobs.inspect import ModelDescription, describe
@@ -95,6 +96,7 @@ def report(
         >>> bertkit.report("sentiment/", output="report.html").report  # doctest: +SKIP
         PosixPath('report.html')
     """
+    require_torch("report")
     from bertkit.recipes.report.run import report as run_report
 
     chosen = build(ReportSettings, settings)

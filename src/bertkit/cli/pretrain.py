@@ -313,6 +313,7 @@ def report(
         open_page: Show the page in the browser.
         json: Print the figures of the runs as one JSON object.
     """
+    require_torch("`bertkit report`")
     from bertkit.recipes.report.page import summarize
     from bertkit.recipes.report.run import report as write
     from bertkit.recipes.report.run import summarize_run

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bertkit.base.extras import require_torch
 from bertkit.base.output import check_standard_output
 from bertkit.base.progress import announce
 from bertkit.cli.output import print_result
@@ -56,6 +57,7 @@ def review(
         report: File for a page (.html) to go through the rows in a browser.
         json: Print one JSON object.
     """
+    require_torch("`bertkit review`")
     from bertkit.data.tables.records import open_records
 
     check_standard_output()

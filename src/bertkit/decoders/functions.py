@@ -1,40 +1,32 @@
-"""Functions of `import bertkit` that write texts, or train a model that does."""
+"""Functions of `import bertkit` that continue or translate texts, or train a model that writes."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
-from bertkit.api.inputs import SeveralTexts, choose_output, take_texts
+from bertkit.api.inputs import SeveralTexts, Texts, choose_output
 from bertkit.api.language import apply
 from bertkit.api.settings import build, check_names, takes
-from bertkit.api.training import Texts
 from bertkit.data.input_files import name_input
-from bertkit.data.tables.rows import Table, name_files
+from bertkit.data.tables.rows import Table
 from bertkit.data.tables.settings import TableSettings
-from bertkit.data.tables.texts import open_texts
 from bertkit.decoders.decoding.settings import DecodingOverrides
 from bertkit.decoders.generation.abstractive import AbstractiveSummarizer
-from bertkit.decoders.generation.extractive import CentralSummarizer, ExtractiveSummary
 from bertkit.decoders.generation.generator import ContinuedText, Generator
 from bertkit.decoders.generation.seq2seq_generator import (
     GeneratedText,
     Seq2SeqGenerator,
     Translator,
 )
-from bertkit.decoders.generation.settings import GeneratorSettings, SummarySettings
-from bertkit.decoders.generation.summarizer import load_summarizer
+from bertkit.decoders.generation.settings import GeneratorSettings
 from bertkit.decoders.seq2seq.examples import PairFiles, Pairs
 from bertkit.decoders.seq2seq.run import train_seq2seq
 from bertkit.decoders.seq2seq.settings import KINDS
-from bertkit.inference.embeddings.settings import EmbedderSettings
-from bertkit.inference.kept import LAST_LOADED
-from bertkit.inference.pipeline import Pipeline
 from bertkit.inference.settings import LoadingSettings
 
 if TYPE_CHECKING:
-    from bertkit.decoders.keywords import GenerateKeywords, SummarizeKeywords, TranslateKeywords
+    from bertkit.decoders.keywords import GenerateKeywords, TranslateKeywords
 
-Summary = ExtractiveSummary | GeneratedText
 GENERATORS: Mapping[str, type[Seq2SeqGenerator]] = {
     "translate": Translator,
     "summarize": AbstractiveSummarizer,
@@ -128,69 +120,6 @@ def translate(
     options, reading = build(DecodingOverrides, settings), build(TableSettings, settings)
     translator = Translator.take(model, build(LoadingSettings, settings)).with_options(options)
     return apply(translator, texts, reading)
-
-
-@overload
-def summarize(
-    texts: str, *, model: str | Path | None = None, **settings: "Unpack[SummarizeKeywords]"
-) -> Summary: ...
-
-
-@overload
-def summarize(
-    texts: SeveralTexts, *, model: str | Path | None = None, **settings: "Unpack[SummarizeKeywords]"
-) -> list[Summary]: ...
-
-
-@takes(SummarySettings, DecodingOverrides, EmbedderSettings, TableSettings)
-def summarize(
-    texts: str | SeveralTexts,
-    *,
-    model: str | Path | None = None,
-    **settings: "Unpack[SummarizeKeywords]",
-) -> Summary | list[Summary]:
-    """Summarize texts: extract their most central sentences, or generate new ones.
-
-    Any encoder extracts sentences, without training; a model of
-    `bertkit.finetune("summarize", …)` writes.
-
-    Args:
-        texts: one text; or a list of texts, a data frame, or the `Path` of a file. A plain text
-            file is one text.
-        model: a model folder, a run, or the id of a model of the Hub; by default the model that
-            comes with bertkit.
-
-    Further keyword arguments: fields of `SummarySettings`, `EmbedderSettings` and `TableSettings`,
-    which say how to read the texts, and for a model that writes decoding settings.
-
-    Returns:
-        An `ExtractiveSummary` or, of a model that writes, a `GeneratedText`; both have `text`. For
-        several texts, a list.
-
-    Raises:
-        SettingsError: a setting is for another kind of model.
-        BertkitError: the texts can't be read, or the model can't be loaded.
-
-    Examples:
-        >>> text = "Cats sleep all day. My cat sleeps in the sun all day. Rain fell on Monday."
-        >>> bertkit.summarize(text, length=1).text
-        'My cat sleeps in the sun all day.'
-    """
-    options = build(SummarySettings, settings), build(DecodingOverrides, settings)
-    embedding, reading = build(EmbedderSettings, settings), build(TableSettings, settings)
-    folder = CentralSummarizer.find(model, embedding.revision).path
-    embedding = embedding.model_copy(update={"revision": None})
-    summarizer: Pipeline[str, Any]
-    summarizer = LAST_LOADED.take(load_summarizer, [folder], embedding, *options)
-    return apply(summarizer, texts, reading, _take_documents)
-
-
-def _take_documents(texts: str | SeveralTexts, reading: TableSettings) -> list[str]:
-    """Return the texts as `take_texts`, but a plain text file as one."""
-    names = None if isinstance(texts, str) else name_files(texts)
-    if names is None:
-        return take_texts(texts, reading)
-    return [row.text for name in names for row in open_texts(name, reading).documents()]
 
 
 def finetune_pairs(

@@ -24,6 +24,25 @@ class GenerateKeywords(TypedDict, total=False):
     format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet', 'xlsx']  # 'auto'
     text_column: str | None  # None
 
+class TranslateKeywords(TypedDict, total=False):
+    beams: int | None  # None
+    length_penalty: float | None  # None
+    no_repeat_ngram: int | None  # None
+    min_tokens: int | None  # None
+    max_tokens: int | None  # None
+    temperature: float | None  # None
+    top_k: int | None  # None
+    top_p: float | None  # None
+    num_answers: int | None  # None
+    seed: int | None  # None
+    device: str  # 'auto'
+    revision: str | None  # None
+    precision: Literal['auto', 'fp32', 'bf16', 'int8']  # 'auto'
+    encoding: str | None  # None
+    delimiter: str | None  # None
+    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet', 'xlsx']  # 'auto'
+    text_column: str | None  # None
+
 class SummarizeKeywords(TypedDict, total=False):
     length: str | int  # '3'
     diversity: float  # 0.3
@@ -51,25 +70,6 @@ class SummarizeKeywords(TypedDict, total=False):
     engine: Literal['auto', 'torch', 'openvino']  # 'auto'
     long_texts: Literal['truncate', 'windows']  # 'truncate'
     stride: int | None  # None
-    encoding: str | None  # None
-    delimiter: str | None  # None
-    format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet', 'xlsx']  # 'auto'
-    text_column: str | None  # None
-
-class TranslateKeywords(TypedDict, total=False):
-    beams: int | None  # None
-    length_penalty: float | None  # None
-    no_repeat_ngram: int | None  # None
-    min_tokens: int | None  # None
-    max_tokens: int | None  # None
-    temperature: float | None  # None
-    top_k: int | None  # None
-    top_p: float | None  # None
-    num_answers: int | None  # None
-    seed: int | None  # None
-    device: str  # 'auto'
-    revision: str | None  # None
-    precision: Literal['auto', 'fp32', 'bf16', 'int8']  # 'auto'
     encoding: str | None  # None
     delimiter: str | None  # None
     format: Literal['auto', 'text', 'json', 'jsonl', 'csv', 'tsv', 'parquet', 'xlsx']  # 'auto'

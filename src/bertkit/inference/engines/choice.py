@@ -47,8 +47,8 @@ def open_engine(
         CheckpointError: the weights don't fit the class.
         MissingExtraError: torch is needed and isn't installed.
     """
-    if is_for_torch(loading, opened.config):
-        require_torch("the engine torch")
+    if reason := find_torch_reason(loading, opened.config):
+        require_torch(reason)
         from bertkit.inference.engines.torch_engine import open_torch
 
         return open_torch(opened, loading, architecture, layers)
@@ -59,18 +59,27 @@ def open_engine(
     return OpenVinoEngine(opened.config, weights, architecture, layers, precision, words=words)
 
 
-def is_for_torch(loading: EngineSettings, config: BertConfig) -> bool:
-    """Whether PyTorch computes a model; OpenVINO has only bidirectional attention, and a CPU."""
+def find_torch_reason(loading: EngineSettings, config: BertConfig) -> str | None:
+    """Return what needs PyTorch, as the subject of a sentence; None if OpenVINO computes the model.
+
+    Raises:
+        SettingsError: the engine openvino was asked for, which can't compute it.
+    """
     if loading.engine == "openvino":
         if loading.device not in {"auto", "cpu"} or not config.is_bidirectional:
             raise SettingsError(
                 "the engine openvino supports only bidirectional models on a CPU; use torch"
             )
-        return False
-    is_on_cpu = loading.device == "cpu" or (loading.device == "auto" and not has_gpu())
-    is_emulated = loading.precision == "bf16" and not has_native_bf16()
-    is_computed = is_on_cpu and config.is_bidirectional and not is_emulated
-    return loading.engine == "torch" or not is_computed
+        return None
+    if loading.engine == "torch":
+        return "the engine torch"
+    if loading.device not in {"auto", "cpu"}:
+        return f"the device {loading.device}"
+    if not config.is_bidirectional:
+        return "a model that reads left to right"
+    if loading.precision == "bf16" and not has_native_bf16():
+        return "bf16 on a processor without instructions for it"
+    return "a GPU" if loading.device == "auto" and has_gpu() else None
 
 
 def choose_precision(name: PrecisionName) -> Precision:

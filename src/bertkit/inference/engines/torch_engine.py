@@ -188,7 +188,7 @@ def choose_engine(
 
     loading = EngineSettings(device=str(find_device(model)), engine=name, precision=precision)
     is_cast = model.encoder.embeddings.word.weight.dtype != torch.float32
-    if is_cast or choice.is_for_torch(loading, model.config):
+    if is_cast or choice.find_torch_reason(loading, model.config):
         if precision == "int8":
             raise SettingsError("int8 is for bidirectional models on a CPU, in the engine openvino")
         if is_cast and precision == "auto":

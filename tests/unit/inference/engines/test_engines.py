@@ -7,7 +7,7 @@ from tests.unit.inference.small import build_config, build_model, save_small
 
 from bertkit.base.errors import CheckpointError, SettingsError
 from bertkit.inference.engines import choice
-from bertkit.inference.engines.choice import is_for_torch, open_engine
+from bertkit.inference.engines.choice import find_torch_reason, open_engine
 from bertkit.inference.engines.engine import resolve_layers
 from bertkit.inference.engines.torch_engine import TorchEngine
 from bertkit.inference.settings import EngineSettings
@@ -80,30 +80,30 @@ def test_left_to_right_is_for_torch(causal):
 
 
 @pytest.mark.parametrize(
-    ("device", "engine", "precision", "flags", "is_torch"),
+    ("device", "engine", "precision", "flags", "reason"),
     [
-        ("cpu", "auto", "auto", (), False),
-        ("cpu", "auto", "int8", (), False),
-        ("cpu", "auto", "bf16", NATIVE, False),
-        ("cpu", "auto", "bf16", (), True),  # it emulates what the processor hasn't
-        ("cpu", "torch", "auto", NATIVE, True),
-        ("auto", "auto", "auto", (), True),
-        ("auto", "openvino", "auto", (), False),
-        ("cuda", "auto", "auto", (), True),
+        ("cpu", "auto", "auto", (), None),
+        ("cpu", "auto", "int8", (), None),
+        ("cpu", "auto", "bf16", NATIVE, None),
+        ("cpu", "auto", "bf16", (), "bf16 on a processor without instructions for it"),
+        ("cpu", "torch", "auto", NATIVE, "the engine torch"),
+        ("auto", "auto", "auto", (), "a GPU"),
+        ("auto", "openvino", "auto", (), None),
+        ("cuda", "auto", "auto", (), "the device cuda"),
     ],
 )
 def test_the_engine_follows_from_settings_and_machine(
-    monkeypatch, device, engine, precision, flags, is_torch
+    monkeypatch, device, engine, precision, flags, reason
 ):
     monkeypatch.setattr(choice, "has_gpu", lambda: True)
     monkeypatch.setattr(processor, "read_processor", lambda: Processor("", "P", flags))
     loading = EngineSettings(device=device, engine=engine, precision=precision)
-    assert is_for_torch(loading, build_config()) == is_torch
+    assert find_torch_reason(loading, build_config()) == reason
 
 
 def test_openvino_is_for_cpus():
     with pytest.raises(SettingsError, match="only bidirectional models on a CPU"):
-        is_for_torch(settings(engine="openvino", device="cuda"), build_config())
+        find_torch_reason(settings(engine="openvino", device="cuda"), build_config())
 
 
 @pytest.mark.parametrize(

@@ -198,6 +198,7 @@ OWN_PACKAGES = {
     "markupsafe": "markupsafe",
     "mwparserfromhell": "mwparserfromhell",
     "numpy": "numpy",
+    "openvino": "openvino",
     "pyarrow": "pyarrow",
     "pydantic": "pydantic",
     "pydantic_core": "pydantic-core",

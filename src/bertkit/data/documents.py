@@ -264,9 +264,9 @@ JOINERS: Mapping[str, Callable[[BufferedReader, SourceDecoder, str], Iterator[Do
 
 def _read_column(source: TextSource, column: str, decoder: SourceDecoder) -> Iterator[Document]:
     """Yield a document for each row of Parquet."""
-    import pyarrow as pa
-
     with parquet.open_table(source.path, decoder) as stream:
+        import pyarrow as pa
+
         # A faulty copy was already counted when it was made.
         if decoder.is_faulty or not stream.seek(0, os.SEEK_END):
             return

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from bertkit.base.errors import MissingExtraError
+from bertkit.base.extras import describe_install, has_package
 from bertkit.base.files import durable_folder
 from bertkit.base.json_files import write_json
 from bertkit.base.output import open_output
@@ -37,8 +39,12 @@ def export(
 
     The folder is new and written atomically. A `CheckpointError` says that config and tensors don't
     match, need features that bertkit's BERT lacks, or aren't finite; or that the architecture can't
-    be exported.
+    be exported. A `MissingExtraError` says that the extra `onnx` isn't installed.
     """
+    if not has_package("onnx"):
+        raise MissingExtraError(
+            f"exporting a model needs onnx, which isn't installed; {describe_install('onnx')}"
+        )
     with open_output(output, "exporting into", inputs=[source], check=check_output) as place:
         return _export(OpenModel.open(source, revision=revision), place, settings)
 

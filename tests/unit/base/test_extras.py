@@ -5,7 +5,6 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from tests.wings import needs
 
 from bertkit.base.errors import MissingExtraError
 from bertkit.base.extras import PACKAGES, describe_install, describe_missing, require_package
@@ -91,35 +90,12 @@ def test_an_object_whose_package_is_missing_is_refused(monkeypatch):
         load_object("bertkit.nn.block:Block")
 
 
-# With files that don't exist: what is missing is said before they are looked for.
-@pytest.mark.parametrize(
-    "line",
-    [
-        "finetune classify --train no.csv --output out",
-        "pretrain --data no --output out",
-        "attention word --model no",
-        "view word --model no",
-        pytest.param(
-            "finetune translate --train no.de no.en --output out", marks=needs("decoders")
-        ),
-        pytest.param("generate no word", marks=needs("decoders")),
-        pytest.param("translate no word", marks=needs("decoders")),
-    ],
-)
-def test_a_command_that_needs_torch_says_how_it_is_installed(monkeypatch, capsys, line):
-    monkeypatch.setitem(sys.modules, "torch", None)
-    assert main(line.split()) == 2
-    shown = capsys.readouterr()
-    name = " ".join(line.split()[: 2 if line.startswith("finetune") else 1])
-    message = describe_missing("torch", f"`bertkit {name}`")
-    assert (shown.out, shown.err) == ("", f"bertkit: {message}\n")
-
-
 @pytest.mark.parametrize(
     "line",
     [
         "embed rows.parquet --text-column text --output vectors.npy",
         "embed rows.csv --text-column text --output vectors.parquet",
+        "summarize rows.parquet",
         "prepare rows.csv --tokenizer vocab.txt --output out",
         "train-tokenizer rows.parquet --output out",
     ],
@@ -131,4 +107,16 @@ def test_parquet_and_the_words_of_a_corpus_need_pyarrow(monkeypatch, capsys, tmp
     Path("vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nword\n")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert main(line.split()) == 2
-    assert describe_missing("pyarrow", "") in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert describe_missing("pyarrow", "") in told
+    assert "computing on" not in told  # before a model is loaded
+
+
+def test_a_zst_file_needs_its_package_before_a_model_is_loaded(monkeypatch, capsys, tmp_path):
+    path = tmp_path / "texts.txt.zst"
+    path.write_bytes(b"")
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    assert main(["embed", str(path), "--output", str(tmp_path / "vectors.npy")]) == 2
+    told = capsys.readouterr().err
+    assert describe_missing("zstandard", str(path)) in told
+    assert "computing on" not in told

@@ -13,8 +13,6 @@ from typing import Any, TypeAlias
 
 import numpy.typing as npt
 
-from bertkit.base.errors import MissingExtraError
-from bertkit.base.extras import describe_install
 from bertkit.checkpoints.onnx_file import PRODUCER
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -28,7 +26,7 @@ class OnnxGraph:
     """
 
     def __init__(self, opset: int, rename: Callable[[str], str] = str) -> None:
-        self._onnx = import_extra("onnx")
+        self._onnx = import_module("onnx")
         self._rename = rename
         self._opset = opset
         self._nodes: list[Any] = []
@@ -113,13 +111,3 @@ class OnnxGraph:
         self._num_nodes += 1
         make_node = self._onnx.helper.make_node
         self._nodes.append(make_node(operator, inputs, outputs, name, **attributes))
-
-
-def import_extra(package: str) -> Any:
-    """Import a package of the extra `onnx`."""
-    try:
-        return import_module(package)
-    except ImportError as error:
-        raise MissingExtraError(
-            f"{package} can't be loaded ({error}); {describe_install('onnx')}"
-        ) from None

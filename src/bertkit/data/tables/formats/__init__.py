@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bertkit.base.extras import require_package
 from bertkit.base.remote import RemoteFile
 from bertkit.data.input_files import find_extension
 from bertkit.data.tables.decoder import RowDecoder, open_content
@@ -51,9 +52,19 @@ EXTENSIONS = {extension: name for name, one in FORMATS.items() for extension in 
 
 
 def find_format(path: Path | RemoteFile, known: Collection[str]) -> str | None:
-    """Return the format by a file's extension; None if it shows none of those known."""
+    """Return the format by a file's extension; None if it shows none of those known.
+
+    Raises:
+        MissingExtraError: a package that reads the file isn't installed.
+    """
+    if path.suffix.lower() == ".zst":
+        require_package("zstandard", str(path))
     name = EXTENSIONS.get(find_extension(path))
-    return name if name in known else None
+    if name not in known:
+        return None
+    if name == "parquet":
+        require_package("pyarrow", str(path))
+    return name
 
 
 def open_rows(

@@ -3,9 +3,16 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bertkit.base.extras import has_package
+from bertkit.base.extras import describe_missing, has_package
 from bertkit.base.parts import count_cores
-from bertkit.training.processor import choose_cpu_precision, find_bf16_gain, has_gpu, read_processor
+from bertkit.base.progress import announce
+from bertkit.training.processor import (
+    choose_cpu_precision,
+    find_bf16_gain,
+    has_driver,
+    has_gpu,
+    read_processor,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -33,6 +40,8 @@ class DeviceReport:
 def describe_devices() -> list[DeviceReport]:
     """Measure the CPU and every GPU; takes about two seconds for each."""
     if not has_package("torch"):
+        if has_driver():
+            announce(describe_missing("torch", "computing on a GPU"))
         return [describe_processor(count_cores(), {})]
     import torch
 

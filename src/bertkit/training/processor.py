@@ -135,14 +135,19 @@ def has_native_int8() -> bool:
 
 
 @cache
-def has_gpu() -> bool:
-    """Whether PyTorch can use a GPU; without NVIDIA's driver, it isn't asked or loaded."""
-    driver = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+def has_driver() -> bool:
+    """Whether NVIDIA's driver is installed."""
     try:
-        ctypes.CDLL(driver)
+        ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
     except OSError:
         return False
-    if not has_package("torch"):
+    return True
+
+
+@cache
+def has_gpu() -> bool:
+    """Whether PyTorch can use a GPU; without NVIDIA's driver, it isn't asked or loaded."""
+    if not has_driver() or not has_package("torch"):
         return False
     import torch
 

@@ -128,4 +128,6 @@ def test_weights_that_are_not_finite_are_refused(source, output):
 def test_without_the_extra_nothing_is_written(source, output, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     refuse(source, output, MissingExtraError, f"needs onnx.*{re.escape(describe_install('onnx'))}")
-    refuse(source / "no", output, MissingExtraError, "exporting a model needs onnx")  # before it is opened
+    refuse(
+        source / "no", output, MissingExtraError, "exporting a model needs onnx"
+    )  # before it is opened

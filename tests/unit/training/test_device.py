@@ -11,12 +11,13 @@ import torch
 from tests.closeness import close
 from tests.unit.inference.small import save_small
 
+from bertkit.base.extras import describe_missing
 from bertkit.cli.model_files import describe_device
 from bertkit.recipes.finetune.run import FineTuning, Sources
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.classify import ClassifySettings
 from bertkit.training import device as module
-from bertkit.training import processor
+from bertkit.training import device_report, processor
 from bertkit.training.device import KERNEL_CACHES, choose_precision, measure_peak, prepare_memory
 from bertkit.training.device_report import DeviceReport, describe_devices, doubt_choice
 from bertkit.training.job import Machine
@@ -126,15 +127,19 @@ def test_sizes_are_said_where_they_decide(monkeypatch):
     assert bf16.endswith("--precision auto for inference and training, hidden size ≥ 256")
 
 
-def test_without_torch_nothing_is_measured(monkeypatch):
+@pytest.mark.parametrize("has_driver", [True, False])
+def test_without_torch_nothing_is_measured(monkeypatch, capsys, has_driver):
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.setattr(processor, "has_gpu", lambda: False)
+    monkeypatch.setattr(device_report, "has_driver", lambda: has_driver)
+    monkeypatch.setattr(device_report, "has_gpu", lambda: False)
     monkeypatch.setattr(processor, "read_processor", lambda: Processor("GenuineIntel", "P", ()))
     (report,) = describe_devices()
     assert (report.operations_per_second, report.doubt, report.device) == ({}, "", "cpu")
     assert describe_device(report).splitlines()[2:] == [
         "  fp32  --precision auto for inference and training"
     ]
+    told = describe_missing("torch", "computing on a GPU")
+    assert capsys.readouterr().err == (f"{told}\n" if has_driver else "")
 
 
 @pytest.mark.parametrize(("capability", "expected"), [((7, 5), "fp32"), ((8, 0), "bf16")])

@@ -20,7 +20,11 @@ def write_layers(graph: Graph[Value], embedded: Value, num_layers: int) -> list[
 
 
 def write_block(graph: Graph[Value], name: str, tokens: Value, *, is_highest: bool) -> Value:
-    """Write attention and feed-forward, each with residual and layer norm."""
+    """Write attention and feed-forward, each with residual and layer norm.
+
+    Args:
+        is_highest: whether no block follows, so that only the tokens that `keep` chooses go on.
+    """
     query, key, value = (graph.linear(f"{name}.attention.{part}", tokens) for part in PARTS)
     context = graph.attend(query, key, value)
     if is_highest:

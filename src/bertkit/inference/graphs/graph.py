@@ -59,7 +59,7 @@ class Graph(ABC, Generic[Value]):
         """Return the concatenated heads of attention, without its output layer."""
 
     def keep(self, values: Value) -> Value:
-        """Return those rows of the highest block that are read from above: here all."""
+        """Return the tokens that the last block computes: all, unless a graph needs fewer."""
         return values
 
     def find_linear(

@@ -1,4 +1,4 @@
-"""Matrices of integers: the one way in which the engine and exported graphs round weights."""
+"""Quantization of weight matrices to int8, for the engine and for exported models alike."""
 
 from __future__ import annotations
 

@@ -137,9 +137,11 @@ def test_without_a_driver_there_is_no_gpu(monkeypatch):
 
     monkeypatch.setattr(processor.ctypes, "CDLL", fail)
     monkeypatch.setattr(torch.cuda, "is_available", pytest.fail)
-    processor.has_gpu.cache_clear()
+    for function in (processor.has_driver, processor.has_gpu):
+        function.cache_clear()
     assert not processor.has_gpu()
-    processor.has_gpu.cache_clear()
+    for function in (processor.has_driver, processor.has_gpu):
+        function.cache_clear()
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])

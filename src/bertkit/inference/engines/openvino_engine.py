@@ -17,6 +17,7 @@ import math
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from queue import SimpleQueue
 from threading import Lock
@@ -47,7 +48,10 @@ PARTS_PER_THREAD = 2  # of a batch: enough that no thread idles long at the end
 # Inputs of a product of integers share a scale within a token by so many features. Groups of 384
 # are 5 % faster on Zen 4, with twice the error; groups of 64 are 6 % slower, with three quarters.
 GROUP_FEATURES = 128
-
+# OpenVINO compiles kernels for each shape, and by itself keeps 5,000 of a kind in each stream. A
+# pass uses about five of a kind, all layers the same ones.
+KEPT_KERNELS = 512  # of a kind, in all streams of a model
+LEAST_KEPT_KERNELS = 32  # in a stream
 
 Part: TypeAlias = tuple[list[Any], slice]  # inputs of a compiled model, and its rows
 
@@ -69,6 +73,7 @@ class CompiledModel:
             "NUM_STREAMS": num_streams,
             "ENABLE_CPU_PINNING": False,  # two processes would share the first processors
             "DYNAMIC_QUANTIZATION_GROUP_SIZE": GROUP_FEATURES if precision == "int8" else 0,
+            "CPU_RUNTIME_CACHE_CAPACITY": max(KEPT_KERNELS // num_streams, LEAST_KEPT_KERNELS),
         }
         compiled = load_core().compile_model(model, "CPU", options)
         check_precision(compiled, "bf16" if is_bf16 else "f32")
@@ -87,9 +92,14 @@ class CompiledModel:
                     self._finish(*running.popleft(), states)
                 running.append((self._idle.get(), rows))
                 running[-1][0].start_async(inputs, share_inputs=True)
-        finally:
             while running:
                 self._finish(*running.popleft(), states)
+        finally:  # after an error, each request must be free for later batches
+            while running:
+                request = running.popleft()[0]
+                with suppress(RuntimeError):  # the first error is raised
+                    request.wait()
+                self._idle.put(request)
 
     def _finish(
         self,
@@ -159,12 +169,13 @@ class OpenVinoEngine(Engine):
         self.precision = precision
         self.layers = resolve_layers(layers, config.num_hidden_layers)
         self.has_pooler = "pooler.dense.weight" in weights
-        self.num_threads = count_threads()
-        self.tokens_per_batch = PART_TOKENS * PARTS_PER_THREAD * self.num_threads
         self._heads = NumpyGraph(config, self.weights)
         self._start()
 
     def _start(self) -> None:
+        """Prepare to compute in this process."""
+        self.num_threads = count_threads()
+        self.tokens_per_batch = PART_TOKENS * PARTS_PER_THREAD * self.num_threads
         self._compiled: dict[Variant, CompiledModel] = {}
         self._lock = Lock()
 

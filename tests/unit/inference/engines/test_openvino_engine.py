@@ -18,6 +18,7 @@ from bertkit.inference.engines import openvino_engine as module
 from bertkit.inference.engines.engine import Engine
 from bertkit.inference.engines.openvino_engine import (
     OpenVinoEngine,
+    Variant,
     count_threads,
     cut_parts,
     load_core,
@@ -138,6 +139,45 @@ def test_a_copy_of_another_process_gives_the_same(model):
     expected = engine(PackedIds.from_single(SEQUENCES))
     copy = pickle.loads(pickle.dumps(engine))
     assert_close(copy(PackedIds.from_single(SEQUENCES)), expected)
+
+
+def test_a_copy_in_a_process_with_fewer_threads_has_those(model, threads):
+    threads(3)
+    written = pickle.dumps(start(model))
+    threads(1)
+    copy = pickle.loads(written)
+    assert (copy.num_threads, copy.tokens_per_batch) == (1, 2048)
+
+
+def test_a_batch_that_fails_keeps_no_request(model, threads):
+    threads(2)
+    engine = start(model)
+    ids = PackedIds.from_single(SEQUENCES)
+    (expected,) = engine(ids)
+    (compiled,) = engine._compiled.values()
+    parts = list(engine._list_parts(ids, Variant((2,), is_mixed=True, is_summarizing=False)))
+    for _ in range(3):
+        with pytest.raises(ValueError, match="could not broadcast"):
+            compiled.run(parts, [np.empty((1, 16), np.float32)])
+    narrow_parts = [([inputs[0][:, :3], *inputs[1:]], rows) for inputs, rows in parts]
+    with pytest.raises(RuntimeError, match="shape"):
+        compiled.run(narrow_parts, [np.empty_like(expected)])
+    assert_close(engine(ids)[0], expected)
+
+
+@pytest.mark.parametrize(("num_threads", "kept"), [(1, 512), (2, 256), (64, 32)])
+def test_kernels_of_few_shapes_are_kept(model, threads, monkeypatch, num_threads, kept):
+    threads(num_threads)
+    asked = []
+    core = load_core()
+
+    def compile_model(graph: object, device: str, options: dict[str, object]) -> object:
+        asked.append(options)
+        return core.compile_model(graph, device, options | {"NUM_STREAMS": 1})
+
+    monkeypatch.setattr(module, "load_core", lambda: Mock(compile_model=compile_model))
+    start(model)(PackedIds.from_single(SEQUENCES[:2]))
+    assert [options["CPU_RUNTIME_CACHE_CAPACITY"] for options in asked] == [kept]
 
 
 def test_an_id_that_is_not_there_is_an_error_and_the_next_batch_is_computed(model):

@@ -138,15 +138,16 @@ def locate_failure(error: BaseException) -> str:
     return f"{type(error).__name__} at {' < '.join(places)}"
 
 
-# Messages of torch, CUDA, C++, ONNX Runtime, the system and the loader of shared libraries; their
+# Messages of torch, CUDA, C++, OpenVINO, the system and the loader of shared libraries; their
 # exceptions have no common class.
 SHORTAGES = (
-    "can't allocate memory",
+    "can't alloc",  # "… memory" in torch, nothing more in OpenVINO
     "cannot allocate memory",
     "failed to allocate memory",
     "not enough memory",
     "out of memory",
     "bad_alloc",
+    "broken promise",  # of OpenVINO's threads that compile, if one couldn't start
     "failed to map segment",
 )
 

@@ -29,6 +29,9 @@ SHORTAGES = [
     RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes."),
     RuntimeError("[enforce fail] DefaultCPUAllocator: not enough memory"),
     RuntimeError("std::bad_alloc"),
+    RuntimeError("Exception from src/inference/src/dev/plugin.cpp:54:\ncan't alloc\n"),
+    RuntimeError("[CPU] Add node with name 'Add_75' can't alloc\n"),
+    RuntimeError("Exception from plugin.cpp:54:\nstd::future_error: Broken promise\n"),
     OSError(12, "Cannot allocate memory"),
     ImportError("libtorch_cpu.so: failed to map segment from shared object"),
 ]

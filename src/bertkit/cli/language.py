@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bertkit.base.errors import SettingsError, pluralize
+from bertkit.base.extras import require_torch
 from bertkit.base.output import check_standard_output
 from bertkit.base.progress import announce
 from bertkit.cli.output import print_result
@@ -199,10 +200,11 @@ def describe_pairs(result: "PairsResult") -> str:
 
 def score_held_out(model: str, data: Path, loading: EngineSettings, *, json: bool) -> None:
     """Print how well a model predicts the words of held-out text."""
-    from bertkit.recipes.pretrain.held_out import evaluate_held_out
-
     if (loading.engine, loading.precision) != ("auto", "auto"):
         raise SettingsError("--data is evaluated as in training: no engine, no precision")
+    require_torch("`bertkit score --data`")
+    from bertkit.recipes.pretrain.held_out import evaluate_held_out
+
     result = evaluate_held_out(model, data, loading.device, revision=loading.revision)
     counted = {
         "document": result.num_documents,

@@ -38,7 +38,7 @@ DOORS = {
     "study size --data no --output no": "`bertkit study size`",
     "study skip-gram --data no --output no": "`bertkit study skip-gram`",
     "study skip-thought no x --file no": "`bertkit study skip-thought`",
-    "score --data no --model no": "`bertkit score --data`",
+    "score --data no": "`bertkit score --data`",
     "similarity a b --engine torch": "the engine torch",
     "similarity a b --device cuda": "the device cuda",
 }

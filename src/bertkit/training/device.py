@@ -25,7 +25,7 @@ import torch
 
 from bertkit.base.errors import SettingsError
 from bertkit.base.progress import Launch
-from bertkit.training.processor import Work, choose_cpu_precision
+from bertkit.training.processor import Work, check_device_name, choose_cpu_precision
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
 NEVER_TRIM, NO_MAPPED_BLOCKS = -1, 0
@@ -70,18 +70,14 @@ PEAK_SECONDS = 1.0  # enough to measure; emulated bf16 would take a minute for a
 
 def choose_device(name: str) -> torch.device:
     """Return the device for a `--device` flag."""
+    check_device_name(name)
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cuda" and (launch := Launch.read()).num_ranks > 1:
         name = f"cuda:{launch.local_rank}"
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise SettingsError(f"device must be auto, cpu, cuda or cuda:N, got {name!r}") from None
+    device = torch.device(name)
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise SettingsError(f"there is no {name} here; {torch.cuda.device_count()} CUDA devices")
-    if device.type not in {"cpu", "cuda"}:
-        raise SettingsError(f"device must be auto, cpu, cuda or cuda:N, got {name!r}")
     return device
 
 

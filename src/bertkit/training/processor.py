@@ -5,12 +5,14 @@
 
 import ctypes
 import platform
+import re
 import sys
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
+from bertkit.base.errors import SettingsError
 from bertkit.base.extras import has_package
 from bertkit.base.progress import announce
 
@@ -22,6 +24,7 @@ BF16_FLAGS = ("amx_bf16", "avx512_bf16")
 INT8_FLAGS = ("amx_int8", "avx512_vnni", "avx_vnni")
 MATRIX_FLAGS = (*BF16_FLAGS, *INT8_FLAGS)
 UNKNOWN = "unknown processor"
+DEVICE_NAMES = re.compile(r"auto|cpu|cuda(:(0|[1-9][0-9]?))?")
 
 
 @dataclass(frozen=True)
@@ -132,6 +135,12 @@ def has_native_bf16() -> bool:
 def has_native_int8() -> bool:
     """Whether the processor has instructions for products of int8 that can't saturate."""
     return bool(set(INT8_FLAGS) & set(read_processor().flags))
+
+
+def check_device_name(name: str) -> None:
+    """Raise SettingsError for what `--device` doesn't take."""
+    if not DEVICE_NAMES.fullmatch(name):
+        raise SettingsError(f"device must be auto, cpu, cuda or cuda:N, got {name!r}")
 
 
 @cache

@@ -16,6 +16,7 @@ from bertkit.inference.settings import EngineSettings, Precision, PrecisionName
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.open_model import OpenModel
 from bertkit.training.processor import (
+    check_device_name,
     choose_cpu_precision,
     has_gpu,
     has_native_bf16,
@@ -48,10 +49,12 @@ def open_engine(
         MissingExtraError: torch is needed and isn't installed.
     """
     if reason := find_torch_reason(loading, opened.config):
+        if loading.precision == "int8":
+            raise SettingsError("int8 is for bidirectional models on a CPU, in the engine openvino")
         require_torch(reason)
         from bertkit.inference.engines.torch_engine import open_torch
 
-        return open_torch(opened, loading, architecture, layers)
+        return open_torch(opened, loading.device, loading.precision, architecture, layers)
     precision = choose_precision(loading.precision)
     logger.info("computing on cpu in %s, engine openvino", precision)
     weights = opened.read_arrays(architecture)
@@ -63,8 +66,9 @@ def find_torch_reason(loading: EngineSettings, config: BertConfig) -> str | None
     """Return what needs PyTorch, as the subject of a sentence; None if OpenVINO computes the model.
 
     Raises:
-        SettingsError: the engine openvino was asked for, which can't compute it.
+        SettingsError: there is no such device, or the engine openvino can't compute the model.
     """
+    check_device_name(loading.device)
     if loading.engine == "openvino":
         if loading.device not in {"auto", "cpu"} or not config.is_bidirectional:
             raise SettingsError(

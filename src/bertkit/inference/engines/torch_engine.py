@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
@@ -119,13 +119,15 @@ class TorchEngine(Engine):
 
 
 def open_torch(
-    opened: OpenModel, loading: EngineSettings, architecture: str, layers: Iterable[int]
+    opened: OpenModel,
+    device_name: str,
+    precision_name: Literal["auto", "fp32", "bf16"],
+    architecture: str,
+    layers: Iterable[int],
 ) -> TorchEngine:
     """Load a model into PyTorch's engine; the arguments are those of `open_engine`."""
-    if loading.precision == "int8":
-        raise SettingsError("int8 is for bidirectional models on a CPU, in the engine openvino")
-    device = choose_device(loading.device)
-    precision = choose_precision(loading.precision, device, "inference")
+    device = choose_device(device_name)
+    precision = choose_precision(precision_name, device, "inference")
     logger.info("computing on %s in %s, engine torch", device, precision)
     model: Any = ARCHITECTURES[architecture].kind.from_pretrained(opened).to(device)
     return TorchEngine(model, layers, precision)

@@ -15,6 +15,7 @@ from bertkit.models.open_model import OpenModel
 from bertkit.nn.packed_ids import PackedIds
 from bertkit.nn.packing import PackedBatch
 from bertkit.training import processor
+from bertkit.training.device import choose_device
 from bertkit.training.processor import Processor
 
 IDS = PackedIds.from_single([[2, 5, 6, 3], [2, 3], [2, 7, 8, 9, 5, 3]])
@@ -99,6 +100,15 @@ def test_the_engine_follows_from_settings_and_machine(
     monkeypatch.setattr(processor, "read_processor", lambda: Processor("", "P", flags))
     loading = EngineSettings(device=device, engine=engine, precision=precision)
     assert find_torch_reason(loading, build_config()) == reason
+
+
+@pytest.mark.parametrize("name", ["gpu", "mps", "cuda:", "cuda:01", "cuda:x", "CPU", ""])
+def test_a_device_that_there_cannot_be_is_refused(name):
+    message = "device must be auto, cpu, cuda or cuda:N"
+    with pytest.raises(SettingsError, match=message):
+        find_torch_reason(settings(device=name), build_config())
+    with pytest.raises(SettingsError, match=message):
+        choose_device(name)
 
 
 def test_openvino_is_for_cpus():

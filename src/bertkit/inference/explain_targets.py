@@ -44,7 +44,8 @@ def _log(values: Scores) -> Scores:
 
 def _log_sum_exp(values: Scores, axis: int) -> Scores:
     """Return the logarithm of the sum of exponentials along an axis, which stays."""
-    highest = values.max()
+    highest = values.max(axis=axis, keepdims=True)
+    highest = getattr(highest, "values", highest)  # PyTorch gives places, too
     return _log(_exp(values - highest).sum(axis=axis, keepdims=True)) + highest
 
 

@@ -87,14 +87,14 @@ class Loadable(ABC):
                 settings, such as `EmbedderSettings`.
             device: auto, cpu, cuda or cuda:N.
             precision: of the weights and matrix products: auto, fp32, bf16 or, for encoders, int8.
-            engine: the runtime of an encoder: auto takes the fastest that is installed, else torch
-                or onnx.
+            engine: the runtime of an encoder: openvino on CPUs, torch on GPUs and for models that
+                read left to right; auto selects it.
             revision: a branch, tag or commit of a model of the Hub.
             more: further fields of the class's own settings.
 
         Raises:
             SettingsError: an argument has a wrong value, or doesn't fit the model.
-            MissingExtraError: the engine isn't installed.
+            MissingExtraError: PyTorch is needed and isn't installed.
             BertkitError: there is no such model, it is damaged, or it lacks what is needed.
         """
         kind, name = cls.loading_kind, f"{cls.__name__}.load"

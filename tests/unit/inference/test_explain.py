@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pytest
 import torch
 from tests.closeness import assert_close as assert_near
@@ -125,6 +126,21 @@ def test_gradients_add_up_and_name_words_of_long_texts(models, monkeypatch):
     empty = logits.softmax(-1)[predict.task.labels.index(one.target)].item()
     total = sum(word.weight for word in one.words)
     assert_close(total, one.value - empty, within=1e-3)
+
+
+@pytest.mark.parametrize("name", ["classify", "tag", "answer"])
+def test_probabilities_that_round_to_one_are_explained_by_gradients(tmp_path, monkeypatch, name):
+    save = {"classify": save_classifier, "tag": save_tagger, "answer": save_answerer}[name]
+    predict = Predictor.load(save(tmp_path / name), precision="fp32")
+    head = "qa_outputs" if name == "answer" else "classifier"
+    predict.engine.weights[f"{head}.weight"] *= 500
+    monkeypatch.setattr(explain, "GRADIENT_COST", 0)
+    text = ("the cat", "a dog saw the hat .") if name == "answer" else "the cats, saw a dog"
+    found = predict(text, explain=True).explanations
+    assert found
+    for one in found:
+        assert one.method == "gradients"
+        assert np.isfinite([word.weight for word in one.words]).all()
 
 
 def test_each_entity_is_explained_with_its_words_masked(models):

@@ -209,9 +209,10 @@ class FeatureExtractor(Pipeline[TextOrPair, TextFeatures]):
         """The engine for the layers of the options and the last one, which C is computed from."""
         last = self.loaded.config.num_hidden_layers
         layers = tuple(dict.fromkeys((*self.plan.layers, last)))
-        if self.engines[0].layers != layers:
-            self.engines[0] = self.engines[0].change_layers(layers)
-        return self.engines[0]
+        engine = self.engines[0]  # another thread may replace it
+        if engine.layers != layers:
+            engine = self.engines[0] = engine.change_layers(layers)
+        return engine
 
     def change(self, changes: Mapping[str, Any]) -> Self:
         """Change options, if the model has as many positions."""

@@ -36,6 +36,17 @@ def extract(loaded):
     return FeatureExtractor(loaded, [TorchEngine(loaded.model)], loaded.opened)
 
 
+def test_a_thread_gets_its_layers_whatever_another_one_chooses(loaded):
+    class Contested(list):
+        def __setitem__(self, place, engine):
+            super().__setitem__(place, TorchEngine(loaded.model, [0, 2]))
+
+    engines = Contested([TorchEngine(loaded.model)])
+    options = FeatureSettings(layers=[1])
+    extract = FeatureExtractor(loaded, engines, loaded.opened, options)
+    assert extract.engine.layers == (1, 2)
+
+
 def read_alone(loaded: TorchModel, text: TextFeatures) -> tuple[list[np.ndarray], np.ndarray]:
     """The hidden states of a text by itself, and C."""
     encoding = text.encoding

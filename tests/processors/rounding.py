@@ -43,9 +43,11 @@ def take_any_precision(module: ModuleType) -> None:
 
 
 def change_after_import(what: str, places: dict[str, Callable[[ModuleType], None]]) -> None:
-    """Change modules as soon as they are imported, as this says and no longer as before."""
+    """Change modules now, or as soon as they are imported: as this says, no longer as before."""
     others = [each for each in sys.meta_path if getattr(each, "what", "") != what]
     sys.meta_path[:] = [AfterImport(what, places), *others]
+    for name in places.keys() & sys.modules.keys():
+        places[name](sys.modules[name])
 
 
 class AfterImport(MetaPathFinder):

@@ -1,6 +1,7 @@
 """Each route gives what the pipeline gives alone, in the form that clients expect."""
 
 import asyncio
+from typing import Any
 
 import numpy as np
 import pytest
@@ -288,8 +289,12 @@ def test_the_words_that_decided_are_given_if_they_are_asked_for(client, path, va
 )
 def test_numbers_that_are_not_finite_are_an_error(client, monkeypatch, name, path, body):
     engine = type(client.server.service.models[name].loaded.usual[1].engine)
-    compute = engine.__call__
-    monkeypatch.setattr(engine, "__call__", lambda *given: [x * np.nan for x in compute(*given)])
+    compute = engine.compute
+
+    def spoil(*given: Any, **more: Any) -> Any:
+        return [states * np.nan for states in compute(*given, **more)]
+
+    monkeypatch.setattr(engine, "compute", spoil)
     answer = client.post(f"/v1/models/{name}{path}", body)
     assert answer.status == 424
     assert "the model failed" in str(answer.json["error"])

@@ -146,7 +146,10 @@ def test_a_copy_in_a_process_with_fewer_threads_has_those(model, threads):
     written = pickle.dumps(start(model))
     threads(1)
     copy = pickle.loads(written)
-    assert (copy.num_threads, copy.tokens_per_batch) == (1, 2048)
+    assert (copy.num_threads, copy.tokens_per_batch) == (
+        1,
+        module.PART_TOKENS * module.PARTS_PER_THREAD,
+    )
 
 
 def test_a_batch_that_fails_keeps_no_request(model, threads):

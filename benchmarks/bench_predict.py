@@ -7,7 +7,7 @@
 lines; all-MiniLM-L6-v2 fine-tuned for an epoch by `bertkit finetune`, or the models of
 `--classifier` and `--tagger`. From lists of texts to answers, two threads, all in one process and
 in turns; a round is all lines once by each side. bertkit gets the lines as they are, with PyTorch
-alone and, on a CPU, with ONNX Runtime; the pipelines run
+alone and, on a CPU, with OpenVINO; the pipelines run
 
 - with their defaults: one text at a time;
 - at the best of five batch sizes, on texts that were sorted by length before the clock started.
@@ -62,7 +62,7 @@ def main() -> None:
             texts = read_lines(task_set, arguments.lines)
             results.append({"task": task, **measure(task, model, texts, arguments.rounds, place)})
         print("\n".join(describe(results[-1])), flush=True)
-        machine = {**place.describe(), **list_versions("onnxruntime")}
+        machine = {**place.describe(), **list_versions("openvino")}
         write_figures(arguments.output, machine, results=results)
 
 

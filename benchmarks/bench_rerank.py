@@ -5,7 +5,7 @@
 The first queries of Cranfield with 1,000 of its abstracts each, cut to 256 tokens; all-MiniLM-L6-v2
 with a head of one output as it was drawn, since the speed doesn't depend on what it has learned.
 From texts to their order, on two threads, all in one process and in turns; a round is one query
-with all its passages by each side. bertkit computes with PyTorch and with ONNX Runtime in float32,
+with all its passages by each side. bertkit computes with OpenVINO and with PyTorch in float32,
 and as it comes (`auto`: its fastest engine and precision); CrossEncoder with its defaults, at the
 best of five batch sizes, and at that in bfloat16. Values are compared first, in float32.
 """
@@ -54,7 +54,7 @@ def main() -> None:
         result = measure(model, query, texts, arguments.rounds, place)
     print(begin_table("passages", "side", "speed", *(f"beside {name}" for name in PEERS)))
     print("\n".join(describe_rates(str(len(texts)), result, "pairs")), flush=True)
-    machine = {**place.describe(), **list_versions("onnxruntime", "sentence-transformers")}
+    machine = {**place.describe(), **list_versions("openvino", "sentence-transformers")}
     write_figures(arguments.output, machine, results=[result])
 
 

@@ -24,6 +24,9 @@ from bertkit.models.bert.config import BertConfig
 if TYPE_CHECKING:
     from jaxtyping import Float
 
+# Products of integers with fewer inputs, or one output, are wrong in OpenVINO 2026.4.
+LEAST_INT8_SIZE = 4
+
 Node: TypeAlias = Any  # OpenVINO's own annotations name several classes for one thing
 
 ACTIVATIONS: dict[str, Any] = {
@@ -82,7 +85,8 @@ class OpenVinoGraph(Graph[Node]):
     def linear(self, name: str, values: Node) -> Node:
         """Write the product of values with the matrix of a linear layer, plus its bias."""
         weight, bias = self.find_linear(name)
-        matrix = _quantized(weight) if self._is_int8 else _shared(weight)
+        is_int8 = self._is_int8 and min(weight.shape) >= LEAST_INT8_SIZE
+        matrix = _quantized(weight) if is_int8 else _shared(weight)
         return ops.add(ops.matmul(values, matrix, False, True), _shared(bias))
 
     def norm(self, name: str, values: Node) -> Node:

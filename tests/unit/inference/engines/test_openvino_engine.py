@@ -218,6 +218,14 @@ def test_int8_is_near_and_is_not_float32(model):
     assert np.abs(found - expected).max() > 1e-4
 
 
+@pytest.mark.parametrize("inner", [1, 2, 3, 4])
+def test_int8_is_near_where_matrices_are_narrow(inner):
+    model = build("gelu", 64, 2, inner)
+    ids = PackedIds.from_single(SEQUENCES[20:23])
+    (exact,) = start(model)(ids)
+    assert_close(start(model, (-1,), "int8")(ids)[0], exact, within=0.3)
+
+
 def test_left_to_right_is_refused():
     model = build("gelu", 16, 2, 24, is_decoder=True)
     with pytest.raises(SettingsError, match="supports only bidirectional models; use torch"):

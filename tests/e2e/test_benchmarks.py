@@ -107,6 +107,7 @@ DIFFERENT = {
     "bench_precision": {  # of models that were fine-tuned
         *("sst2_accuracy", "sst2_changed", "wnut17_f1", "wnut17_changed"),
     },
+    "bench_query": {"starts"},  # bench_start measures them with other peers
     "bench_quality": {"sooner"},  # null where nothing is learned
     "bench_serve": {"fastapi", "litserve", "infinity"},  # sides that weren't measured
     "bench_start": {"environments"},  # which need the network

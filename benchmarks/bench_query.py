@@ -1,4 +1,4 @@
-"""How long one query takes, and how long until the first answer.
+"""How long one query takes.
 
     python benchmarks/bench_query.py --data data/ --repeats 3
 
@@ -8,21 +8,13 @@ vector, in blocks of 20 that the sides take in turns; p50 and p99 are over all q
 repeats. sentence-transformers gets a text as people give it one; ONNX Runtime is the peer of
 `embedding_peers.py`, with transformers' graph fused by its own optimizer, bertkit's tokenizer and a
 mean in NumPy. Vectors are compared first. OMP_WAIT_POLICY=PASSIVE, unless it is set already.
-
-Starting is measured in processes of their own, in turns, with the files in the system's cache:
-`bertkit embed --help`, and Python until it has loaded the model and made one vector, beside Python
-that only imports torch.
 """
 
-import json
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -44,7 +36,7 @@ from embedding_peers import (
 from minilm import find_minilm
 from program import build_parser, list_versions, write_figures
 from text_sets import read_news, read_reviews, read_squad
-from turns import format_row, order_turn, show_ratio, spread, summarize, take_turns
+from turns import format_row, order_turn, show_ratio, summarize
 
 NUM_SPECIAL = 2
 LENGTHS = (8, 16, 64)
@@ -52,24 +44,6 @@ NUM_QUERIES, BLOCK = 200, 20
 NUM_WARM_UP = 20
 MAX_DIFFERENCE = 1e-4
 THEIRS, RUNTIME = "sentence-transformers", "onnxruntime"
-FIRST_VECTOR = (
-    "from bertkit import Embedder, EmbedderSettings;"
-    " settings = EmbedderSettings(engine={!r}, precision='fp32');"
-    " Embedder.load(sys.argv[1], settings, device='cpu')('a question')"
-)
-COLD_STARTS = {
-    "import torch": "import torch",
-    **{f"{name}: first vector": FIRST_VECTOR.format(engine) for name, engine in ENGINES.items()},
-    f"{THEIRS}: first vector": "from sentence_transformers import SentenceTransformer;"
-    " SentenceTransformer(sys.argv[1], device='cpu').encode('a question')",
-}
-HELP_LOADS_TORCH = """
-import sys
-from bertkit.cli.main import main
-main(["embed", "--help"])
-sys.exit("torch" in sys.modules)
-"""
-
 Query = Callable[[str], Floats]
 
 
@@ -78,22 +52,17 @@ def main() -> None:
     parser.add_argument("--lengths", nargs="+", type=int, default=LENGTHS)
     parser.add_argument("--queries", type=int, default=NUM_QUERIES)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--starts", type=int, default=5, help="0 leaves starting out")
     arguments = parser.parse_args()
     place, folder = Place.begin(), find_minilm()
-    content: dict[str, Any] = {}
-    if arguments.starts:
-        content["starts"] = measure_starts(folder, arguments.starts)
-        print(json.dumps(content["starts"], indent=1), flush=True)
+    results = []
     with tempfile.TemporaryDirectory() as scratch:
         sides = build_sides(folder, Path(scratch), place)
-        content["results"] = []
         for length in arguments.lengths:
             texts = cut_queries(arguments.data, Tokenizer.load(folder), length, arguments.queries)
             result = {"tokens": length, **measure(texts, sides, arguments.repeats)}
-            content["results"].append(result)
+            results.append(result)
             print(describe(result), flush=True)
-    write_figures(arguments.output, list_versions(RUNTIME, THEIRS), **content)
+    write_figures(arguments.output, list_versions(RUNTIME, THEIRS), results=results)
 
 
 def build_sides(folder: Path, scratch: Path, place: Place) -> dict[str, Query]:
@@ -163,28 +132,6 @@ def compare_blocks(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, 
         for side in (ours, theirs)
     ]
     return summarize(*medians)
-
-
-def measure_starts(folder: Path, rounds: int) -> dict[str, Any]:
-    """Seconds of whole processes, and whether --help loads torch."""
-    command = [str(Path(sys.executable).with_name("bertkit")), "embed", "--help"]
-    runs: dict[str, Callable[[], object]] = {
-        "bertkit embed --help": partial(run_process, command),
-        **{
-            name: partial(run_process, [sys.executable, "-c", f"import sys; {code}", str(folder)])
-            for name, code in COLD_STARTS.items()
-        },
-    }
-    seconds = take_turns(runs, rounds)
-    loads_torch = run_process([sys.executable, "-c", HELP_LOADS_TORCH], check=False)
-    return {
-        "seconds": {name: spread(values) for name, values in seconds.items()},
-        "help_loads_torch": bool(loads_torch),
-    }
-
-
-def run_process(command: list[str], *, check: bool = True) -> int:
-    return subprocess.run(command, capture_output=True, check=check).returncode
 
 
 def describe(result: dict[str, Any]) -> str:

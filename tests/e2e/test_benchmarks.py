@@ -58,7 +58,7 @@ SMALLEST = {
     "bench_prepare": "--data {data}/corpus/news --tokenizer {tokenizer} --rounds 1",
     "bench_pretrain": "--data {shards} --models tiny --lengths 16 --batch-size 2 --device cpu",
     "bench_quality": "--data {shards} --model tiny --minutes 0.001 --turns 1",
-    "bench_query": "--data {data} --lengths 8 --queries 2 --repeats 1 --starts 1",
+    "bench_query": "--data {data} --lengths 8 --queries 2 --repeats 1",
     "bench_ranks": "--data {shards} --models tiny --batch-size 4 --max-length 16 --steps 2"
     " --rounds 1",
     "bench_retrieval_training": "--data {data} --model {minilm} --folds 2 --measured 1 --epochs 1"
@@ -107,7 +107,6 @@ DIFFERENT = {
     "bench_precision": {  # of models that were fine-tuned
         *("sst2_accuracy", "sst2_changed", "wnut17_f1", "wnut17_changed"),
     },
-    "bench_query": {"starts"},  # bench_start measures them with other peers
     "bench_quality": {"sooner"},  # null where nothing is learned
     "bench_serve": {"fastapi", "litserve", "infinity"},  # sides that weren't measured
     "bench_start": {"environments"},  # which need the network

@@ -1,9 +1,9 @@
 """The documentation that comes with Python: a corpus that needs no download.
 
 Its text is the language reference's topics (`pydoc_data.topics`) and the docstrings of the standard
-library and of bertkit's own dependencies, if installed. Source files are read, never imported.
-A document is one topic, or all docstrings of one module; its group is the top-level package, and
-whole packages are held out.
+library and of the demo's dependencies, PyTorch among them, if installed. Source files are read,
+never imported. A document is one topic, or all docstrings of one module; its group is the top-level
+package, and whole packages are held out.
 """
 
 import os
@@ -29,6 +29,7 @@ TESTS = {"test", "tests"}
 PROGRAMS = {"idlelib", "turtledemo", "lib2to3", "ensurepip"}
 COPIES = {"_vendor", "_vendored", "vendor"}
 NO_PACKAGES = {"site-packages", "dist-packages", "lib-dynload", "__pycache__", TOPICS}
+OWN = {"bertkit", "bertkit-minilm"}
 SKIPPED_FOLDERS = frozenset(TESTS | PROGRAMS | COPIES | NO_PACKAGES)
 
 
@@ -124,11 +125,12 @@ def read_topics(skipped: list[str]) -> dict[str, str]:
     return topics
 
 
-def find_modules(root: str = "bertkit") -> list[Module]:
-    """Return the modules of the standard library and a distribution's dependencies, sorted."""
+def find_modules() -> list[Module]:
+    """Return the modules of the standard library and of the demo's dependencies, sorted."""
     modules = set(_standard_library())
-    for package in find_dependencies(root):
-        modules.update(_modules_of(package))
+    for package in find_dependencies("bertkit-demo"):
+        if package.name not in OWN:
+            modules.update(_modules_of(package))
     return sorted(modules)
 
 

@@ -19,8 +19,8 @@ def demo(
     """Train a small BERT on the documentation that comes with Python, and write a report.
 
     Needs no download and no file: the text is the topics of the language reference, and the
-    docstrings of the standard library and of the demo's dependencies. The same command resumes after
-    Ctrl-C; with more minutes, it trains longer.
+    docstrings of the standard library and of the demo's dependencies. The same command resumes
+    after Ctrl-C; with more minutes, it trains longer.
 
     **Examples**
 

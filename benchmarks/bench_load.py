@@ -57,7 +57,7 @@ def main() -> None:
 def write_models(folder: Path, config: BertConfig, formats: list[str]) -> None:
     torch.manual_seed(0)
     model = BertModel(config)
-    tensors = export_tensors(model.state_dict())
+    tensors = export_tensors(model.state_dict(), config.names.table("BertModel"))
     for form in {*formats, "safetensors"}:
         model.save_pretrained(folder / form)
         weights = folder / form / "model.safetensors"

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 import torch
 from tests.unit.inference.small import arrays_of
 
-from bertkit.checkpoints.names import rename_tensors
+from bertkit.checkpoints.names import BERT
 from bertkit.checkpoints.onnx_file import open_onnx
 from bertkit.inference.onnx.export import write_onnx
 from bertkit.inference.onnx.models import EXPORTED
@@ -36,5 +36,5 @@ def read(data: bytes, folder: Path) -> None:
     """Open a file, and read all tensors."""
     path = folder / "model.onnx"
     path.write_bytes(data)
-    for tensor in rename_tensors(open_onnx(path)).values():
+    for tensor in BERT.complete(open_onnx(path)).values():
         tensor.read()

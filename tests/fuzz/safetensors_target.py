@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.hostile.whole import header_and_data, join, tensors, to_json, weights_file
 
-from bertkit.checkpoints.names import rename_tensors
+from bertkit.checkpoints.names import BERT
 from bertkit.checkpoints.safetensors_file import open_safetensors
 
 NUM_INPUTS = 8_000
@@ -23,5 +23,5 @@ def read(data: bytes, folder: Path) -> None:
     path.unlink(missing_ok=True)
     content = join(data[1:], bytes(512)) if data[:1] == b"\1" else data[1:]
     path.write_bytes(content)
-    for tensor in rename_tensors(open_safetensors(path)).values():
+    for tensor in BERT.complete(open_safetensors(path)).values():
         tensor.read()

@@ -120,9 +120,11 @@ def _config_values() -> Defects:
             CheckpointError,
             "(unknown activation|hidden_act)",
         ): _config(*({"hidden_act": name} for name in activations)),
-        ("config of another model type", CheckpointError, "(model_type|runs BERT only)"): _config(
-            *({"model_type": kind} for kind in kinds)
-        ),
+        (
+            "config of another model type",
+            CheckpointError,
+            "(model_type|bertkit doesn.t have)",
+        ): _config(*({"model_type": kind} for kind in kinds)),
         (
             "config that reads left to right",
             CheckpointError,

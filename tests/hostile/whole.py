@@ -38,7 +38,9 @@ def tensors() -> Mapping[str, Tensor]:
     """Weights for `CONFIG` under foreign names, the same ones each time."""
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        return export_tensors(BertForPreTraining(BertConfig(**CONFIG)).state_dict())
+        return export_tensors(
+            BertForPreTraining(BertConfig(**CONFIG)).state_dict(), BertConfig.names.table()
+        )
 
 
 def header_and_data(weights: Mapping[str, Tensor]) -> tuple[dict[str, Any], bytes]:

@@ -7,7 +7,7 @@ from tests.parity.agreement import SIZES, random_batch, randomize
 from transformers import BertConfig as TheirConfig
 from transformers import BertForPreTraining as TheirModel
 
-from bertkit.checkpoints.names import their_names
+from bertkit.checkpoints.names import BERT
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.bert.heads import BertForPreTraining
@@ -77,7 +77,10 @@ def test_losses_and_all_gradients_agree_packed(theirs, ours, lengths):
 
     gradients = {name: parameter.grad for name, parameter in theirs.named_parameters()}
     for name, parameter in ours.named_parameters():
-        assert_close(parameter.grad, torch.cat([gradients.pop(part) for part in their_names(name)]))
+        assert_close(
+            parameter.grad,
+            torch.cat([gradients.pop(part) for part in BERT.table().their_names(name)]),
+        )
     assert gradients == {}
 
 

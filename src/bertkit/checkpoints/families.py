@@ -1,12 +1,58 @@
-"""Families of models beside BERT: their names, and which BERT does their job."""
+"""Families of encoders: where those that bertkit has are described, and what to use for others."""
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from pydantic import JsonValue
 
 from bertkit.base.errors import CheckpointError
-from bertkit.base.wings import CONFIGS
+from bertkit.base.wings import CONFIGS, load_object
+from bertkit.checkpoints.names import EncoderNames
+
+OUR_PREFIX = "Bert"
+TRANSLATED = ("BertFor", "BertModel")  # how the names of classes begin that each family has
+
+
+class Family(NamedTuple):
+    """A family of encoders, whose classes have BERT's names here: BertForMaskedLM computes all."""
+
+    title: str
+    class_prefix: str  # of the names of classes in transformers, such as "Roberta"
+    address: str  # of the class of its config, a floor above, so that it is named as text
+
+    @property
+    def config(self) -> Any:
+        """The class of its config."""
+        return load_object(self.address)
+
+    @property
+    def names(self) -> EncoderNames:
+        """The names of its tensors."""
+        names: EncoderNames = self.config.names
+        return names
+
+    def our_class(self, name: str) -> str:
+        """Return BERT's name for the family's name of a class of models."""
+        if not name.startswith(self.class_prefix):
+            return name
+        return f"{OUR_PREFIX}{name.removeprefix(self.class_prefix)}"
+
+    def their_class(self, name: str) -> str:
+        """Return the family's name for BERT's name of a class of models."""
+        if not name.startswith(TRANSLATED):
+            return name
+        return f"{self.class_prefix}{name.removeprefix(OUR_PREFIX)}"
+
+
+ROBERTA = "bertkit.models.roberta.config:RobertaConfig"
+# By `model_type`.
+FAMILIES = {
+    "bert": Family("BERT", "Bert", "bertkit.models.bert.config:BertConfig"),
+    "camembert": Family("CamemBERT", "Camembert", ROBERTA),
+    "roberta": Family("RoBERTa", "Roberta", ROBERTA),
+    "xlm-roberta": Family("XLM-RoBERTa", "XLMRoberta", ROBERTA),
+}
 
 ENGLISH = (
     "google-bert/bert-base-uncased is a BERT to fine-tune instead, and"
@@ -20,11 +66,10 @@ WRITING = (
     "`bertkit finetune translate` and `summarize` train models that rewrite texts, and `bertkit"
     " pretrain` a small model that continues texts (see --objective)"
 )
-# Name and advice by `model_type`.
-FAMILIES = {
+# Name and advice by the `model_type` of models that bertkit doesn't have.
+OTHERS = {
     "albert": ("ALBERT", ENGLISH),
     "bart": ("BART", WRITING),
-    "camembert": ("CamemBERT", MULTILINGUAL),
     "deberta": ("DeBERTa", ENGLISH),
     "deberta-v2": ("DeBERTa", ENGLISH),
     "distilbert": ("DistilBERT", ENGLISH),
@@ -41,9 +86,7 @@ FAMILIES = {
     "nomic_bert": ("Nomic BERT", ENGLISH),
     "qwen2": ("Qwen", WRITING),
     "qwen3": ("Qwen", WRITING),
-    "roberta": ("RoBERTa", ENGLISH),
     "t5": ("T5", WRITING),
-    "xlm-roberta": ("XLM-RoBERTa", MULTILINGUAL),
 }
 
 
@@ -52,12 +95,17 @@ def is_bert(config: Mapping[str, JsonValue]) -> bool:
     return str(config.get("model_type")) not in CONFIGS
 
 
+def find_family(config: Mapping[str, JsonValue]) -> Family:
+    """Return the family that a `config.json` names; BERT if it is another one, which is refused."""
+    return FAMILIES.get(str(config.get("model_type", "bert")), FAMILIES["bert"])
+
+
 def check_family(config: Mapping[str, JsonValue], source: str | Path) -> None:
-    """Raise a `CheckpointError` if a `config.json` is that of another family than BERT."""
+    """Raise a `CheckpointError` if a `config.json` is that of a family that bertkit lacks."""
     kind = config.get("model_type", "bert")
-    if kind == "bert" or not isinstance(kind, str):
+    if not isinstance(kind, str) or kind in FAMILIES:
         return
     if kind.startswith("bertkit-"):
         raise CheckpointError(f"{source} is a {kind[:80]}, not a BERT; name the folder of a BERT")
-    name, advice = FAMILIES.get(kind, (f"model_type {kind[:80]!r}", ENGLISH))
-    raise CheckpointError(f"{source} is {name}, and bertkit runs BERT only; {advice}")
+    name, advice = OTHERS.get(kind, (f"model_type {kind[:80]!r}", ENGLISH))
+    raise CheckpointError(f"{source} is {name}, which bertkit doesn't have; {advice}")

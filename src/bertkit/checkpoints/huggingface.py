@@ -21,7 +21,7 @@ from bertkit.base.files import make_folder
 from bertkit.base.json_files import read_json, write_json
 from bertkit.base.members import find_member, has_member
 from bertkit.checkpoints.checkpoint import MAX_TENSORS, Checkpoint, LazyTensor
-from bertkit.checkpoints.families import is_bert
+from bertkit.checkpoints.families import find_family, is_bert
 from bertkit.checkpoints.file_names import (
     ADAPTED_FILE,
     CONFIG_FILE,
@@ -35,7 +35,7 @@ from bertkit.checkpoints.file_names import (
     QUANTIZED_FILE,
     SAFETENSORS_FILE,
 )
-from bertkit.checkpoints.names import remove_wrappers, rename_tensors, show
+from bertkit.checkpoints.names import remove_wrappers, show
 from bertkit.checkpoints.onnx_file import open_onnx
 from bertkit.checkpoints.safetensors_file import open_safetensors, write_safetensors
 from bertkit.checkpoints.transfer import unmark_own_head
@@ -69,7 +69,7 @@ def open_huggingface(folder: Path) -> Checkpoint:
     if not is_bert(config):
         tensors = dict(remove_wrappers(tensors))
     elif not is_own_network(config):
-        tensors = unmark_own_head(rename_tensors(tensors))
+        tensors = unmark_own_head(find_family(config).names.complete(tensors))
     return Checkpoint(
         format="huggingface",
         folder=folder,
@@ -168,14 +168,15 @@ def write_huggingface(
 ) -> dict[str, FileRecord]:
     """Write config and tensors under current names, sharded if they are large.
 
-    A bare encoder is written without the `bert.` prefix, as transformers does.
+    A bare encoder is written without the prefix of its names, as transformers does.
 
     Returns:
         Size and checksums of each file, by name.
     """
     make_folder(folder)
-    if all(name.startswith("bert.") for name in tensors):
-        tensors = {name.removeprefix("bert."): tensor for name, tensor in tensors.items()}
+    prefix = find_family(config).names.prefix
+    if all(name.startswith(prefix) for name in tensors):
+        tensors = {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}
     shards = _cut_shards(tensors, shard_bytes)
     if len(shards) > MAX_SHARDS:
         raise SettingsError(

@@ -1,6 +1,6 @@
-"""Tensor names of BERT: ours, and those in Hugging Face's files.
+"""Tensor names: ours, and those in Hugging Face's files, of BERT and of families of encoders.
 
-The table maps each of our tensors to the foreign tensors that it is made of; several are
+A table maps each of our tensors to the foreign tensors that it is made of; several are
 concatenated along their first dimension. The mapping is reversible; `transfer.py` applies it in
 both directions.
 """
@@ -8,7 +8,7 @@ both directions.
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from bertkit.base.errors import CheckpointError
@@ -74,8 +74,12 @@ PARTS = {
     "classifier": "classifier",
     "qa_outputs": "qa_outputs",
 }
-# Parts that are ignored by models that don't use them.
-HEADS = ("pooler", "masked_lm", "next_sentence", "classifier", "qa_outputs")
+# Parts that are ignored by models that don't use them: the heads of models by our names, and what
+# only other families have: a classifier's first layer, and what finds words that were replaced.
+HEADS = (
+    *("pooler", "masked_lm", "next_sentence", "classifier", "qa_outputs"),
+    *("pre_classifier", "discriminator"),
+)
 
 # Names of layer norms in older files, such as `bert-base-uncased`.
 OLD_NORMS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
@@ -88,18 +92,77 @@ MAX_SHOWN_CHARS = 120
 Named = TypeVar("Named")
 
 
-def rename_tensors(tensors: Mapping[str, Named]) -> dict[str, Named]:
-    """Rename tensors to the table's names: with the `bert.` prefix and current norm names."""
-    renamed: dict[str, Named] = {}
-    for name, tensor in remove_wrappers(tensors).items():
-        for old, new in OLD_NORMS.items():
-            name = name.replace(old, new)
-        if name.partition(".")[0] in BACKBONE:
-            name = f"bert.{name}"
-        if name in renamed:
-            raise CheckpointError(f"two tensors mean {show(name)}; the file must have one of them")
-        renamed[name] = tensor
-    return renamed
+@dataclass(frozen=True)
+class NameTable:
+    """The tensor name rules of an architecture."""
+
+    their_names: Callable[[str], tuple[str, ...]]  # of one of ours: those that it is made of
+    find_part: Callable[[str], str]  # of a foreign name: the part of the model that it belongs to
+    copies: Mapping[str, str]  # some files store them: copy → original tensor
+    dropped: Collection[str]  # names that aren't weights
+
+
+@dataclass(frozen=True)
+class EncoderNames:
+    """The tensor names of a family of encoders.
+
+    Attributes:
+        names: of each of our names those that it is made of; `{layer}` counts from 0.
+        parts: the part of the model by the first two words of a foreign name, or the first one.
+        prefix: what stands before the names of the encoder, except in files of a bare encoder.
+        backbone: the first words of the names in files of a bare encoder.
+        copies: tied tensors that some files store a second time: copy → original.
+        dropped: names that aren't weights.
+        by_class: names that differ in a class of models, by BERT's name of the class.
+    """
+
+    names: Mapping[str, tuple[str, ...]]
+    parts: Mapping[str, str]
+    prefix: str
+    backbone: tuple[str, ...] = BACKBONE
+    copies: Mapping[str, str] = field(default_factory=dict)
+    dropped: Collection[str] = ()
+    by_class: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+
+    def table(self, architecture: str | None = None) -> NameTable:
+        """Return the names of a class of models."""
+        names = {**self.names, **self.by_class.get(architecture or "", {})}
+
+        def their_names(name: str) -> tuple[str, ...]:
+            if not name.startswith("encoder.layers."):
+                return names[name]
+            layer, _, rest = name.removeprefix("encoder.layers.").partition(".")
+            return tuple(their.format(layer=layer) for their in names[f"{LAYER}.{rest}"])
+
+        return NameTable(their_names, self.find_part, self.copies, self.dropped)
+
+    def find_part(self, name: str) -> str:
+        """Return the part of the model that a tensor belongs to, or its name's first word."""
+        words = name.split(".")
+        return self.parts.get(".".join(words[:2]), self.parts.get(words[0], words[0]))
+
+    def list_heads(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return the heads (pooler included) that foreign names contain, in the table's order."""
+        parts = {self.find_part(name) for name in names}
+        return tuple(head for head in HEADS if head in parts)
+
+    def complete(self, tensors: Mapping[str, Named]) -> dict[str, Named]:
+        """Rename tensors to the table's names: with the encoder's prefix and current norm names."""
+        renamed: dict[str, Named] = {}
+        for name, tensor in remove_wrappers(tensors).items():
+            for old, new in OLD_NORMS.items():
+                name = name.replace(old, new)
+            if name.partition(".")[0] in self.backbone:
+                name = f"{self.prefix}{name}"
+            if name in renamed:
+                raise CheckpointError(
+                    f"two tensors mean {show(name)}; the file must have one of them"
+                )
+            renamed[name] = tensor
+        return renamed
+
+
+BERT = EncoderNames(BERT_NAMES, PARTS, "bert.", copies=COPIES, dropped=DROPPED)
 
 
 def remove_wrappers(tensors: Mapping[str, Named]) -> Mapping[str, Named]:
@@ -115,41 +178,8 @@ def show(name: str) -> str:
     return name if name.isprintable() and len(name) <= MAX_SHOWN_CHARS else ascii(name[:80])
 
 
-def their_names(name: str) -> tuple[str, ...]:
-    """Return the foreign names for one of our names."""
-    if not name.startswith("encoder.layers."):
-        return BERT_NAMES[name]
-    layer, _, rest = name.removeprefix("encoder.layers.").partition(".")
-    return tuple(their.format(layer=layer) for their in BERT_NAMES[f"{LAYER}.{rest}"])
-
-
-def find_part(name: str) -> str:
-    """Return the part of the model that a foreign tensor belongs to, or its name's first word."""
-    words = name.split(".")
-    return PARTS.get(".".join(words[:2]), PARTS.get(words[0], words[0]))
-
-
-def list_heads(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the heads (pooler included) that the foreign names contain, in the table's order."""
-    parts = {find_part(name) for name in names}
-    return tuple(head for head in HEADS if head in parts)
-
-
-@dataclass(frozen=True)
-class NameTable:
-    """The tensor name rules of an architecture."""
-
-    their_names: Callable[[str], tuple[str, ...]]  # of one of ours: those that it is made of
-    find_part: Callable[[str], str]  # of a foreign name: the part of the model that it belongs to
-    copies: Mapping[str, str]  # some files store them: copy → original tensor
-    dropped: Collection[str]  # names that aren't weights
-
-
-BERT = NameTable(their_names, find_part, COPIES, DROPPED)
-
-
 def count_parameters(
-    shapes: Mapping[str, tuple[int, ...]], names: NameTable = BERT
+    shapes: Mapping[str, tuple[int, ...]], names: "NameTable | EncoderNames"
 ) -> dict[str, int]:
     """Count parameters by part, for shapes by foreign name; tied copies aren't counted."""
     parts: Counter[str] = Counter()

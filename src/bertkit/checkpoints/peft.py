@@ -27,6 +27,7 @@ from bertkit.base.members import find_member, has_member
 from bertkit.base.settings import validate
 from bertkit.checkpoints.checkpoint import Checkpoint, LazyTensor
 from bertkit.checkpoints.elements import Array, ElementType
+from bertkit.checkpoints.families import find_family
 from bertkit.checkpoints.file_names import (
     ADAPTED_FILE,
     ADAPTER_CONFIG_FILE,
@@ -36,16 +37,7 @@ from bertkit.checkpoints.file_names import (
 )
 from bertkit.checkpoints.hub import is_on_disk, resolve_model
 from bertkit.checkpoints.huggingface import open_huggingface, open_pytorch, read_config
-from bertkit.checkpoints.names import (
-    BERT,
-    HEADS,
-    NameTable,
-    find_part,
-    list_heads,
-    rename_tensors,
-    show,
-    their_names,
-)
+from bertkit.checkpoints.names import HEADS, EncoderNames, NameTable, show
 from bertkit.checkpoints.safetensors_file import open_safetensors, write_safetensors
 from bertkit.checkpoints.transfer import is_own_head
 
@@ -127,16 +119,18 @@ def identify_base(base: Checkpoint) -> str:
     return hashlib.sha256(weight).hexdigest()
 
 
-def adapter_names(name: str) -> tuple[str, ...]:
-    """Return the foreign names, without the prefix, for one of our names."""
-    layer, _, kind = name.rpartition(".")
-    if kind not in FACTORS:
-        return their_names(name)
-    layers = (their.removesuffix("weight") for their in their_names(f"{layer}.weight"))
-    return tuple(f"{their}lora_{FACTORS[kind]}" for their in layers)
+def name_factors(names: EncoderNames, architecture: str) -> NameTable:
+    """Return the foreign names of an adapter's tensors, without the prefix, for a class."""
+    table = names.table(architecture)
 
+    def their_names(name: str) -> tuple[str, ...]:
+        layer, _, kind = name.rpartition(".")
+        if kind not in FACTORS:
+            return table.their_names(name)
+        layers = (their.removesuffix("weight") for their in table.their_names(f"{layer}.weight"))
+        return tuple(f"{their}lora_{FACTORS[kind]}" for their in layers)
 
-ADAPTER = NameTable(adapter_names, BERT.find_part, {}, ())
+    return NameTable(their_names, names.find_part, {}, ())
 
 
 def open_folder(folder: Path) -> Checkpoint:
@@ -150,7 +144,8 @@ def open_adapter(folder: Path) -> Checkpoint:
     path = folder / ADAPTER_CONFIG_FILE
     adapter = validate(AdapterConfig, read_config(folder, path.name), str(path), CheckpointError)
     base = _open_base(folder, adapter)
-    found, file = open_adapter_tensors(folder)
+    names = find_family(base.config).names
+    found, file = open_adapter_tensors(folder, names)
     tensors, own = _apply(base, adapter, found, folder), [path, file]
     config = describe_adapted(base.config, adapter, found)
     if has_member(folder, ADAPTED_FILE):  # it is bertkit's, and has all heads
@@ -159,7 +154,7 @@ def open_adapter(folder: Path) -> Checkpoint:
         tensors = {
             name: tensor
             for name, tensor in tensors.items()
-            if name in found or find_part(name) not in HEADS
+            if name in found or names.find_part(name) not in HEADS
         }
         if config.pop(BASE_KEY, None) != identify_base(base):
             raise CheckpointError(
@@ -169,7 +164,7 @@ def open_adapter(folder: Path) -> Checkpoint:
     return Checkpoint("peft", folder, config, tensors, (*own, *base.files), base.folder)
 
 
-def open_adapter_tensors(folder: Path) -> tuple[dict[str, LazyTensor], Path]:
+def open_adapter_tensors(folder: Path, names: EncoderNames) -> tuple[dict[str, LazyTensor], Path]:
     """Return an adapter's tensors by current Hugging Face name, and their file."""
     for name, open_file in (
         (ADAPTER_SAFETENSORS_FILE, open_safetensors),
@@ -178,7 +173,7 @@ def open_adapter_tensors(folder: Path) -> tuple[dict[str, LazyTensor], Path]:
         if has_member(folder, name):
             path = find_member(folder, name)
             tensors = {key.removeprefix(PREFIX): tensor for key, tensor in open_file(path).items()}
-            return rename_tensors(tensors), path
+            return names.complete(tensors), path
     raise MissingFileError(
         f"{folder} has no {ADAPTER_SAFETENSORS_FILE} beside {ADAPTER_CONFIG_FILE}; fetch the whole"
         " adapter again"
@@ -195,11 +190,13 @@ def write_adapter(
     """Write the config of the adapted model, and its adapter, whose tensors have foreign names."""
     rank = min(tensor.shape[0] for name, tensor in tensors.items() if name.endswith(KINDS[0]))
     make_folder(folder)
-    kinds = [name for name, kind in TASK_TYPES.items() if [kind] == config["architectures"]]
+    family = find_family(config)
+    names, classes = family.names, config["architectures"]
+    kinds = [name for name, kind in TASK_TYPES.items() if [family.their_class(kind)] == classes]
     if is_own_head(config):  # PEFT knows the encoder alone
         kinds = [ENCODING]
     if kinds == [ENCODING]:
-        tensors = {name.removeprefix("bert."): tensor for name, tensor in tensors.items()}
+        tensors = {name.removeprefix(names.prefix): tensor for name, tensor in tensors.items()}
     content = {
         "peft_type": "LORA",
         "task_type": kinds[0] if kinds else None,
@@ -210,7 +207,7 @@ def write_adapter(
         "lora_dropout": 0.0,
         "bias": "none",
         "target_modules": TARGETS,
-        "modules_to_save": list(list_heads(tensors)) or None,
+        "modules_to_save": list(names.list_heads(tensors)) or None,
         "inference_mode": True,
     }
     path = folder / ADAPTER_SAFETENSORS_FILE
@@ -259,7 +256,8 @@ def describe_adapted(
     """Return the config of a base model as its adapter's task and head change it."""
     changed, labels, head = dict(config), config.get("id2label"), found.get("classifier.weight")
     if adapter.task_type in TASK_TYPES:
-        changed["architectures"] = [TASK_TYPES[adapter.task_type]]
+        name = find_family(config).their_class(TASK_TYPES[adapter.task_type])
+        changed["architectures"] = [name]
     if head is None or (isinstance(labels, dict) and len(labels) == head.shape[0]):
         return changed
     kept = {key: value for key, value in changed.items() if key not in ("label2id", "num_labels")}

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from bertkit.checkpoints.checkpoint import LazyTensor
 from bertkit.checkpoints.elements import Array, ElementType
-from bertkit.checkpoints.names import BERT, NameTable
+from bertkit.checkpoints.names import NameTable
 from bertkit.checkpoints.safetensors_file import open_safetensors
 
 
@@ -51,7 +51,7 @@ def read_safetensors(path: Path) -> dict[str, Tensor]:
     return {name: read_tensor(tensor) for name, tensor in open_safetensors(path).items()}
 
 
-def export_tensors(tensors: Mapping[str, Tensor], names: NameTable = BERT) -> dict[str, Tensor]:
+def export_tensors(tensors: Mapping[str, Tensor], names: NameTable) -> dict[str, Tensor]:
     """Convert our tensors to foreign ones, splitting those that were concatenated."""
     foreign = {}
     for name, tensor in tensors.items():

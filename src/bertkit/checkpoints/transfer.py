@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints.checkpoint import LazyTensor
 from bertkit.checkpoints.elements import Array, ElementType
-from bertkit.checkpoints.names import BERT, WORD_EMBEDDINGS, NameTable, show
+from bertkit.checkpoints.names import WORD_EMBEDDINGS, NameTable, show
 
 SHOWN_PROBLEMS = 8
 
@@ -35,7 +35,7 @@ def import_tensors(
     source: Path,
     *,
     unused_parts: Collection[str] = (),
-    names: NameTable = BERT,
+    names: NameTable,
 ) -> dict[str, NDArray[np.float32]]:
     """Convert foreign tensors to ours, each exactly once, as float32.
 
@@ -45,7 +45,7 @@ def import_tensors(
         expected: shapes by our name.
         unused_parts: heads that the model doesn't use; their tensors are ignored.
     """
-    problems = list_problems(foreign, expected, unused_parts, names)
+    problems = list_problems(foreign, expected, names, unused_parts)
     report(problems, source)
     tensors = {}
     for name in expected:
@@ -68,8 +68,8 @@ def import_tensors(
 def list_problems(
     foreign: Mapping[str, LazyTensor],
     expected: Mapping[str, tuple[int, ...]],
+    names: NameTable,
     unused_parts: Collection[str] = (),
-    names: NameTable = BERT,
 ) -> list[str]:
     """List the differences between foreign tensors and the model's names and shapes.
 
@@ -93,7 +93,7 @@ def list_problems(
     return [problem for problem in turns if problem is not None]
 
 
-def list_unequal_copies(foreign: Mapping[str, LazyTensor], names: NameTable = BERT) -> list[str]:
+def list_unequal_copies(foreign: Mapping[str, LazyTensor], names: NameTable) -> list[str]:
     """List tied tensors that are stored twice with different values."""
     return [
         f"{copy} must equal {original}, and doesn't"

@@ -163,7 +163,9 @@ class EncoderDecoderModel(nn.Module):
             self.decoder.embeddings.word = self.encoder.embeddings.word
         if self.config.positions == "sinusoidal":
             for half in (self.encoder, self.decoder):
-                weight = half.embeddings.position.weight
+                embedding = half.embeddings.position
+                assert embedding is not None, "both halves are BERTs"
+                weight = embedding.weight
                 if not weight.is_meta:
                     with torch.no_grad():
                         weight.copy_(sinusoids(*weight.shape))

@@ -35,7 +35,7 @@ class LoadedModel:
     def limit(self) -> str:
         """The maximum length as text for messages, with its origin if there are more positions."""
         origin = ""
-        if self.max_length < self.config.max_position_embeddings:
+        if self.max_length < self.config.max_length:
             origin = " at a time (model_max_length of its tokenizer's folder)"
         return f"takes {self.max_length:,}{origin}"
 
@@ -51,7 +51,7 @@ class LoadedModel:
 
     def choose_length(self, asked: int | None, usual: int | None = None) -> int:
         """Return the maximum length that was asked for, or else the usual one of the model."""
-        limit = self.config.max_position_embeddings
+        limit = self.config.max_length
         max_length = asked or usual or self.max_length
         if max_length > limit:
             raise SettingsError(f"max_length is {max_length}, and this model takes at most {limit}")
@@ -70,4 +70,4 @@ class LoadedModel:
 
 def find_max_length(config: BertConfig, model_max_length: int | None) -> int:
     """Return the maximum sequence length: the positions, or fewer if the folder says so."""
-    return min(config.max_position_embeddings, model_max_length or sys.maxsize)
+    return min(config.max_length, model_max_length or sys.maxsize)

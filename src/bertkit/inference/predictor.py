@@ -123,7 +123,7 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
                 f"{opened.folder} is an encoder of texts, which predicts nothing; load it with"
                 " Embedder, or use `bertkit embed`"
             )
-        limit = opened.config.max_position_embeddings
+        limit = opened.config.max_length
         if task.settings.max_length > limit:
             raise CheckpointError(
                 f"{opened.folder}: the task's max_length is {task.settings.max_length:,}, and"

@@ -23,7 +23,7 @@ from bertkit.checkpoints.checkpoint import LazyTensor
 from bertkit.checkpoints.elements import Array, ElementType, narrow, widen
 from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.checkpoints.huggingface import write_huggingface
-from bertkit.checkpoints.names import COPIES, DROPPED, count_parameters
+from bertkit.checkpoints.names import count_parameters
 from bertkit.checkpoints.sentence_modules import Dense, Module
 from bertkit.checkpoints.sentence_transformers import SentenceModel, write_sentence_model
 from bertkit.checkpoints.transfer import is_finite, list_problems, list_unequal_copies, report
@@ -77,7 +77,7 @@ def write_tokenizer(source: OpenModel, folder: Path, sentences: SentenceModel | 
         note = f"the tokenizer isn't a BERT tokenizer and was copied unchanged ({error})"
         return copy_files(home, folder, FOREIGN_FILES), (note, *list_unknown(source, sentences))
     source.check_vocabulary(len(vocabulary))
-    max_length = source.model_max_length or source.config.max_position_embeddings
+    max_length = source.model_max_length or source.config.max_length
     if sentences is not None:
         max_length = sentences.max_seq_length
         lowercase = settings.lowercase or sentences.lowercase
@@ -126,9 +126,10 @@ def convert_weights(
     """Check each tensor against the config; only tied copies are read yet."""
     tensors = source.checkpoint.tensors
     expected = expected_shapes(source.config, source.architecture, source.heads)
-    problems = list_problems(tensors, expected)
-    report(problems or list_unequal_copies(tensors), source.folder)
-    kept = [name for name in tensors if name not in DROPPED and name not in COPIES]
+    names = source.family.names.table(source.architecture)
+    problems = list_problems(tensors, expected, names)
+    report(problems or list_unequal_copies(tensors, names), source.folder)
+    kept = [name for name in tensors if name not in names.dropped and name not in names.copies]
     return {name: recast(name, tensors[name], dtype, progress) for name in kept}
 
 
@@ -222,7 +223,7 @@ def _convert(opened: OpenModel, output: Path, settings: ConvertSettings) -> Conv
         if opened.sentences is not None:
             modules = recast_modules(opened.sentences, dtype, progress)
         else:
-            length = opened.model_max_length or opened.config.max_position_embeddings
+            length = opened.model_max_length or opened.config.max_length
             pairs = requires_pairs(opened.folder)
             modules = describe_modules(opened.config, weights, length, reads_pairs=pairs)
         with durable_folder(output) as folder:
@@ -242,7 +243,7 @@ def _convert(opened: OpenModel, output: Path, settings: ConvertSettings) -> Conv
         format=opened.checkpoint.format,
         architecture=opened.architecture,
         heads=opened.heads,
-        num_parameters=sum(count_parameters(shapes).values()),
+        num_parameters=sum(count_parameters(shapes, opened.family.names).values()),
         dtypes={name: dtypes.count(name) for name in sorted(set(dtypes))},
         dropped=tuple(sorted(opened.checkpoint.tensors.keys() - weights.keys())),
         notes=notes,

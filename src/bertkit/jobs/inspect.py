@@ -17,7 +17,7 @@ from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.checkpoints.formats import FORMATS, FileDescription
 from bertkit.checkpoints.huggingface import read_config
-from bertkit.checkpoints.names import BERT, HEADS, NameTable, count_parameters
+from bertkit.checkpoints.names import HEADS, EncoderNames, NameTable, count_parameters
 from bertkit.checkpoints.run_folder import find_checkpoint
 from bertkit.checkpoints.sentence_modules import Dense, Module, Normalize, Pooling
 from bertkit.checkpoints.transfer import list_problems, list_unequal_copies
@@ -39,13 +39,17 @@ class Anatomy:
     """
 
     opened: OpenModel
-    names: ClassVar[NameTable] = BERT  # of its tensors
     unused_parts: ClassVar[tuple[str, ...]] = ()  # that loading ignores
 
     @property
     def checkpoint(self) -> Checkpoint:
         """Its checkpoint."""
         return self.opened.checkpoint
+
+    @property
+    def names(self) -> "NameTable | EncoderNames":
+        """The names of its tensors, whatever its class."""
+        return self.opened.family.names
 
     @property
     def heads(self) -> tuple[str, ...]:
@@ -174,17 +178,18 @@ def describe(path: str | Path, *, revision: str | None = None) -> ModelDescripti
     opened = _open(OpenModel.open(path, revision=revision), problems)
     checkpoint, tensors = opened.checkpoint, opened.checkpoint.tensors
     anatomy = find_anatomy(checkpoint.config)(opened)
-    names = anatomy.names
     config: ModelConfig | None = problems.attempt(anatomy.read_config, None)
     architecture = _find_architecture(anatomy, problems)
+    names = anatomy.names
+    table = names.table(architecture) if isinstance(names, EncoderNames) else names
     if config is not None and tensors:
         problems.found += problems.attempt(
             lambda: list_problems(
-                tensors, anatomy.expected(config, architecture), anatomy.unused_parts, names
+                tensors, anatomy.expected(config, architecture), table, anatomy.unused_parts
             ),
             [],
         )
-        problems.found += problems.attempt(lambda: list_unequal_copies(tensors, names), [])
+        problems.found += problems.attempt(lambda: list_unequal_copies(tensors, table), [])
 
     def count_parameters() -> dict[str, int]:
         if tensors:

@@ -18,7 +18,7 @@ from bertkit.base.wings import CONFIGS, load_object
 from bertkit.checkpoints.bundled import Part, find_bundled
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.elements import StoredRows
-from bertkit.checkpoints.families import is_bert
+from bertkit.checkpoints.families import Family, find_family, is_bert
 from bertkit.checkpoints.formats import (
     SNAPSHOTS,
     FileDescription,
@@ -29,7 +29,7 @@ from bertkit.checkpoints.formats import (
     open_checkpoint,
 )
 from bertkit.checkpoints.hub import resolve_model
-from bertkit.checkpoints.names import WORD_EMBEDDINGS, find_part, list_heads, their_names
+from bertkit.checkpoints.names import WORD_EMBEDDINGS
 from bertkit.checkpoints.run_folder import find_checkpoint
 from bertkit.checkpoints.sentence_transformers import (
     SentenceModel,
@@ -111,6 +111,11 @@ class OpenModel:
         return is_bert(self.checkpoint.config)
 
     @property
+    def family(self) -> Family:
+        """The family of encoders that its config names."""
+        return find_family(self.checkpoint.config)
+
+    @property
     def is_bidirectional(self) -> bool:
         """Whether its tokens attend to both sides: its config doesn't say `is_decoder`."""
         return self.checkpoint.config.get("is_decoder") is not True
@@ -144,8 +149,8 @@ class OpenModel:
 
     @cached_property
     def heads(self) -> tuple[str, ...]:
-        """The heads that its weights have, pooler included."""
-        return list_heads(self.checkpoint.tensors)
+        """The heads that its weights have, pooler included, in the words of `HEADS`."""
+        return self.family.names.list_heads(self.checkpoint.tensors)
 
     @cached_property
     def architecture(self) -> str:
@@ -260,7 +265,7 @@ class OpenModel:
 
         `read_arrays` checks them; it comes first.
         """
-        (name,) = their_names(WORD_EMBEDDINGS)
+        (name,) = self.family.names.names[WORD_EMBEDDINGS]
         words = self.checkpoint.tensors[name]
         return StoredRows(words.read_stored(), words.dtype)
 
@@ -272,7 +277,7 @@ class OpenModel:
 
     def without_parts(self, parts: Collection[str]) -> "OpenModel":
         """Return the model without the tensors of some heads."""
-        tensors = self.checkpoint.tensors.items()
+        tensors, find_part = self.checkpoint.tensors.items(), self.family.names.find_part
         kept = {name: tensor for name, tensor in tensors if find_part(name) not in parts}
         return replace(self, opened=replace(self.checkpoint, tensors=kept))
 

@@ -86,7 +86,7 @@ def load_task(folder: Path, config: BertConfig, architecture: str | None) -> "An
         saved = SavedTask.load(path)
     elif architecture in BY_ARCHITECTURE:
         source = folder
-        longest = config.max_position_embeddings
+        longest = config.max_length
         as_long_as_it_takes = {"max_length": min(longest, read_max_length(folder) or longest)}
         name = BY_ARCHITECTURE[architecture]
         is_number = config.problem_type == "regression"

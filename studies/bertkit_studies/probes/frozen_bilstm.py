@@ -12,7 +12,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bertkit.models.bert.fine_tuning import FineTunedBert, classifier_dropout
+from bertkit.models.bert.encoder import classifier_dropout
+from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.nn.packing import PackedBatch
 from bertkit.recipes.finetune.job import FineTuningJob, decide_steps
 from bertkit.recipes.finetune.pretrained import load_pretrained, open_pretrained

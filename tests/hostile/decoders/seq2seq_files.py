@@ -115,7 +115,7 @@ def _contradictions() -> Defects:
         (
             "half that isn't one",
             CheckpointError,
-            "(encoder|decoder|model_type|runs BERT only)",
+            "(encoder|decoder|model_type|bertkit doesn.t have)",
         ): map(
             _folder,
             (

@@ -2,13 +2,7 @@
 
 import pytest
 
-from bertkit.checkpoints.names import (
-    count_parameters,
-    find_part,
-    list_heads,
-    rename_tensors,
-    their_names,
-)
+from bertkit.checkpoints.names import BERT, count_parameters
 
 
 def test_old_and_bare_names_become_todays():
@@ -17,7 +11,7 @@ def test_old_and_bare_names_become_todays():
         "bert.pooler.dense.bias": 2,
         "cls.predictions.bias": 3,
     }
-    assert rename_tensors(names) == {
+    assert BERT.complete(names) == {
         "bert.embeddings.LayerNorm.weight": 1,
         "bert.pooler.dense.bias": 2,
         "cls.predictions.bias": 3,
@@ -30,27 +24,27 @@ def test_old_and_bare_names_become_todays():
 def test_the_prefix_of_a_wrapped_model_is_removed_if_all_tensors_have_it(prefix):
     plain = {"embeddings.LayerNorm.gamma": 1, "classifier.bias": 2}
     wrapped = {f"{prefix}{name}": number for name, number in plain.items()}
-    assert rename_tensors(wrapped) == rename_tensors(plain)
-    assert rename_tensors({**wrapped, "other.bias": 3}).keys() > {f"{prefix}classifier.bias"}
-    assert rename_tensors({}) == {}
+    assert BERT.complete(wrapped) == BERT.complete(plain)
+    assert BERT.complete({**wrapped, "other.bias": 3}).keys() > {f"{prefix}classifier.bias"}
+    assert BERT.complete({}) == {}
 
 
 def test_a_layer_is_made_of_its_parts():
-    assert their_names("encoder.layers.3.attention.query_key_value.bias") == tuple(
+    assert BERT.table().their_names("encoder.layers.3.attention.query_key_value.bias") == tuple(
         f"bert.encoder.layer.3.attention.self.{part}.bias" for part in ("query", "key", "value")
     )
-    assert their_names("masked_lm.bias") == ("cls.predictions.bias",)
+    assert BERT.table().their_names("masked_lm.bias") == ("cls.predictions.bias",)
 
 
 def test_parts_and_heads_follow_from_names():
     names = ["qa_outputs.bias", "bert.pooler.dense.bias", "x.y", "bert.embeddings.z"]
-    assert [find_part(name) for name in names] == [
+    assert [BERT.find_part(name) for name in names] == [
         "qa_outputs",
         "pooler",
         "x",
         "encoder.embeddings",
     ]
-    assert list_heads(names) == ("pooler", "qa_outputs")
+    assert BERT.list_heads(names) == ("pooler", "qa_outputs")
 
 
 def test_tied_copies_and_buffers_are_not_counted():
@@ -60,4 +54,4 @@ def test_tied_copies_and_buffers_are_not_counted():
         "bert.embeddings.position_ids": (1, 512),
         "classifier.bias": (4,),
     }
-    assert count_parameters(shapes) == {"encoder.embeddings": 6, "classifier": 4}
+    assert count_parameters(shapes, BERT) == {"encoder.embeddings": 6, "classifier": 4}

@@ -115,9 +115,9 @@ def test_a_config_that_says_no_sizes_has_those_of_transformers(tmp_path):
 
 
 def test_another_family_is_named_before_sizes_that_it_calls_otherwise(tmp_path):
-    config = {"model_type": "distilbert", "dim": CONFIG["hidden_size"], "n_layers": 2}
+    config = {"model_type": "deberta", "dim": CONFIG["hidden_size"], "n_layers": 2}
     folder = make(tmp_path / "model", {"config.json": to_json(config)})
-    with pytest.raises(CheckpointError, match=f"{folder} is DistilBERT, and bertkit runs BERT"):
+    with pytest.raises(CheckpointError, match=f"{folder} is DeBERTa, which bertkit doesn.t"):
         _ = OpenModel.open(folder).sentences
 
 

@@ -236,5 +236,5 @@ def test_halves_that_do_not_fit_are_refused(changes, message):
 
 def test_a_half_of_another_family_is_named():
     halves = {"model_type": "encoder-decoder", "encoder": {"model_type": "bert"}}
-    with pytest.raises(CheckpointError, match="m/ is GPT-2, and bertkit runs BERT only"):
+    with pytest.raises(CheckpointError, match="m/ is GPT-2, which bertkit"):
         EncoderDecoderConfig.from_dict({**halves, "decoder": {"model_type": "gpt2"}}, "m/")

@@ -51,8 +51,7 @@ def test_what_we_do_not_do_is_refused_by_name(key, value):
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
-        ("mpnet", r"m/ is MPNet.* google-bert/bert-base-uncased .*all-MiniLM-L6-v2"),
-        ("xlm-roberta", "m/ is XLM-RoBERTa.* google-bert/bert-base-multilingual-cased"),
+        ("deberta-v2", r"m/ is DeBERTa.* google-bert/bert-base-uncased .*all-MiniLM-L6-v2"),
         ("gpt2", "m/ is GPT-2.* `bertkit pretrain` a small model"),
         ("squeezenet", "m/ is model_type 'squeezenet'.* google-bert/bert-base-uncased"),
         ("bertkit-lstm", "m/ is a bertkit-lstm, not a BERT"),

@@ -254,7 +254,8 @@ class OpenVinoEngine(Engine):
         """Return the sum of the three embeddings of some tokens."""
         embedded: Float32[np.ndarray, "tokens hidden"]
         embedded = self.words[ids.input_ids[tokens]]
-        embedded += self.weights["encoder.embeddings.position.weight"][ids.position_ids[tokens]]
+        positions = ids.position_ids[tokens] + self.config.parts.position_offset
+        embedded += self.weights["encoder.embeddings.position.weight"][positions]
         segments = ids.token_type_ids[tokens]
         embedded += self.weights["encoder.embeddings.token_type.weight"][segments]
         return embedded

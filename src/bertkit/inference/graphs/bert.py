@@ -44,5 +44,5 @@ def write_pooler(graph: Graph[Value], summaries: Value) -> Value:
 
 def write_word_features(graph: Graph[Value], tokens: Value) -> Value:
     """Write the vectors that the masked LM head multiplies with the word embeddings."""
-    active = graph.activate(graph.config.hidden_act, graph.linear("masked_lm.dense", tokens))
+    active = graph.activate(graph.config.word_activation, graph.linear("masked_lm.dense", tokens))
     return graph.norm("masked_lm.norm", active)

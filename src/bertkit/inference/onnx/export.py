@@ -5,6 +5,7 @@ file beside it, `….onnx_data`, because a protocol buffer file holds at most tw
 read into memory whole. `bertkit.checkpoints.onnx_file` reads both files back.
 """
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,8 @@ def write_onnx(
     float32, are those of its architecture, and `sentence_embedding`, `[batch, features]`, if
     `sentences` is given.
     """
-    graph = OnnxGraph(OPSET, their_name)
+    table = config.names.table(kind.architecture)
+    graph = OnnxGraph(OPSET, partial(their_name, table=table))
     outputs: Outputs = kind.write(PaddedGraph(graph, config, weights, precision))
     if sentences is not None:
         vectors = write_sentence(graph, sentences, "last_hidden_state")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bertkit.base.errors import CheckpointError
-from bertkit.checkpoints.names import their_names
+from bertkit.checkpoints.names import NameTable
 from bertkit.checkpoints.onnx_file import SCALE, SENTENCE, TRANSPOSED
 from bertkit.checkpoints.transfer import FEATURE_BASED
 from bertkit.inference.graphs.bert import write_word_features
@@ -24,6 +24,7 @@ Outputs = dict[str, Shape]
 class ExportedKind(NamedTuple):
     """How models of an architecture are exported."""
 
+    architecture: str
     # adds the nodes to a graph; returns its outputs, name → shape
     write: Callable[[PaddedGraph], Outputs]
     input_shape: Shape = ("batch", "length")  # of each of `INPUT_NAMES`
@@ -48,7 +49,7 @@ def find_kind(architecture: str, config: BertConfig, source: str | Path) -> Expo
     return EXPORTED[architecture]
 
 
-def their_name(name: str) -> str:
+def their_name(name: str, table: NameTable) -> str:
     """Return the name in Hugging Face's files for the name of a weight in a graph."""
     ours = name.removesuffix(TRANSPOSED).removesuffix(SCALE)
     suffix = name.removeprefix(ours)
@@ -57,8 +58,8 @@ def their_name(name: str) -> str:
     for number, part in enumerate(PARTS):
         if f".attention.{part}." in ours:
             joined = ours.replace(f".attention.{part}.", f".attention.{JOINED}.")
-            return their_names(joined)[number] + suffix
-    return their_names(ours)[0] + suffix
+            return table.their_names(joined)[number] + suffix
+    return table.their_names(ours)[0] + suffix
 
 
 def write_bert(graph: PaddedGraph) -> Outputs:
@@ -145,13 +146,16 @@ def _write_pair_scores(graph: PaddedGraph, tokens: str, output: str) -> Outputs:
 
 
 EXPORTED: dict[str, ExportedKind] = {
-    "BertModel": ExportedKind(write_bert),
-    "BertForPreTraining": ExportedKind(write_pretraining),
-    "BertForMaskedLM": ExportedKind(write_words),
-    "BertForNextSentencePrediction": ExportedKind(write_pairs),
-    "BertForSequenceClassification": ExportedKind(write_sequence_labels),
-    FEATURE_BASED: ExportedKind(write_pooled_labels),
-    "BertForTokenClassification": ExportedKind(write_token_labels),
-    "BertForQuestionAnswering": ExportedKind(write_answers),
-    "BertForMultipleChoice": ExportedKind(write_choices, ("batch", "choices", "length")),
+    kind.architecture: kind
+    for kind in (
+        ExportedKind("BertModel", write_bert),
+        ExportedKind("BertForPreTraining", write_pretraining),
+        ExportedKind("BertForMaskedLM", write_words),
+        ExportedKind("BertForNextSentencePrediction", write_pairs),
+        ExportedKind("BertForSequenceClassification", write_sequence_labels),
+        ExportedKind(FEATURE_BASED, write_pooled_labels),
+        ExportedKind("BertForTokenClassification", write_token_labels),
+        ExportedKind("BertForQuestionAnswering", write_answers),
+        ExportedKind("BertForMultipleChoice", write_choices, ("batch", "choices", "length")),
+    )
 }

@@ -15,7 +15,7 @@ from bertkit.interpret.head_predictions import round_digits
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.observation import EncodedText
 from bertkit.interpret.views.view import Collected, View, ViewInputs, paragraphs
-from bertkit.nn.embeddings import Embeddings, sinusoids
+from bertkit.nn.embeddings import sinusoids
 from bertkit.reports.interactive import Json, JsonObject
 
 NUM_DIMENSIONS = 48  # of each embedding that are shown
@@ -56,6 +56,8 @@ def collect_inputs(inputs: ViewInputs) -> JsonObject:
     inspected = inputs.inspected
     assert isinstance(inspected, InspectedModel)  # `supports` excludes other models
     embeddings = inspected.model.encoder.embeddings
+    assert embeddings.position is not None, "`supports` excludes other embeddings"
+    assert embeddings.token_type is not None, "`supports` excludes other embeddings"
     encoding = inputs.observation.encoded.encoding
     with torch.inference_mode():
         parts = {
@@ -68,7 +70,7 @@ def collect_inputs(inputs: ViewInputs) -> JsonObject:
         lengths = torch.stack([part.float().norm(dim=-1) for part in embedded], dim=1)
         return {
             "blocks": {name: _pack(part[:, :NUM_DIMENSIONS]) for name, part in parts.items()},
-            "positions": _collect_positions(embeddings),
+            "positions": _collect_positions(embeddings.position.weight),
             "lengths": [
                 [token, "AB"[segment], lengths]
                 for token, segment, lengths in zip(
@@ -80,8 +82,8 @@ def collect_inputs(inputs: ViewInputs) -> JsonObject:
         }
 
 
-def _collect_positions(embeddings: Embeddings) -> JsonObject:
-    learned = embeddings.position.weight[:NUM_POSITIONS].float().cpu()
+def _collect_positions(weight: Float[Tensor, "positions features"]) -> JsonObject:
+    learned = weight[:NUM_POSITIONS].float().cpu()
     tables = {"learned": learned, "sines": sinusoids(*learned.shape)}
     return {
         name: {
@@ -190,11 +192,20 @@ def summarize_inputs(collected: Collected) -> list[str]:
     return [*lines, f"{title}: {swap['text']}", *table]
 
 
+def adds_three_embeddings(inputs: ViewInputs) -> bool:
+    """Whether the model's input is the sum of words, positions from row 0, and segments."""
+    if not isinstance(inputs.inspected, InspectedModel):
+        return False
+    embeddings = inputs.inspected.model.encoder.embeddings
+    has_all = embeddings.position is not None and embeddings.token_type is not None
+    return has_all and not embeddings.position_offset and embeddings.projection is None
+
+
 INPUTS = View(
     name="inputs",
     title="Inputs",
     legend=LEGEND,
     collect=collect_inputs,
     summarize=summarize_inputs,
-    supports=lambda inputs: isinstance(inputs.inspected, InspectedModel),
+    supports=adds_three_embeddings,
 )

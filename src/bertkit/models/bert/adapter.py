@@ -5,8 +5,14 @@ from pathlib import Path
 from torch import Tensor, nn
 
 from bertkit.base.checksums import FileRecord
+from bertkit.checkpoints.families import find_family
 from bertkit.checkpoints.names import HEADS
-from bertkit.checkpoints.peft import ADAPTER, AdapterOrigin, open_adapter_tensors, write_adapter
+from bertkit.checkpoints.peft import (
+    AdapterOrigin,
+    name_factors,
+    open_adapter_tensors,
+    write_adapter,
+)
 from bertkit.checkpoints.torch_tensors import export_tensors, lazy_tensors, to_tensors
 from bertkit.checkpoints.transfer import check_finite, import_tensors
 from bertkit.models.bert.arrays import describe_config
@@ -50,15 +56,18 @@ def save_adapter(
     """Write the config and the adapter; return the records of the files by name."""
     tensors = {name: tensor.detach().cpu() for name, tensor in list_adapted(model).items()}
     check_finite(lazy_tensors(tensors))
-    foreign = lazy_tensors(export_tensors(tensors, ADAPTER))
+    names = name_factors(find_family(config).names, type(model).__name__)
+    foreign = lazy_tensors(export_tensors(tensors, names))
     dtype = next(iter(foreign.values())).dtype
     content = describe_config(config, type(model).__name__, dtype)
     return write_adapter(folder, content, foreign, origin, SCALE)
 
 
-def fill_adapter(model: nn.Module, folder: Path) -> None:
+def fill_adapter(model: nn.Module, config: ConfigValues, folder: Path) -> None:
     """Load an adapter into a model with LoRA; errors as in `import_tensors`."""
     shapes = {name: tuple(tensor.shape) for name, tensor in list_adapted(model).items()}
-    foreign, path = open_adapter_tensors(folder)
-    tensors = to_tensors(import_tensors(foreign, shapes, path, names=ADAPTER))
+    names = find_family(config).names
+    foreign, path = open_adapter_tensors(folder, names)
+    table = name_factors(names, type(model).__name__)
+    tensors = to_tensors(import_tensors(foreign, shapes, path, names=table))
     model.load_state_dict(tensors, strict=False)

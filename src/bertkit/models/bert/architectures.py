@@ -1,4 +1,7 @@
-"""The models' classes by name: the heads that each needs, and the shapes of its weights."""
+"""The models' classes by name: the heads that each needs, and the shapes of its weights.
+
+The names are BERT's, whatever the family; only files have those of their family.
+"""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -6,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from bertkit.base.errors import CheckpointError, SettingsError
 from bertkit.base.wings import load_object
+from bertkit.checkpoints.families import Family, find_family
 from bertkit.checkpoints.names import EMBEDDINGS, HEADS, LAYER
 from bertkit.checkpoints.transfer import FEATURE_BASED
 from bertkit.models.bert.config import BertConfig, check_bidirectional
@@ -56,22 +60,40 @@ ARCHITECTURES: dict[str, Architecture] = {
         (ENCODER, "encoder", ()),  # and a pooler, if there is one
     )
 }
+# A weight of each head whose name isn't that of the head.
+FIRST_WEIGHTS = {"pooler": "pooler.dense.weight", "masked_lm": "masked_lm.bias"}
 # Never chosen for a config with is_decoder, whose masked LM head belongs to `CAUSAL`.
 BIDIRECTIONAL = frozenset({PRE_TRAINING, NEXT_SENTENCE, MASKED_LM})
 
 
 def find_architecture(config: ConfigValues, heads: Collection[str], source: str | Path) -> str:
-    """Return the class that a config names if heads and direction fit, else the first that fits."""
+    """Return the class that a config names if heads and direction fit, else the first that fits.
+
+    Args:
+        heads: those that the files have, in the words of `HEADS`.
+    """
     names = config.get("architectures") or []
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise CheckpointError(f"{source}: architectures must be a list of names, got {names!r:.80}")
     other_way = BIDIRECTIONAL if config.get("is_decoder") is True else {CAUSAL}
+    family = find_family(config)
     fitting = [
         name
-        for name, architecture in ARCHITECTURES.items()
-        if architecture.heads <= set(heads) and name not in other_way
+        for name in ARCHITECTURES
+        if list_parts(family, name) <= set(heads) and name not in other_way
     ]
-    return next((name for name in names[:1] if name in fitting), fitting[0])
+    named = map(family.our_class, names[:1])
+    return next((name for name in named if name in fitting), fitting[0])
+
+
+def list_parts(family: Family, architecture: str) -> set[str]:
+    """Return the heads that files of a class have, in the words of `HEADS`."""
+    table = family.names.table(architecture)
+    return {
+        table.find_part(their)
+        for head in ARCHITECTURES[architecture].heads
+        for their in table.their_names(FIRST_WEIGHTS.get(head, f"{head}.weight"))
+    }
 
 
 def list_used_heads(architecture: str, found: Collection[str]) -> tuple[str, ...]:
@@ -109,17 +131,21 @@ def expected_shapes(config: BertConfig, architecture: str, heads: Collection[str
     The architecture decides between one logit per choice and one per label.
     """
     size, shapes = config.hidden_size, _encoder(config)
+    inner, before = config.parts.embedding_size or size, config.find_head(architecture)
     num_logits = 1 if architecture == MULTIPLE_CHOICE else config.num_labels
     if architecture == FEATURE_BASED:
         head = read_feature_head(config)
         num_scores = 1 if head.scores == "choice" else config.num_labels
         return shapes | linear_shapes("classifier", num_scores, size * len(LAYERS[head.layers]))
     parts = {
-        "pooler": linear_shapes("pooler.dense", size, size),
+        "pooler": {
+            **linear_shapes("pooler.dense", size, size),
+            **(norm_shapes("pooler.norm", size) if before.has_norm else {}),
+        },
         "masked_lm": {
             "masked_lm.bias": (config.vocab_size,),
-            **linear_shapes("masked_lm.dense", size, size),
-            **norm_shapes("masked_lm.norm", size),
+            **linear_shapes("masked_lm.dense", inner, size),
+            **norm_shapes("masked_lm.norm", inner),
         },
         "next_sentence": linear_shapes("next_sentence", 2, size),
         "classifier": linear_shapes("classifier", num_logits, size),
@@ -132,12 +158,18 @@ def expected_shapes(config: BertConfig, architecture: str, heads: Collection[str
 
 def _encoder(config: BertConfig) -> Shapes:
     size, inner = config.hidden_size, config.intermediate_size
+    parts = config.parts
+    embedded = parts.embedding_size or size
     shapes: Shapes = {
-        f"{EMBEDDINGS}.word.weight": (config.vocab_size, size),
-        f"{EMBEDDINGS}.position.weight": (config.max_position_embeddings, size),
-        f"{EMBEDDINGS}.token_type.weight": (config.type_vocab_size, size),
-        **norm_shapes(f"{EMBEDDINGS}.norm", size),
+        f"{EMBEDDINGS}.word.weight": (config.vocab_size, embedded),
     }
+    if parts.has_positions:
+        shapes[f"{EMBEDDINGS}.position.weight"] = (config.max_position_embeddings, embedded)
+    if config.type_vocab_size:
+        shapes[f"{EMBEDDINGS}.token_type.weight"] = (config.type_vocab_size, embedded)
+    shapes |= norm_shapes(f"{EMBEDDINGS}.norm", embedded)
+    if parts.embedding_size is not None:
+        shapes |= linear_shapes(f"{EMBEDDINGS}.projection", size, embedded)
     for number in range(config.num_hidden_layers):
         layer = LAYER.format(layer=number)
         shapes |= {

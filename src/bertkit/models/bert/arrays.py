@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints.checkpoint import Checkpoint, LazyTensor
 from bertkit.checkpoints.elements import ElementType
-from bertkit.checkpoints.names import HEADS, list_heads, their_names
+from bertkit.checkpoints.families import find_family
+from bertkit.checkpoints.names import HEADS, NameTable
 from bertkit.checkpoints.transfer import CLASSIFIER, import_tensors, is_own_head, mark_own_head
 from bertkit.models.bert.labels import ConfigValues
 
@@ -32,24 +33,37 @@ def read_weights(
     Args:
         expected: shapes by our name.
     """
-    heads = list_heads(their for name in expected for their in their_names(name))
-    theirs = list_heads(checkpoint.tensors)
-    missing = tuple(head for head in heads if head not in theirs)
+    names = find_family(checkpoint.config).names
+    table, theirs = names.table(architecture), names.list_heads(checkpoint.tensors)
+    missing = list_missing(checkpoint, expected, table)
     if missing and not new_heads:
         raise CheckpointError(
             f"{checkpoint.folder} has no {' and no '.join(missing)} head, which"
             f" {architecture} needs; load a model that has it, or train it with"
             f" {_name_command(missing, theirs)}"
         )
-    _check_labels(checkpoint, expected, architecture)
+    _check_labels(checkpoint, expected, architecture, table)
     from_file = {
-        name: shape
-        for name, shape in expected.items()
-        if not set(missing).intersection(list_heads(their_names(name)))
+        name: shape for name, shape in expected.items() if name.partition(".")[0] not in missing
     }
-    unused = [head for head in HEADS if head not in heads]
-    tensors = import_tensors(checkpoint.tensors, from_file, checkpoint.folder, unused_parts=unused)
+    used = {table.find_part(their) for name in from_file for their in table.their_names(name)}
+    unused = [head for head in HEADS if head not in used]
+    tensors = import_tensors(
+        checkpoint.tensors, from_file, checkpoint.folder, unused_parts=unused, names=table
+    )
     return tensors, missing
+
+
+def list_missing(
+    checkpoint: Checkpoint, expected: Mapping[str, tuple[int, ...]], table: NameTable
+) -> tuple[str, ...]:
+    """Return the heads of which the checkpoint has no tensor."""
+    is_there: dict[str, bool] = {}
+    for name in expected:
+        head = name.partition(".")[0]
+        has_part = any(their in checkpoint.tensors for their in table.their_names(name))
+        is_there[head] = is_there.get(head, False) or has_part
+    return tuple(head for head in HEADS if not is_there.get(head, True))
 
 
 def _name_command(missing: tuple[str, ...], found: tuple[str, ...]) -> str:
@@ -65,14 +79,20 @@ def _name_command(missing: tuple[str, ...], found: tuple[str, ...]) -> str:
 
 
 def _check_labels(
-    checkpoint: Checkpoint, expected: Mapping[str, tuple[int, ...]], architecture: str
+    checkpoint: Checkpoint,
+    expected: Mapping[str, tuple[int, ...]],
+    architecture: str,
+    table: NameTable,
 ) -> None:
     """Check that a trained head has as many labels as the config says."""
     for head in ("classifier", "qa_outputs"):
         name = f"{head}.weight"
-        if name not in expected or name not in checkpoint.tensors:
+        if name not in expected:
             continue
-        (wanted, _), shape = expected[name], checkpoint.tensors[name].shape
+        (their,) = table.their_names(name)
+        if their not in checkpoint.tensors:
+            continue
+        (wanted, _), shape = expected[name], checkpoint.tensors[their].shape
         if len(shape) == 2 and shape[0] != wanted:
             raise CheckpointError(
                 f"{checkpoint.folder} has a {head} for {shape[0]:,} labels, and"
@@ -96,4 +116,5 @@ def describe_config(config: ConfigValues, architecture: str, dtype: ElementType)
     """Return the content of `config.json` for weights of a dtype."""
     # `torch_dtype` is the old name of `dtype`.
     sizes = {name: value for name, value in config.items() if name != "torch_dtype"}
-    return {**sizes, "architectures": [architecture], "dtype": dtype.value}
+    name = find_family(config).their_class(architecture)
+    return {**sizes, "architectures": [name], "dtype": dtype.value}

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import (
     BaseModel,
@@ -16,8 +16,10 @@ from pydantic import (
 
 from bertkit.base.errors import CheckpointError, SettingsError
 from bertkit.base.settings import describe_validation
-from bertkit.checkpoints.families import check_family, is_bert
+from bertkit.checkpoints.families import check_family, find_family, is_bert
+from bertkit.checkpoints.names import BERT, EncoderNames
 from bertkit.models.bert.labels import LABEL_KEYS, ConfigValues, read_labels
+from bertkit.nn.parts import EncoderParts, HeadParts
 
 
 class ModelConfig(BaseModel):
@@ -67,7 +69,8 @@ class BertConfig(ModelConfig):
     """The architecture; the defaults are those of BERT-Base, uncased.
 
     Unknown keys are kept and written back; keys that ask for something unsupported are refused by
-    name. `preset` returns the published sizes.
+    name. `preset` returns the published sizes. The configs of other families are subclasses, which
+    say what differs: defaults, names of keys, `parts`, and the names of tensors.
 
     Attributes:
         vocab_size: entries of the vocabulary.
@@ -79,7 +82,7 @@ class BertConfig(ModelConfig):
         hidden_dropout_prob: dropout on embeddings and on the output of each sub-layer.
         attention_probs_dropout_prob: dropout on attention weights.
         max_position_embeddings: tokens of the longest sequence.
-        type_vocab_size: number of segments.
+        type_vocab_size: number of segments; 0 if the embeddings of a family have none.
         initializer_range: standard deviation of initial weights.
         layer_norm_eps: added to the variance in layer normalization.
         pad_token_id: the id of [PAD].
@@ -97,6 +100,9 @@ class BertConfig(ModelConfig):
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, strict=True)
+    model_types: ClassVar[tuple[str, ...]] = ("bert",)
+    names: ClassVar[EncoderNames] = BERT
+    their_keys: ClassVar[ConfigValues] = {}  # name of an attribute → that in the family's files
 
     model_type: str = "bert"
     vocab_size: Size = 30522
@@ -111,12 +117,32 @@ class BertConfig(ModelConfig):
     type_vocab_size: Size = 2
     initializer_range: Annotated[float, Field(gt=0.0)] = 0.02
     layer_norm_eps: Annotated[float, Field(gt=0.0)] = 1e-12
-    pad_token_id: Literal[0] = 0
+    pad_token_id: int = 0
     classifier_dropout: Annotated[Rate | None, NOT_NONE] = None
     id2label: Annotated[dict[int, str] | None, NOT_NONE] = None
     label2id: Annotated[dict[str, int] | None, NOT_NONE] = None
     problem_type: Annotated[ProblemType | None, NOT_NONE] = None
     is_decoder: bool = Field(default=False, exclude_if=lambda value: value is False)
+
+    @property
+    def parts(self) -> EncoderParts:
+        """What the encoder is made of."""
+        return EncoderParts()
+
+    def find_head(self, architecture: str) -> HeadParts:
+        """Return what the head of a class computes before its last linear layer."""
+        del architecture
+        return HeadParts()
+
+    @property
+    def word_activation(self) -> str:
+        """The activation of the masked LM head."""
+        return self.hidden_act
+
+    @property
+    def max_length(self) -> int:
+        """Tokens of the longest sequence."""
+        return self.max_position_embeddings - self.parts.position_offset
 
     @property
     def num_labels(self) -> int:
@@ -139,16 +165,27 @@ class BertConfig(ModelConfig):
         if not isinstance(values, dict):  # an encoder-decoder's config may have anything here
             return values
         rest = {name: value for name, value in values.items() if name not in LABEL_KEYS}
+        for ours, theirs in cls.their_keys.items():
+            if theirs in rest:
+                value = rest.pop(theirs)
+                rest.setdefault(ours, value)
         return {**rest, **read_labels(values)}
 
     @field_validator("model_type")
     @classmethod
-    def _model_is_bert(cls, name: str) -> str:
-        if name != "bert":
+    def _model_is_of_the_family(cls, name: str) -> str:
+        if name not in cls.model_types:
             is_own = name.startswith("bertkit-")
             why = "isn't a BERT" if is_own else "isn't supported"
-            raise ValueError(f"expected 'bert', got {name!r:.80}, which {why}")
+            raise ValueError(f"expected {cls.model_types[0]!r}, got {name!r:.80}, which {why}")
         return name
+
+    @field_validator("pad_token_id")
+    @classmethod
+    def _padding_is_entry_0(cls, id_: int) -> int:
+        if id_ and "bert" in cls.model_types:
+            raise ValueError(f"must be 0, where BERT's vocabularies have [PAD], got {id_}")
+        return id_
 
     @field_validator("is_decoder", mode="before")
     @classmethod
@@ -209,10 +246,11 @@ class BertConfig(ModelConfig):
 
     @classmethod
     def from_dict(cls, values: ConfigValues, source: str | Path) -> Self:
-        """Build the config from a foreign `config.json`.
+        """Build the config from a foreign `config.json`, in the class of its family.
 
         Raises:
-            CheckpointError: it isn't a BERT, is invalid, or asks for something unsupported.
+            CheckpointError: it isn't an encoder that bertkit has, is invalid, or asks for something
+                unsupported.
         """
         if not is_bert(values):
             raise CheckpointError(
@@ -220,7 +258,15 @@ class BertConfig(ModelConfig):
                 " single BERT is needed here"
             )
         check_family(values, source)
+        family: type[Self] = find_family(values).config
+        if family is not cls and issubclass(family, cls):
+            return family.from_dict(values, source)
         return super().from_dict(values, source)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all keys for `config.json`, under the names of the family's files."""
+        values = super().to_dict()
+        return {self.their_keys.get(name, name): value for name, value in values.items()}
 
 
 HEAD_FEATURES = 64

@@ -15,9 +15,11 @@ from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.pretrained import PaddingMask, PretrainedBert
 from bertkit.models.bert.weights import initialize
 from bertkit.nn.attention import SelfAttention, TokenBatch
-from bertkit.nn.block import Block, EncoderBlock, FeedForward
+from bertkit.nn.block import ACTIVATIONS, Block, EncoderBlock, FeedForward
+from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import Embeddings
 from bertkit.nn.packing import PackedBatch, pad
+from bertkit.nn.parts import BERT_HEAD, HeadParts
 
 
 class BertEncoder(nn.Module):
@@ -103,6 +105,7 @@ def build_embeddings(config: BertConfig) -> Embeddings:
         hidden_size=config.hidden_size,
         layer_norm_epsilon=config.layer_norm_eps,
         dropout_rate=config.hidden_dropout_prob,
+        parts=config.parts,
     )
 
 
@@ -135,12 +138,19 @@ def summary_tokens(config: BertConfig, batch: PackedBatch) -> Int[Tensor, " sequ
 
 
 class Pooler(nn.Module):
-    """Computes C: the state of each sequence's summary token ([CLS]), a dense layer and tanh."""
+    """Computes C: the state of each sequence's summary token ([CLS]), a dense layer and tanh.
 
-    def __init__(self, config: BertConfig) -> None:
+    Args:
+        config: the sizes.
+        parts: what heads of other families have.
+    """
+
+    def __init__(self, config: BertConfig, parts: HeadParts = BERT_HEAD) -> None:
         super().__init__()
         self.config = config
-        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
+        self.dropout = classifier_dropout(config) if parts.drops_first else None
+        self.dense = nn.Linear(config.hidden_size, config.hidden_size, bias=parts.has_bias)
+        self.activation = ACTIVATIONS[parts.activation]
 
     def forward(
         self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch
@@ -152,8 +162,15 @@ class Pooler(nn.Module):
         self, summaries: Float[Tensor, "sequences hidden"]
     ) -> Float[Tensor, "sequences hidden"]:
         """Return C from the states of the summary tokens."""
-        pooled: Tensor = self.dense(summaries).tanh()
+        read = summaries if self.dropout is None else self.dropout(summaries)
+        pooled: Tensor = self.activation(self.dense(read))
         return pooled
+
+
+def classifier_dropout(config: BertConfig) -> Dropout:
+    """Build the dropout before a classifier, with the same rate as in transformers."""
+    rate = config.classifier_dropout
+    return Dropout(config.hidden_dropout_prob if rate is None else rate)
 
 
 @dataclass(frozen=True)
@@ -175,7 +192,8 @@ class BertModel(PretrainedBert):
     def __init__(self, config: BertConfig, *, has_pooler: bool = True) -> None:
         super().__init__(config)
         self.encoder = BertEncoder(config)
-        self.pooler = Pooler(config) if has_pooler else None
+        head = config.find_head(type(self).__name__)
+        self.pooler = Pooler(config, head) if has_pooler else None
         initialize(self, config.initializer_range)
 
     def forward_packed(self, batch: PackedBatch, mask: PaddingMask) -> BertOutput:

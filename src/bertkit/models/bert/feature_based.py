@@ -9,9 +9,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.encoder import BertEncoder, summary_tokens
+from bertkit.models.bert.encoder import BertEncoder, classifier_dropout, summary_tokens
 from bertkit.models.bert.feature_head import LAYERS, read_feature_head
-from bertkit.models.bert.fine_tuning import ClassifierBert, classifier_dropout
+from bertkit.models.bert.fine_tuning import ClassifierBert
 from bertkit.models.bert.weights import initialize
 from bertkit.nn.packing import PackedBatch, reduce_tokens
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from bertkit.base.errors import InputError
 from bertkit.models.bert.architectures import QUESTION_ANSWERING, check_config
 from bertkit.models.bert.config import BertConfig, Scored
-from bertkit.models.bert.encoder import BertEncoder, Pooler
+from bertkit.models.bert.encoder import BertEncoder, Pooler, classifier_dropout
 from bertkit.models.bert.pretrained import PaddingMask, PretrainedBert, check_shapes
 from bertkit.models.bert.weights import initialize
 from bertkit.nn.dropout import Dropout
@@ -97,7 +97,7 @@ class PooledBert(ClassifierBert):
     def __init__(self, config: BertConfig, num_scores: int) -> None:
         super().__init__(config)
         self.encoder = BertEncoder(config)
-        self.pooler = Pooler(config)
+        self.pooler = Pooler(config, config.find_head(type(self).__name__))
         self.dropout = classifier_dropout(config)
         self.classifier = nn.Linear(config.hidden_size, num_scores)
         initialize(self, config.initializer_range)
@@ -209,12 +209,6 @@ class BertForMultipleChoice(PooledBert):
             None if attention_mask is None else attention_mask.flatten(0, 1),
         )
         return scores.view(input_ids.shape[:2])
-
-
-def classifier_dropout(config: BertConfig) -> Dropout:
-    """Build the dropout before a classifier, with the same rate as in transformers."""
-    rate = config.classifier_dropout
-    return Dropout(config.hidden_dropout_prob if rate is None else rate)
 
 
 # The models by their architecture, as config.json names it.

@@ -54,9 +54,10 @@ class MaskedLMHead(nn.Module):
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
-        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
-        self.activation = ACTIVATIONS[config.hidden_act]
-        self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        size = config.parts.embedding_size or config.hidden_size
+        self.dense = nn.Linear(config.hidden_size, size)
+        self.activation = ACTIVATIONS[config.word_activation]
+        self.norm = nn.LayerNorm(size, eps=config.layer_norm_eps)
         self.bias = nn.Parameter(torch.zeros(config.vocab_size))
 
     @torch.no_grad()

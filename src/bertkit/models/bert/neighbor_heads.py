@@ -30,7 +30,9 @@ def attend_to_neighbors(encoder: BertEncoder) -> None:
 
     The heads attend at the offsets −1, +1, −2, +2 in turn; in a causal encoder at −1, −2, −3, −4.
     """
-    positions = encoder.embeddings.position.weight
+    embedding = encoder.embeddings.position
+    assert embedding is not None, "only encoders with learned positions begin with such heads"
+    positions = embedding.weight
     block = encoder.layers[0]
     assert isinstance(block, EncoderBlock)
     attention = block.attention

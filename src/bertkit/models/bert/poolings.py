@@ -20,7 +20,7 @@ def read_sentences(opened: "OpenModel") -> SentenceModel:
     """
     size, found = opened.config.hidden_size, opened.sentences
     if found is None:
-        positions = opened.config.max_position_embeddings
+        positions = opened.config.max_length
         length = min(opened.model_max_length or positions, positions)
         return SentenceModel((Pooling(size, ("mean",)),), length, similarity="cosine")
     pooling = found.modules[0]

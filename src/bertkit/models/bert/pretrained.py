@@ -95,13 +95,14 @@ class PretrainedBert(nn.Module):
         from bertkit.models.open_model import OpenModel  # it knows all classes of models
 
         # A config would silently keep unknown keys, such as misspelled ones.
-        known = {*BertConfig.model_fields, *LABEL_KEYS, FEATURE_HEAD, CROSS_ENCODER}
+        opened = OpenModel.open(path, revision=revision)
+        known = {*opened.family.config.model_fields, *LABEL_KEYS, FEATURE_HEAD, CROSS_ENCODER}
         if unknown := sorted(changes.keys() - known):
             raise SettingsError(
                 f"from_pretrained: {unknown[0]!r} is neither an argument nor a config key; config"
                 f" keys are {', '.join(sorted(known))}"
             )
-        opened = OpenModel.open(path, revision=revision).change(**changes)
+        opened = opened.change(**changes)
         config = opened.config
         check_direction(config, cls.__name__, opened.folder)
         try:
@@ -138,7 +139,7 @@ class PretrainedBert(nn.Module):
 
     def load_adapter(self, folder: Path) -> None:
         """Load what `save_pretrained` wrote of a model that is trained with LoRA."""
-        fill_adapter(self, folder)
+        fill_adapter(self, self.config.to_dict(), folder)
 
     @classmethod
     def _for_heads(cls, config: BertConfig, heads: Collection[str]) -> Self:
@@ -160,14 +161,14 @@ def pack_padded(
     if token_type_ids is None:
         token_type_ids = torch.zeros_like(input_ids)
     mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
-    if input_ids.shape[1] > config.max_position_embeddings:
+    if input_ids.shape[1] > config.max_length:
         raise InputError(
             f"input_ids has {input_ids.shape[1]} tokens per row, and this model takes at most"
-            f" {config.max_position_embeddings}; truncate the text"
+            f" {config.max_length}; truncate the text"
         )
     for name, ids, limit in (
         ("input_ids", input_ids, config.vocab_size),
-        ("token_type_ids", token_type_ids, config.type_vocab_size),
+        ("token_type_ids", token_type_ids, config.type_vocab_size or 2),  # 0: they aren't read
     ):
         if ids.numel() and (int(ids.min()) < 0 or int(ids.max()) >= limit):
             raise InputError(f"{name} must be from 0 to {limit - 1}")

@@ -12,8 +12,9 @@ from torch.overrides import TorchFunctionMode
 from bertkit.base.checksums import FileRecord
 from bertkit.base.own_thread import in_own_thread
 from bertkit.checkpoints.checkpoint import Checkpoint
+from bertkit.checkpoints.families import find_family
 from bertkit.checkpoints.huggingface import write_huggingface
-from bertkit.checkpoints.names import BERT, NameTable
+from bertkit.checkpoints.names import NameTable
 from bertkit.checkpoints.torch_tensors import export_tensors, lazy_tensors, to_tensors
 from bertkit.checkpoints.transfer import check_finite
 from bertkit.models.bert.arrays import describe_config, read_weights, store_head
@@ -85,12 +86,13 @@ def fill_model(
 
 
 def save_weights(
-    model: nn.Module, config: ConfigValues, folder: Path, names: NameTable = BERT
+    model: nn.Module, config: ConfigValues, folder: Path, names: NameTable | None = None
 ) -> dict[str, FileRecord]:
     """Write a model as a Hugging Face folder, replacing files of the same names.
 
-    The class name is the one that other tools read.
+    The class name is the one that other tools read. Without names, they are those of the family.
     """
+    names = names or find_family(config).names.table(type(model).__name__)
     tensors = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
     check_finite(lazy_tensors(tensors))
     foreign = lazy_tensors(export_tensors(tensors, names))

@@ -38,7 +38,7 @@ def open_pretrained(
         head = FeatureHead(layers=layers, scores=task.scored, pooling=pooling)
         changes[FEATURE_HEAD] = head.model_dump(exclude_defaults=True) | {"lstm_hidden": None}
     opened = opened.change(**changes)
-    length, limit = task.settings.max_length, opened.config.max_position_embeddings
+    length, limit = task.settings.max_length, opened.config.max_length
     if length > limit:
         raise InputError(
             f"max_length ({length}) is more than the model's max_position_embeddings ({limit});"

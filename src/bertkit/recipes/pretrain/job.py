@@ -168,7 +168,7 @@ def find_trained_length(
         return settings.longest
     if model_max_length is None:
         return None
-    return min(max(model_max_length, settings.longest), config.max_position_embeddings)
+    return min(max(model_max_length, settings.longest), config.max_length)
 
 
 def build_config(settings: PretrainSettings, tokenizer: Tokenizer) -> BertConfig:
@@ -202,11 +202,11 @@ def check_config(config: BertConfig, settings: PretrainSettings, source: Path) -
             f"{source}: type_vocab_size must be at least {num_segments}, for sentences A and B,"
             f" and is {config.type_vocab_size}"
         )
-    if config.max_position_embeddings < settings.longest:
+    if config.max_length < settings.longest:
         name = "max_length" if settings.long_length is None else "long_length"
         raise InputError(
             f"{name} ({settings.longest}) is more than the model's"
-            f" max_position_embeddings ({config.max_position_embeddings})"
+            f" max_position_embeddings ({config.max_length})"
         )
     return config
 

@@ -41,7 +41,7 @@ class ComputedRows:
 def load_encoder(model: str | Path, rows: ReviewedRows) -> tuple[AnyTask, FineTunedBert, Tokenizer]:
     """Return the task of rows, a model's encoder below a new head for it, and its tokenizer."""
     parent = OpenModel.open(model)
-    longest = min(rows.settings.max_length, parent.config.max_position_embeddings)
+    longest = min(rows.settings.max_length, parent.config.max_length)
     settings = rows.settings.model_copy(update={"max_length": longest})
     task = rows.kind.from_examples(settings, rows.examples)
     opened = open_pretrained(parent, task, FineTuneSettings())

@@ -89,7 +89,7 @@ def test_the_weights_are_read_back_bit_for_bit(tmp_path, architecture):
     model = build(architecture)
     write_onnx(tmp_path, model.config, arrays_of(model), EXPORTED[architecture])
     found = open_onnx(tmp_path / "onnx/model.onnx")
-    expected = export_tensors(model.state_dict())
+    expected = export_tensors(model.state_dict(), model.config.names.table(type(model).__name__))
     assert found.keys() == expected.keys()
     for name, tensor in expected.items():
         assert read_tensor(found[name]).equal(tensor)
@@ -109,7 +109,7 @@ def test_int8_is_near_and_is_read_back_as_it_computes(tmp_path, architecture):
             assert torch.cosine_similarity(theirs.flatten(), values.flatten(), dim=0) > 0.99
     stored, expected = (
         open_onnx(tmp_path / "onnx/model_quantized.onnx"),
-        export_tensors(model.state_dict()),
+        export_tensors(model.state_dict(), model.config.names.table(type(model).__name__)),
     )
     assert stored.keys() == expected.keys()
     num_rounded = 0

@@ -1,0 +1,5 @@
+"""RoBERTa: BERT without next sentence prediction and segments, trained longer on more text.
+
+Source: Liu et al. 2019, "RoBERTa: A Robustly Optimized BERT Pretraining Approach"; Conneau et al.
+2020, "Unsupervised Cross-lingual Representation Learning at Scale".
+"""

@@ -1,8 +1,13 @@
-"""Random models and batches for both sides."""
+"""Random models and batches for both sides, and what they compute."""
+
+from collections.abc import Callable
+from typing import Any
 
 import torch
+from tests.closeness import assert_close
 from torch import Tensor, nn
 
+from bertkit.nn.packing import PackedBatch
 from bertkit.tasks.batch import TokenSequence
 
 SIZES = {
@@ -20,6 +25,30 @@ SMALL = {
     "num_hidden_layers": 2,
     "num_attention_heads": 4,
     "intermediate_size": 24,
+}
+NUM_CHOICES = 3  # of each question of a multiple choice
+
+# What each computes from a packed batch: the same names as transformers', padding aside.
+Scores = Callable[[Any, PackedBatch], dict[str, Tensor]]
+PACKED: dict[str, Scores] = {
+    "BertModel": lambda model, batch: {
+        "last_hidden_state": model.encoder(batch),
+        "pooler_output": model.pooler(model.encoder(batch), batch),
+    },
+    "BertForPreTraining": lambda model, batch: {
+        "prediction_logits": model.score_words(model.encoder(batch)),
+        "seq_relationship_logits": model.next_sentence(model.pooler(model.encoder(batch), batch)),
+    },
+    "BertForMaskedLM": lambda model, batch: {"logits": model.score_words(model.encoder(batch))},
+    "BertForNextSentencePrediction": lambda model, batch: {"logits": model.pair_scores(batch)},
+    "BertForSequenceClassification": lambda model, batch: {"logits": model.scores(batch)},
+    "BertForTokenClassification": lambda model, batch: {"logits": model.scores(batch)},
+    "BertForQuestionAnswering": lambda model, batch: dict(
+        zip(("start_logits", "end_logits"), model.scores(batch).unbind(-1), strict=True)
+    ),
+    "BertForMultipleChoice": lambda model, batch: {
+        "logits": model.scores(batch).view(-1, NUM_CHOICES)
+    },
 }
 
 
@@ -54,3 +83,14 @@ def pad_sequences(sequences: list[TokenSequence]) -> dict[str, Tensor]:
 def pad_rows(rows: list[list[int]], length: int) -> Tensor:
     """Rows with zeros behind them."""
     return torch.tensor([row + [0] * (length - len(row)) for row in rows])
+
+
+def keep_real(output: Tensor, mask: Tensor) -> Tensor:
+    """Without padding, where an output has any."""
+    return output[mask.bool()] if output.shape[:2] == mask.shape else output
+
+
+def assert_agreement(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    assert found.keys() == expected.keys()
+    for key, value in expected.items():
+        assert_close(found[key], value)

@@ -3,7 +3,6 @@
 The weights are the same on both sides, random and not zero, biases and norms included.
 """
 
-from collections.abc import Callable
 from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,15 @@ import transformers
 from safetensors.torch import load_file, save_file
 from tests.closeness import assert_close
 from tests.exhaustive import mark_all_but
-from tests.parity.agreement import SIZES, random_batch, randomize
+from tests.parity.agreement import (
+    NUM_CHOICES,
+    PACKED,
+    SIZES,
+    assert_agreement,
+    keep_real,
+    random_batch,
+    randomize,
+)
 from torch import Tensor, nn
 
 import bertkit
@@ -30,30 +37,7 @@ MEANING = {
     "chunk_size_feed_forward": 32,  # changes no output, and must divide the padded length
 }
 LENGTHS = [1, 3, 9, 30, 17, 64]
-NUM_CHOICES = 3
 
-# What each computes from a packed batch: the same names as transformers', padding aside.
-Scores = Callable[[Any, PackedBatch], dict[str, Tensor]]
-PACKED: dict[str, Scores] = {
-    "BertModel": lambda model, batch: {
-        "last_hidden_state": model.encoder(batch),
-        "pooler_output": model.pooler(model.encoder(batch), batch),
-    },
-    "BertForPreTraining": lambda model, batch: {
-        "prediction_logits": model.score_words(model.encoder(batch)),
-        "seq_relationship_logits": model.next_sentence(model.pooler(model.encoder(batch), batch)),
-    },
-    "BertForMaskedLM": lambda model, batch: {"logits": model.score_words(model.encoder(batch))},
-    "BertForNextSentencePrediction": lambda model, batch: {"logits": model.pair_scores(batch)},
-    "BertForSequenceClassification": lambda model, batch: {"logits": model.scores(batch)},
-    "BertForTokenClassification": lambda model, batch: {"logits": model.scores(batch)},
-    "BertForQuestionAnswering": lambda model, batch: dict(
-        zip(("start_logits", "end_logits"), model.scores(batch).unbind(-1), strict=True)
-    ),
-    "BertForMultipleChoice": lambda model, batch: {
-        "logits": model.scores(batch).view(-1, NUM_CHOICES)
-    },
-}
 every_model = pytest.mark.parametrize("name", PACKED)
 
 
@@ -94,17 +78,6 @@ def compute_ours(model: nn.Module, name: str) -> dict[str, Tensor]:
         if value.shape[:2] == mask.shape:
             assert not value[~mask.bool()].any()
     return {key: keep_real(value, mask) for key, value in named.items()}
-
-
-def keep_real(output: Tensor, mask: Tensor) -> Tensor:
-    """Without padding, where an output has any."""
-    return output[mask.bool()] if output.shape[:2] == mask.shape else output
-
-
-def assert_agreement(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
-    assert found.keys() == expected.keys()
-    for key, value in expected.items():
-        assert_close(found[key], value)
 
 
 @every_model

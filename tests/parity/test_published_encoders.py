@@ -5,6 +5,9 @@ import torch
 import transformers
 from tests.published_encoders import PUBLISHED
 
+from bertkit.checkpoints.families import FAMILIES, find_family
+from bertkit.models.bert.encoder import BertModel
+
 # Authors round, and some count no biases or positions: 278 million of XLM-R are "270M".
 LARGEST_ROUNDING = 0.04
 every_encoder = pytest.mark.parametrize("encoder", PUBLISHED, ids=lambda encoder: encoder.name)
@@ -19,3 +22,27 @@ def test_counts_are_those_of_transformers_and_of_the_papers(encoder):
     assert count == encoder.num_parameters
     published = encoder.published_millions * 1e6
     assert abs(count - published) <= LARGEST_ROUNDING * published
+
+
+@pytest.mark.parametrize(
+    "encoder",
+    [one for one in PUBLISHED if one.family in FAMILIES],
+    ids=lambda encoder: encoder.name,
+)
+def test_ours_have_the_same_tensors(encoder):
+    config = find_family(encoder.config).config.from_dict(encoder.config, encoder.name)
+    with torch.device("meta"):
+        theirs = transformers.AutoModel.from_config(
+            transformers.AutoConfig.for_model(**encoder.config)
+        )
+        ours = BertModel(config, has_pooler=hasattr(theirs, "pooler"))
+    assert sum(parameter.numel() for parameter in ours.parameters()) == encoder.num_parameters
+    table = config.names.table("BertModel")
+    found = {}
+    for name, tensor in ours.state_dict().items():
+        foreign = table.their_names(name)
+        parts = [tuple(part.shape) for part in tensor.chunk(len(foreign))]
+        found |= dict(zip(foreign, parts, strict=True))
+    expected = {name: tuple(tensor.shape) for name, tensor in theirs.state_dict().items()}
+    prefix = config.names.prefix
+    assert {name.removeprefix(prefix): shape for name, shape in found.items()} == expected

@@ -141,7 +141,7 @@ def _config_values() -> Defects:
         (
             "config that is defined by code of its own",
             CheckpointError,
-            "isn't supported: bertkit's BERT",
+            "code of its own .auto_map., which bertkit never runs",
         ): _config({"auto_map": {"AutoModel": "../evil.Evil"}, "trust_remote_code": True}),
         ("config that asks for remote code", None, ""): _config(
             {"trust_remote_code": True},

@@ -55,12 +55,12 @@ FAMILIES = {
 }
 
 ENGLISH = (
-    "google-bert/bert-base-uncased is a BERT to fine-tune instead, and"
-    " sentence-transformers/all-MiniLM-L6-v2 one that embeds texts"
+    "answerdotai/ModernBERT-base and FacebookAI/roberta-base are encoders to fine-tune instead, and"
+    " sentence-transformers/all-mpnet-base-v2 is one that embeds texts"
 )
 MULTILINGUAL = (
-    "google-bert/bert-base-multilingual-cased is a BERT to fine-tune instead, and"
-    " sentence-transformers/LaBSE one that embeds texts"
+    "FacebookAI/xlm-roberta-base is an encoder to fine-tune instead, and BAAI/bge-m3 and"
+    " sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2 are ones that embed texts"
 )
 WRITING = (
     "`bertkit finetune translate` and `summarize` train models that rewrite texts, and `bertkit"
@@ -70,23 +70,40 @@ WRITING = (
 OTHERS = {
     "albert": ("ALBERT", ENGLISH),
     "bart": ("BART", WRITING),
+    "big_bird": ("BigBird", ENGLISH),
+    "bloom": ("BLOOM", WRITING),
+    "convbert": ("ConvBERT", ENGLISH),
     "deberta": ("DeBERTa", ENGLISH),
     "deberta-v2": ("DeBERTa", ENGLISH),
     "distilbert": ("DistilBERT", ENGLISH),
     "electra": ("ELECTRA", ENGLISH),
+    "eurobert": ("EuroBERT", MULTILINGUAL),
+    "gemma": ("Gemma", WRITING),
+    "gemma2": ("Gemma", WRITING),
+    "gemma3_text": ("Gemma", MULTILINGUAL),
     "gpt2": ("GPT-2", WRITING),
+    "gpt_neox": ("GPT-NeoX", WRITING),
     "llama": ("Llama", WRITING),
+    "longformer": ("Longformer", ENGLISH),
     "marian": ("Marian", WRITING),
     "mbart": ("mBART", WRITING),
     "mistral": ("Mistral", WRITING),
+    "mobilebert": ("MobileBERT", ENGLISH),
     "modernbert": ("ModernBERT", ENGLISH),
     "mpnet": ("MPNet", ENGLISH),
     "mt5": ("mT5", WRITING),
     "new": ("GTE", ENGLISH),
     "nomic_bert": ("Nomic BERT", ENGLISH),
+    "opt": ("OPT", WRITING),
+    "phi3": ("Phi", WRITING),
     "qwen2": ("Qwen", WRITING),
     "qwen3": ("Qwen", WRITING),
+    "rembert": ("RemBERT", MULTILINGUAL),
+    "squeezebert": ("SqueezeBERT", ENGLISH),
     "t5": ("T5", WRITING),
+    "xlm": ("XLM", MULTILINGUAL),
+    "xlm-roberta-xl": ("XLM-RoBERTa-XL", MULTILINGUAL),
+    "xlnet": ("XLNet", ENGLISH),
 }
 
 
@@ -101,11 +118,20 @@ def find_family(config: Mapping[str, JsonValue]) -> Family:
 
 
 def check_family(config: Mapping[str, JsonValue], source: str | Path) -> None:
-    """Raise a `CheckpointError` if a `config.json` is that of a family that bertkit lacks."""
+    """Raise a `CheckpointError` if a `config.json` is that of a model that bertkit doesn't have.
+
+    It is one of another family, or is defined by code of its own.
+    """
     kind = config.get("model_type", "bert")
-    if not isinstance(kind, str) or kind in FAMILIES:
+    if not isinstance(kind, str):
         return
     if kind.startswith("bertkit-"):
         raise CheckpointError(f"{source} is a {kind[:80]}, not a BERT; name the folder of a BERT")
-    name, advice = OTHERS.get(kind, (f"model_type {kind[:80]!r}", ENGLISH))
-    raise CheckpointError(f"{source} is {name}, which bertkit doesn't have; {advice}")
+    if kind not in FAMILIES:
+        name, advice = OTHERS.get(kind, (f"model_type {kind[:80]!r}", ENGLISH))
+        raise CheckpointError(f"{source} is {name}, which bertkit doesn't have; {advice}")
+    if config.get("auto_map"):
+        raise CheckpointError(
+            f"{source} is {FAMILIES[kind].title} with code of its own (auto_map), which bertkit"
+            f" never runs; {ENGLISH}"
+        )

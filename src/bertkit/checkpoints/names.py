@@ -126,7 +126,7 @@ class EncoderNames:
 
     def table(self, architecture: str | None = None) -> NameTable:
         """Return the names of a class of models."""
-        names = {**self.names, **self.by_class.get(architecture or "", {})}
+        names = self.find_names(architecture)
 
         def their_names(name: str) -> tuple[str, ...]:
             if not name.startswith("encoder.layers."):
@@ -135,6 +135,10 @@ class EncoderNames:
             return tuple(their.format(layer=layer) for their in names[f"{LAYER}.{rest}"])
 
         return NameTable(their_names, self.find_part, self.copies, self.dropped)
+
+    def find_names(self, architecture: str | None = None) -> Mapping[str, tuple[str, ...]]:
+        """Return the names of a class of models, as in `names`."""
+        return {**self.names, **self.by_class.get(architecture or "", {})}
 
     def find_part(self, name: str) -> str:
         """Return the part of the model that a tensor belongs to, or its name's first word."""

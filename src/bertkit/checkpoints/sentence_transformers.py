@@ -5,7 +5,7 @@ that only concern other programs are kept.
 """
 
 import reprlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
@@ -18,7 +18,7 @@ from bertkit.base.files import make_folder
 from bertkit.base.json_files import read_json, write_json
 from bertkit.base.members import check_name, find_member, has_member
 from bertkit.checkpoints.checkpoint import Checkpoint
-from bertkit.checkpoints.families import check_family
+from bertkit.checkpoints.families import find_family
 from bertkit.checkpoints.file_names import MAX_MODULES, MODULES_FILE, MODULES_LIMIT_BYTES
 from bertkit.checkpoints.huggingface import MODEL_CONFIGS, read_config
 from bertkit.checkpoints.peft import open_folder
@@ -42,7 +42,6 @@ MODEL_TYPE = "SentenceTransformer"
 SCORING_TYPE = "CrossEncoder"  # the class that gives a text or a pair scores
 MAX_PROMPT_CHARS = 100_000  # far more than any encoder can use
 MAX_DEPTH = 16  # nesting of values kept unchanged; sentence-transformers writes 3 levels
-DEFAULT_POSITIONS = 512  # the default of transformers, if config.json has none
 # The encoder's output for text; other entries are for images, audio or chats.
 TEXT_ONLY: dict[str, JsonValue] = {
     "text": {"method": "forward", "method_output_name": "last_hidden_state"}
@@ -50,7 +49,6 @@ TEXT_ONLY: dict[str, JsonValue] = {
 Prompt = Annotated[str, Field(max_length=MAX_PROMPT_CHARS)]
 Similarity = Literal["cosine", "dot", "euclidean", "manhattan"]
 Nothing = Annotated[dict[str, JsonValue], Field(max_length=0)] | None
-DEFAULT_HIDDEN_SIZE = 768  # the default of transformers, if config.json has none
 
 # Class path in `modules.json`: our name. Up to version 5.3 all classes were in one package, whose
 # old paths still work and are therefore the ones written.
@@ -169,7 +167,8 @@ def open_sentence_transformers(folder: Path) -> Checkpoint:
 
 def read_sentence_model(folder: Path, encoder: Checkpoint) -> SentenceModel:
     """Read everything except the encoder, which `open_sentence_transformers` opened."""
-    check_family(encoder.config, folder)
+    home = encoder.folder
+    config = find_family(encoder.config).config.from_dict(encoder.config, home)
     settings = read_settings(folder)
     entries = _read_entries(folder)
     kinds = [MODULE_TYPES[entry.type] for entry in entries]
@@ -182,8 +181,7 @@ def read_sentence_model(folder: Path, encoder: Checkpoint) -> SentenceModel:
         READERS[kind](folder, str(PurePosixPath(entry.path)))
         for kind, entry in zip(kinds[1:], entries[1:], strict=True)
     )
-    home, config = encoder.folder, encoder.config
-    _check_sizes(folder, modules, read_size(home, config, "hidden_size", DEFAULT_HIDDEN_SIZE))
+    _check_sizes(folder, modules, config.hidden_size)
     encoding = read_encoder_settings(home)
     return SentenceModel(
         modules=modules,
@@ -318,36 +316,27 @@ def _check_kept(path: Path, value: JsonValue, depth: int = 0) -> None:
             _check_kept(path, item, depth + 1)
 
 
-def read_size(home: Path, config: Mapping[str, JsonValue], key: str, default: int) -> int:
-    """Return a size from the encoder's config."""
-    value = config.get(key, default)
-    if type(value) is not int or value < 1:
-        raise CheckpointError(
-            f"{home}: {key} in config.json must be a size, not {reprlib.repr(value)}"
-        )
-    return value
-
-
-def find_length(home: Path, config: Mapping[str, JsonValue], stated: int | None) -> int:
+def find_length(home: Path, config: Any, stated: int | None) -> int:
     """Return the maximum number of tokens per text, as sentence-transformers determines it.
 
     Since version 5.4 it uses the tokenizer's `model_max_length`, which is a huge number if the
-    length is unknown.
+    length is unknown. A RoBERTa's positions don't begin at 0, which it doesn't know: it states 514
+    where the 513th token is an error.
     """
-    positions = read_size(home, config, "max_position_embeddings", DEFAULT_POSITIONS)
+    positions, limit = config.max_position_embeddings, config.max_length
     if stated is not None:
         if stated > positions:
             raise CheckpointError(
                 f"{home / ENCODER_FILE}: max_seq_length ({stated}) is over the"
                 f" max_position_embeddings ({positions}) of config.json"
             )
-        return stated
+        return int(min(stated, limit))
     if not has_member(home, TOKENIZER_FILE):
-        return positions
-    length = read_config(home, TOKENIZER_FILE).get("model_max_length", positions)
+        return int(limit)
+    length = read_config(home, TOKENIZER_FILE).get("model_max_length", limit)
     if not isinstance(length, int | float) or isinstance(length, bool) or not length >= 1:
         raise CheckpointError(
             f"{home / TOKENIZER_FILE}: model_max_length must be a number of tokens, not"
             f" {reprlib.repr(length)}"
         )
-    return int(min(length, positions))
+    return int(min(length, limit))

@@ -40,8 +40,8 @@ from bertkit.models.bert.architectures import (
     ARCHITECTURES,
     CAUSAL,
     MASKED_LM,
+    check_class,
     check_config,
-    check_direction,
     expected_shapes,
     find_architecture,
     list_used_heads,
@@ -251,7 +251,7 @@ class OpenModel:
             CheckpointError: the config or tensors don't fit the class.
             DamagedFileError: a file is truncated or altered.
         """
-        check_direction(self.config, architecture, self.folder)
+        check_class(self.config, architecture, self.folder)
         try:
             check_config(self.config, architecture)
         except SettingsError as error:

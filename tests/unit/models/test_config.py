@@ -51,9 +51,10 @@ def test_what_we_do_not_do_is_refused_by_name(key, value):
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
-        ("deberta-v2", r"m/ is DeBERTa.* google-bert/bert-base-uncased .*all-MiniLM-L6-v2"),
+        ("deberta-v2", r"m/ is DeBERTa.* answerdotai/ModernBERT-base .*all-mpnet-base-v2"),
         ("gpt2", "m/ is GPT-2.* `bertkit pretrain` a small model"),
-        ("squeezenet", "m/ is model_type 'squeezenet'.* google-bert/bert-base-uncased"),
+        ("squeezenet", "m/ is model_type 'squeezenet'.* answerdotai/ModernBERT-base"),
+        ("rembert", "m/ is RemBERT.* FacebookAI/xlm-roberta-base .*paraphrase-multilingual"),
         ("bertkit-lstm", "m/ is a bertkit-lstm, not a BERT"),
     ],
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from bertkit.base.errors import CheckpointError, SettingsError
 from bertkit.base.wings import load_object
 from bertkit.checkpoints.families import Family, find_family
-from bertkit.checkpoints.names import EMBEDDINGS, HEADS, LAYER
+from bertkit.checkpoints.names import EMBEDDINGS, HEADS, LAYER, EncoderNames
 from bertkit.checkpoints.transfer import FEATURE_BASED
 from bertkit.models.bert.config import BertConfig, check_bidirectional
 from bertkit.models.bert.feature_head import LAYERS, read_feature_head
@@ -80,10 +80,23 @@ def find_architecture(config: ConfigValues, heads: Collection[str], source: str 
     fitting = [
         name
         for name in ARCHITECTURES
-        if list_parts(family, name) <= set(heads) and name not in other_way
+        if name not in other_way
+        and has_class(family.names, name)
+        and list_parts(family, name) <= set(heads)
     ]
     named = map(family.our_class, names[:1])
     return next((name for name in named if name in fitting), fitting[0])
+
+
+def has_class(names: EncoderNames, architecture: str) -> bool:
+    """Whether a family's models can have all heads of a class: few predict the next sentence."""
+    return list_weights(architecture) <= names.find_names(architecture).keys()
+
+
+def list_weights(architecture: str) -> set[str]:
+    """Return a weight of each head of a class."""
+    heads = ARCHITECTURES[architecture].heads
+    return {FIRST_WEIGHTS.get(head, f"{head}.weight") for head in heads}
 
 
 def list_parts(family: Family, architecture: str) -> set[str]:
@@ -91,8 +104,8 @@ def list_parts(family: Family, architecture: str) -> set[str]:
     table = family.names.table(architecture)
     return {
         table.find_part(their)
-        for head in ARCHITECTURES[architecture].heads
-        for their in table.their_names(FIRST_WEIGHTS.get(head, f"{head}.weight"))
+        for weight in list_weights(architecture)
+        for their in table.their_names(weight)
     }
 
 
@@ -115,8 +128,16 @@ def check_config(config: BertConfig, architecture: str) -> None:
         read_feature_head(config)
 
 
-def check_direction(config: BertConfig, architecture: str, source: str | Path) -> None:
-    """Raise a `CheckpointError` if a class is bidirectional, and the model reads left to right."""
+def check_class(config: BertConfig, architecture: str, source: str | Path) -> None:
+    """Raise a `CheckpointError` if a model can't be of a class.
+
+    Its family may lack a head of the class, or it reads left to right and the class doesn't.
+    """
+    if architecture in ARCHITECTURES and not has_class(config.names, architecture):
+        raise CheckpointError(
+            f"{source} is a {config.model_type}, which has no {architecture}; load a BERT for that,"
+            " such as google-bert/bert-base-uncased"
+        )
     if architecture in {*BIDIRECTIONAL, ENCODER}:
         reason = (
             f"and {architecture} is bidirectional; use `bertkit generate` to continue texts, or"

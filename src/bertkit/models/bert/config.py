@@ -349,5 +349,4 @@ UNSUPPORTED = {
     "pruned_heads": Unsupported(({}, None), "has the same number of heads in each layer"),
     "quantization_config": Unsupported((None,), "has unquantized weights"),
     "embedding_size": Unsupported((None,), "has embeddings of hidden_size features"),
-    "auto_map": Unsupported(({}, None), "is defined by its config, and runs no model's own code"),
 }

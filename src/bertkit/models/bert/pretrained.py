@@ -13,7 +13,7 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError, InputError, SettingsError
 from bertkit.checkpoints.peft import AdapterOrigin
 from bertkit.models.bert.adapter import fill_adapter, save_adapter
-from bertkit.models.bert.architectures import check_direction
+from bertkit.models.bert.architectures import check_class
 from bertkit.models.bert.config import CROSS_ENCODER, FEATURE_HEAD, BertConfig
 from bertkit.models.bert.labels import LABEL_KEYS
 from bertkit.models.bert.weights import fill_model, save_weights, without_memory
@@ -104,7 +104,7 @@ class PretrainedBert(nn.Module):
             )
         opened = opened.change(**changes)
         config = opened.config
-        check_direction(config, cls.__name__, opened.folder)
+        check_class(config, cls.__name__, opened.folder)
         try:
             with without_memory():
                 model = cls._for_heads(config, opened.heads)

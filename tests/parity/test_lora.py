@@ -1,5 +1,6 @@
 """LoRA beside PEFT: adapters of either are loaded by the other, and give equal outputs."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +11,20 @@ import transformers
 from sentence_transformers import SentenceTransformer
 from tests.closeness import assert_close
 from tests.exhaustive import mark_all_but
+from tests.families import class_name, make_folder, random_batch
 from tests.parity.agreement import pad_sequences
+from tests.parity.test_families import HERE
 from tests.parity.test_finetune import CASES, MULTIPLIED, SETTINGS, check_elsewhere, train
 from tests.unit.recipes.finetune.small import save_model
 from torch import Tensor, nn
 
+from bertkit.checkpoints.formats import open_checkpoint
+from bertkit.checkpoints.peft import AdapterOrigin, identify_base
 from bertkit.checkpoints.sentence_modules import Pooling
 from bertkit.checkpoints.sentence_transformers import SentenceModel, write_sentence_model
 from bertkit.inference.embeddings.embedder import Embedder
 from bertkit.inference.predictor import EncodedExamples, Predictor
+from bertkit.models.bert.adapter import adapt
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.bert.fine_tuning import (
     BertForSequenceClassification,
@@ -149,3 +155,57 @@ def read(output: Any) -> Tensor:
         return output
     found: Tensor = output.logits if hasattr(output, "logits") else output.last_hidden_state
     return found
+
+
+FAMILY_KINDS = {
+    "Model": ("FEATURE_EXTRACTION", BertModel),
+    "ForSequenceClassification": ("SEQ_CLS", BertForSequenceClassification),
+    "ForTokenClassification": ("TOKEN_CLS", BertForTokenClassification),
+}
+every_kind = pytest.mark.parametrize("head", FAMILY_KINDS)
+every_family = pytest.mark.parametrize("family", HERE)
+
+
+@every_kind
+@every_family
+@torch.no_grad()
+def test_an_adapter_of_another_family_is_opened(family: str, head: str, tmp_path: Path) -> None:
+    folder = make_folder(tmp_path / "base", family, head, with_tokenizer=False)
+    task_type, our_class = FAMILY_KINDS[head]
+    theirs = getattr(transformers, class_name(family, head)).from_pretrained(folder)
+    linear = [name for name, one in theirs.named_modules() if isinstance(one, nn.Linear)]
+    targets = {found[1] for name in linear if (found := re.search(r"\.\d+\.(.+)", name))}
+    config = peft.LoraConfig(task_type=task_type, r=3, target_modules=targets)
+    adapted = peft.get_peft_model(theirs, config).eval()
+    generator = torch.Generator().manual_seed(1)
+    for name, parameter in adapted.named_parameters():
+        if "lora_" in name or "modules_to_save" in name:
+            parameter.add_(torch.randn(parameter.shape, generator=generator) / 5)
+    adapted.save_pretrained(tmp_path / "adapter")
+    ids = random_batch(family, [9])["input_ids"]
+    ours = our_class.from_pretrained(tmp_path / "adapter")
+    assert_close(read(ours(ids)), read(adapted(ids)), floor=MULTIPLIED)
+
+
+@every_kind
+@every_family
+@torch.no_grad()
+def test_our_adapter_of_another_family_has_equal_outputs_in_peft(
+    family: str, head: str, tmp_path: Path
+) -> None:
+    folder = make_folder(tmp_path / "base", family, head, with_tokenizer=False)
+    _, our_class = FAMILY_KINDS[head]
+    ours = our_class.from_pretrained(folder)
+    ours.adapter_origin = AdapterOrigin(str(folder), None, identify_base(open_checkpoint(folder)))
+    adapt(ours, rank=2)
+    generator = torch.Generator().manual_seed(1)
+    for parameter in ours.parameters():
+        if parameter.requires_grad:
+            parameter.add_(torch.randn(parameter.shape, generator=generator) / 5)
+    ours.save_pretrained(tmp_path / "adapter")
+    ids = random_batch(family, [9])["input_ids"]
+    whole = getattr(transformers, class_name(family, head)).from_pretrained(folder)
+    theirs = peft.PeftModel.from_pretrained(whole, tmp_path / "adapter").eval()
+    assert_close(read(ours(ids)), read(theirs(ids)), floor=MULTIPLIED)
+    opened = our_class.from_pretrained(tmp_path / "adapter")
+    assert_close(read(opened(ids)), read(ours(ids)), floor=MULTIPLIED)

@@ -37,9 +37,9 @@ from bertkit.checkpoints.file_names import (
 )
 from bertkit.checkpoints.hub import is_on_disk, resolve_model
 from bertkit.checkpoints.huggingface import open_huggingface, open_pytorch, read_config
-from bertkit.checkpoints.names import HEADS, EncoderNames, NameTable, show
+from bertkit.checkpoints.names import HEADS, LAYER, EncoderNames, NameTable, show
 from bertkit.checkpoints.safetensors_file import open_safetensors, write_safetensors
-from bertkit.checkpoints.transfer import is_own_head
+from bertkit.checkpoints.transfer import CLASSIFIER, is_own_head
 
 BASE_KEY = "base_model_sha256"  # in `adapted_config.json`, beside the keys of a config
 PREFIX = "base_model.model."  # of all names of tensors: PEFT wraps the model
@@ -54,7 +54,7 @@ TASK_TYPES = {
     "QUESTION_ANS": "BertForQuestionAnswering",
     ENCODING: "BertModel",
 }
-TARGETS = ["query", "key", "value", "intermediate.dense", "output.dense"]
+LAYER_OF_BLOCK = re.compile(r"\.\d+\.(.+)\.lora_")  # what of its name PEFT finds a layer by
 # Kinds of LoRA that compute something else, or change the base model's weights.
 OTHERS = (
     *("use_dora", "use_qalora", "use_bdlora", "lora_bias", "fan_in_fan_out", "target_parameters"),
@@ -114,7 +114,8 @@ class AdapterOrigin:
 
 def identify_base(base: Checkpoint) -> str:
     """Return the SHA-256 of one weight, in any format and file; that of all would take seconds."""
-    names = sorted(name for name in base.tensors if name.endswith(".attention.output.dense.weight"))
+    [pattern] = find_family(base.config).names.names[f"{LAYER}.attention.output.weight"]
+    names = sorted(name for name in base.tensors if name.endswith(pattern.partition("}")[2]))
     weight = base.tensors[names[-1]].read_float32().tobytes() if names else b""
     return hashlib.sha256(weight).hexdigest()
 
@@ -191,12 +192,14 @@ def write_adapter(
     rank = min(tensor.shape[0] for name, tensor in tensors.items() if name.endswith(KINDS[0]))
     make_folder(folder)
     family = find_family(config)
-    names, classes = family.names, config["architectures"]
+    prefix, classes = family.names.prefix, config["architectures"]
     kinds = [name for name, kind in TASK_TYPES.items() if [family.their_class(kind)] == classes]
     if is_own_head(config):  # PEFT knows the encoder alone
         kinds = [ENCODING]
     if kinds == [ENCODING]:
-        tensors = {name.removeprefix(names.prefix): tensor for name, tensor in tensors.items()}
+        tensors = {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}
+    layers = [found[1] for name in tensors if (found := LAYER_OF_BLOCK.search(name))]
+    heads = [name.removeprefix(prefix).split(".")[0] for name in tensors if MARK not in name]
     content = {
         "peft_type": "LORA",
         "task_type": kinds[0] if kinds else None,
@@ -206,8 +209,8 @@ def write_adapter(
         "lora_alpha": scale * rank,
         "lora_dropout": 0.0,
         "bias": "none",
-        "target_modules": TARGETS,
-        "modules_to_save": list(names.list_heads(tensors)) or None,
+        "target_modules": list(dict.fromkeys(layers)),
+        "modules_to_save": list(dict.fromkeys(heads)) or None,
         "inference_mode": True,
     }
     path = folder / ADAPTER_SAFETENSORS_FILE
@@ -254,10 +257,12 @@ def describe_adapted(
     config: Mapping[str, JsonValue], adapter: AdapterConfig, found: Mapping[str, LazyTensor]
 ) -> dict[str, JsonValue]:
     """Return the config of a base model as its adapter's task and head change it."""
-    changed, labels, head = dict(config), config.get("id2label"), found.get("classifier.weight")
-    if adapter.task_type in TASK_TYPES:
-        name = find_family(config).their_class(TASK_TYPES[adapter.task_type])
-        changed["architectures"] = [name]
+    changed, labels, family = dict(config), config.get("id2label"), find_family(config)
+    kind = TASK_TYPES.get(adapter.task_type or "")
+    if kind is not None:
+        changed["architectures"] = [family.their_class(kind)]
+    [name] = family.names.table(kind).their_names(CLASSIFIER)
+    head = found.get(name)
     if head is None or (isinstance(labels, dict) and len(labels) == head.shape[0]):
         return changed
     kept = {key: value for key, value in changed.items() if key not in ("label2id", "num_labels")}

@@ -18,6 +18,7 @@ from bertkit.base.errors import SettingsError
 from bertkit.nn.attention import SelfAttention
 from bertkit.nn.block import FeedForward
 
+JOINED = "query_key_value"
 SCALE = 2.0  # s, or in the terms of the paper alpha / r
 
 
@@ -63,22 +64,27 @@ class LowRankLinear(nn.Linear):
         return joined
 
 
-def add_low_rank(model: nn.Module, rank: int) -> None:
+def add_low_rank(model: nn.Module, rank: int, num_joined: int = 3) -> None:
     """Give all linear layers of attention and feed-forward an update of this rank.
+
+    Args:
+        num_joined: updates of the matrix that joins those of queries, keys and values: 3, each of
+            its own, or 1 for all.
 
     Raises:
         SettingsError: the rank isn't below that of the matrices.
     """
     for module in list(model.modules()):
-        for name, num_joined in _list_layers(module).items():
+        for name in _list_layers(module):
             linear = module.get_submodule(name)
             assert isinstance(linear, nn.Linear), "named so"
-            if rank >= (limit := min(linear.in_features, linear.out_features // num_joined)):
+            number = num_joined if name == JOINED else 1
+            if rank >= (limit := min(linear.in_features, linear.out_features // number)):
                 raise SettingsError(
                     f"lora ({rank}) must be below {limit}, the rank of the model's matrices; 8 to"
                     " 64 are usual"
                 )
-            setattr(module, name, LowRankLinear(linear, rank, num_joined))
+            setattr(module, name, LowRankLinear(linear, rank, number))
 
 
 def merge_low_rank(model: nn.Module) -> None:
@@ -89,8 +95,8 @@ def merge_low_rank(model: nn.Module) -> None:
                 setattr(module, name, child.merge())
 
 
-def _list_layers(module: nn.Module) -> dict[str, int]:
-    """Return the linear layers of a sub-layer, and the number of matrices that each joins."""
+def _list_layers(module: nn.Module) -> tuple[str, ...]:
+    """Return the linear layers of a sub-layer."""
     if isinstance(module, SelfAttention):
-        return {"query_key_value": 3, "output": 1}
-    return {"up": 1, "down": 1} if isinstance(module, FeedForward) else {}
+        return (JOINED, "output")
+    return ("up", "down") if isinstance(module, FeedForward) else ()

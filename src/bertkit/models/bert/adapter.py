@@ -1,12 +1,13 @@
 """Weights of a model with LoRA: only what is trained is saved, in PEFT's format."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
 from bertkit.base.checksums import FileRecord
 from bertkit.checkpoints.families import find_family
-from bertkit.checkpoints.names import HEADS
+from bertkit.checkpoints.names import HEADS, LAYER
 from bertkit.checkpoints.peft import (
     AdapterOrigin,
     name_factors,
@@ -19,10 +20,14 @@ from bertkit.models.bert.arrays import describe_config
 from bertkit.models.bert.labels import ConfigValues
 from bertkit.nn.low_rank import SCALE, add_low_rank
 
+if TYPE_CHECKING:
+    from bertkit.models.bert.pretrained import PretrainedBert
+
 ENCODER = "encoder."
+QUERY_KEY_VALUE = f"{LAYER}.attention.query_key_value.weight"
 
 
-def adapt(model: nn.Module, rank: int) -> tuple[int, int]:
+def adapt(model: "PretrainedBert", rank: int) -> tuple[int, int]:
     """Freeze the encoder and give it updates of low rank; the head stays as it is.
 
     Returns:
@@ -34,7 +39,8 @@ def adapt(model: nn.Module, rank: int) -> tuple[int, int]:
     for name, parameter in model.named_parameters():
         if name.startswith(ENCODER):
             parameter.requires_grad_(False)
-    add_low_rank(model, rank)
+    joined = model.config.names.names[QUERY_KEY_VALUE]  # one in files of some families
+    add_low_rank(model, rank, len(joined))
     counts = {True: 0, False: 0}
     for parameter in model.parameters():
         counts[parameter.requires_grad] += parameter.numel()

@@ -26,7 +26,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when torch is loaded
 import torch
 import transformers
 
-from bertkit.inference.fill_mask import MASK, FilledText, FillMask
+from bertkit.inference.fill_mask import FilledText, FillMask
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForMaskedLM
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -50,7 +50,7 @@ def main() -> None:
     Place.add_device(parser)
     arguments = parser.parse_args()
     place = Place.begin(arguments.device)
-    texts = read_masked(arguments.data, arguments.texts, MASK)
+    texts = read_masked(arguments.data, arguments.texts, "[MASK]")
     results = []
     print(begin_table("model", "side", "speed", *(f"beside {name}" for name in PEERS)), flush=True)
     for model in arguments.models:

@@ -56,14 +56,6 @@ OLD_METASPACE = {
     "str_rep": "▁",
     "add_prefix_space": True,
 }
-# Of transformers, where it reads the file as it is.
-TOKENIZER_CLASSES = {
-    "bert": "BertTokenizer",
-    "mpnet": "MPNetTokenizer",
-    "roberta": "RobertaTokenizer",
-    "xlm-roberta": "XLMRobertaTokenizer",
-    "camembert": "CamembertTokenizer",
-}
 BERT_NORMALIZER = {
     "type": "BertNormalizer",
     "clean_text": True,
@@ -78,8 +70,7 @@ def make_tokenizer(folder: Path, kind: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     layout, names, max_length = KINDS[kind]()
     (folder / "tokenizer.json").write_text(json.dumps(layout, ensure_ascii=False))
-    kind_class = TOKENIZER_CLASSES.get(kind, "PreTrainedTokenizerFast")
-    config = {**names, "model_max_length": max_length, "tokenizer_class": kind_class}
+    config = {**names, "model_max_length": max_length, "tokenizer_class": "PreTrainedTokenizerFast"}
     (folder / "tokenizer_config.json").write_text(json.dumps(config))
     return folder
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.waiting import little_computing
 
 from bertkit.tasks.tag.task import find_rows
+from bertkit.tokenization.encoding import Template
 from bertkit.tokenization.long_texts import TextCutter
 
 
@@ -32,7 +33,7 @@ def test_each_word_has_one_row_where_it_has_most_around_it(data, room, stride):
             if word not in expected or around > expected[word][0]:
                 expected[word] = around, row
         offset += int(ends[stop] - ends[begin]) + 2
-    rows = find_rows(windows, lengths).tolist()
+    rows = find_rows(windows, lengths, Template.of_bert(2, 3).single).tolist()
     assert rows == [expected[word][1] for word in range(len(lengths))]
 
     for one, following in pairwise(windows):

@@ -26,7 +26,6 @@ from bertkit.nn.packing import PackedBatch
 from bertkit.tasks.objectives.objective import PLANNING, Examples, Objective, WordBatch
 from bertkit.training.job import Scores
 
-SPECIAL_TOKENS = 2  # [CLS] text [SEP]
 START, STOP, IS_CUT = range(3)
 
 
@@ -73,7 +72,7 @@ class CausalObjective(Objective[CausalBatch]):
         self, offsets: list[int], first: int, last: int, generator: np.random.Generator
     ) -> Iterator[tuple[int, int, bool]]:
         """Yield rows of sentences (first, end, is_cut), some of a random shorter length."""
-        room = self.max_length - SPECIAL_TOKENS
+        room = self.max_length - self.template.single.num_special
         sentence = first
         while sentence < last:
             target = room
@@ -87,13 +86,13 @@ class CausalObjective(Objective[CausalBatch]):
 
     def batch(self, examples: Sequence[PlannedExample]) -> CausalBatch:
         """Concatenate examples, `[CLS] text [SEP]`, with the next tokens as labels."""
-        cls, sep = np.array([self.cls_id]), np.array([self.sep_id])
+        frame = self.template.single
         pieces: list[NDArray[np.integer]] = []
         for example in examples:
             shard, row = self.shards[example.key.shard], example.row
-            pieces += [cls, shard.tokens(int(row[START]), int(row[STOP])), sep]
+            pieces += frame.weave_arrays([shard.tokens(int(row[START]), int(row[STOP]))])
         rows = np.stack([example.row for example in examples])
-        lengths = rows[:, STOP] - rows[:, START] + SPECIAL_TOKENS
+        lengths = rows[:, STOP] - rows[:, START] + frame.num_special
         packed = PackedBatch.from_flat(np.concatenate(pieces), lengths)
         ends = np.cumsum(lengths)
         predicts = np.ones(packed.num_tokens, dtype=np.bool_)

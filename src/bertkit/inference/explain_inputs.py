@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, cast
 
 from bertkit.tasks.answer.examples import AnswerExample
@@ -11,7 +12,7 @@ from bertkit.tasks.explanation import ExplainedWord
 from bertkit.tasks.tag.examples import TagExample
 from bertkit.tasks.task import AnyTask, TaskExample
 from bertkit.tasks.texts import TextExample
-from bertkit.tokenization.encoding import Encoding
+from bertkit.tokenization.encoding import Encoding, weave
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.tokenization.words import WRITTEN_WORD
 
@@ -50,15 +51,22 @@ class WordNumbers:
     repeats in windows, or leaves out.
     """
 
-    cls_id = sep_id = unk_id = NO_WORD
+    unk_id = NO_WORD
 
     def __init__(self, tokenizer: Tokenizer, parts: Mapping[str, str]) -> None:
         self._tokenizer, self._parts = tokenizer, parts
         self._names, self._done = [*parts], 0
-        self.find_words = tokenizer.find_words
+        self.find_words, self.find_starts = tokenizer.find_words, tokenizer.find_starts
+        self.num_special, self.template = tokenizer.num_special, tokenizer.template
         self.words: list[ExplainedWord] = []  # without weights
 
-    def encode(self, text: str) -> Encoding:
+    def join(self, *texts: Sequence[int]) -> tuple[list[int], list[int]]:
+        """Return numbers and token types; special tokens are of no word."""
+        gaps = self._tokenizer.template[len(texts) - 1].gaps
+        numbers = weave([[NO_WORD] * len(gap) for gap in gaps], texts)
+        return [*chain.from_iterable(numbers)], self._tokenizer.join(*texts)[1]
+
+    def encode_pieces(self, text: str) -> Encoding:
         """Encode the next text, or the next word of a sentence; its ids are numbers of words."""
         part = self._names[0]
         begin = self._parts[part].find(text, self._done)
@@ -72,7 +80,7 @@ class WordNumbers:
             for start, stop in spans
         ]
         starts, ids = [start for start, _ in spans], []
-        whole = self._tokenizer.encode(text)
+        whole = self._tokenizer.encode_pieces(text)
         for start, stop in whole.offsets:
             place = bisect_right(starts, start) - 1
             is_inside = place >= 0 and start < min(stop, spans[place][1])
@@ -81,7 +89,9 @@ class WordNumbers:
 
     def piece_ids(self, texts: Iterable[str]) -> list[list[int]]:
         """Return the numbers of each text's pieces."""
-        return [self.encode(text).ids[1:-1] for text in texts]
+        return [self.encode_pieces(text).ids for text in texts]
+
+    word_piece_ids = piece_ids
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,6 @@ from bertkit.models.bert.architectures import MASKED_LM
 from bertkit.nn.packed_ids import PackedIds
 from bertkit.reports.notebook import Row, Tabular
 
-MASK = "[MASK]"
-
 # Ids and probabilities of the entries for each [MASK] of a text, the likeliest first.
 Blanks: TypeAlias = tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]  # `[blanks, top_k]`
 
@@ -40,6 +38,7 @@ class FilledText(Tabular):
     text: str
     blanks: list[list[Candidate]]  # candidates for each [MASK], the likeliest first
     filled: str  # the text with the likeliest candidate in place of each [MASK]
+    mask: str = "[MASK]"  # how the mask is written in the text; RoBERTa's is <mask>
 
     def as_rows(self) -> Sequence[Row]:
         """Return a row for each candidate of each [MASK]."""
@@ -85,24 +84,20 @@ class FillMask(EncoderPipeline[str, FilledText]):
 
     def warm_up(self) -> None:
         """Fill two texts."""
-        self([f"{text} {MASK}" for text in SAMPLES])
+        self([f"{text} {self.loaded.tokenizer.mask}" for text in SAMPLES])
 
     def encode_window(self, inputs: list[NamedInput]) -> list[MaskedText]:
         """Return each text with its token ids, not truncated; no word extends over a [MASK]."""
-        tokenizer = self.loaded.tokenizer
-        parts = [named.value.split(MASK) for named in inputs]
-        pieces = iter(tokenizer.piece_ids(chain.from_iterable(parts)))
-        encoded = []
-        for named, own_parts in zip(inputs, parts, strict=True):
-            ids = [tokenizer.cls_id]
-            for _ in own_parts:
-                ids += [*next(pieces), tokenizer.mask_id]
-            ids[-1] = tokenizer.sep_id  # no [MASK] follows the last part
+        tokenizer, encoded = self.loaded.tokenizer, []
+        mask = tokenizer.mask
+        pieces = tokenizer.piece_ids([named.value for named in inputs], read_mask=True)
+        for named, own in zip(inputs, pieces, strict=True):
+            ids, _ = tokenizer.join(own)
             name = f"{named.name} ({named.value[:40]!r})"
-            self.loaded.check_text(name, len(ids), is_empty=len(ids) == 2)
-            if len(own_parts) == 1:
+            self.loaded.check_text(name, len(ids), is_empty=not own)
+            if tokenizer.mask_id not in own:
                 raise InputError(
-                    f"{name} has no {MASK}; put {MASK} in place of the word to predict"
+                    f"{name} has no {mask}; put {mask} in place of the word to predict"
                 )
             encoded.append(MaskedText(named.value, ids))
         return encoded
@@ -111,7 +106,7 @@ class FillMask(EncoderPipeline[str, FilledText]):
         """Count texts and their tokens; a [MASK] isn't a token of the text."""
         ids = list(chain.from_iterable(one.ids for one in encoded))
         tokenizer = self.loaded.tokenizer
-        num_special = 2 * len(encoded) + ids.count(tokenizer.mask_id)
+        num_special = tokenizer.num_special() * len(encoded) + ids.count(tokenizer.mask_id)
         return TextCounts(
             texts=len(encoded),
             tokens=len(ids),
@@ -148,17 +143,18 @@ class FillMask(EncoderPipeline[str, FilledText]):
         self, encoded: Sequence[MaskedText], computed: Sequence[Blanks]
     ) -> Iterator[FilledText]:
         """Name the candidates of each [MASK]."""
-        vocabulary = self.loaded.tokenizer.vocabulary
+        tokenizer = self.loaded.tokenizer
+        describe = tokenizer.describe_piece
         for one, best in zip(encoded, computed, strict=True):
             rows = zip(*(part.tolist() for part in best), strict=True)  # of ids, of probabilities
             blanks = [
-                [Candidate(vocabulary[id_], id_, share) for id_, share in zip(*row, strict=True)]
+                [Candidate(describe(id_), id_, share) for id_, share in zip(*row, strict=True)]
                 for row in rows
             ]
-            first, *others = one.text.split(MASK)
+            first, *others = one.text.split(tokenizer.mask)
             words = [candidates[0].token.removeprefix("##") for candidates in blanks]
             pairs = chain.from_iterable(zip(words, others, strict=True))
-            yield FilledText(one.text, blanks, "".join([first, *pairs]))
+            yield FilledText(one.text, blanks, "".join([first, *pairs]), tokenizer.mask)
 
     def change(self, changes: Mapping[str, Any]) -> Self:
         """Change options, if the vocabulary has their words."""
@@ -175,7 +171,7 @@ class FillMask(EncoderPipeline[str, FilledText]):
         if exact is not None:
             return exact
         if len(pieces) != 1 or pieces[0] == tokenizer.unk_id:
-            shown = " ".join(tokenizer.vocabulary[piece] for piece in pieces) or "none"
+            shown = " ".join(map(tokenizer.describe_piece, pieces)) or "none"
             raise InputError(
                 f"the target {word!r} isn't a single vocabulary entry (tokens: {shown})"
             )

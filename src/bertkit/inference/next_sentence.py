@@ -49,12 +49,10 @@ class NextSentence(EncoderPipeline[tuple[str, str], float]):
     def encode_window(self, inputs: list[NamedInput]) -> list[Encoding]:
         """Encode pairs without truncation."""
         self.loaded.check_pairs()
-        encodings = []
+        tokenizer, encodings = self.loaded.tokenizer, []
         for named in inputs:
-            encoding = self.loaded.tokenizer.encode(*named.value)
-            segments = encoding.token_type_ids
-            # The first segment has two special tokens, [CLS] and [SEP], the second one [SEP].
-            is_empty = segments.count(0) == 2 or segments.count(1) == 1
+            encoding = tokenizer.encode(*named.value)
+            is_empty = not all(tokenizer.piece_ids(named.value))
             self.loaded.check_text(named.name, len(encoding), is_empty=is_empty)
             encodings.append(encoding)
         return encodings

@@ -226,7 +226,7 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
     def count(self, encoded: EncodedExamples[Example], computed: object = None) -> PredictionCounts:
         """Count the examples of a window."""
         rows, tokenizer = encoded.encoded, self.loaded.tokenizer
-        special = (tokenizer.cls_id, tokenizer.sep_id)
+        special = tokenizer.frame_ids
         text_tokens = [one.num_tokens - sum(map(one.count, special)) for one in rows]
         unknown = [one.count(tokenizer.unk_id) for one in rows]
         return PredictionCounts(

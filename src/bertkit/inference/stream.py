@@ -16,7 +16,6 @@ from bertkit.tokenization.tokenizer import Tokenizer, check_texts
 
 TextOrIds = str | Sequence[int]
 NUL = "\0"
-NUM_SPECIAL = 2  # [CLS] and [SEP]
 
 
 @dataclass
@@ -102,7 +101,8 @@ class TextEncoder:
 
     def __call__(self, texts: Sequence[TextOrIds]) -> EncodedTexts:
         """Encode texts, or checked token ids as `check` takes them; no text is ever rejected."""
-        room = self.max_length - NUM_SPECIAL
+        num_special, [num_before] = self.tokenizer.num_special(), self.tokenizer.find_starts(0)
+        room = self.max_length - num_special
         counts = TextCounts(texts=len(texts), with_nul=sum(NUL in text for text in texts))
         found = EncodedTexts([], [], [], len(texts), counts)
         prompt = self._cut(self.prompt) if self.prompt else []
@@ -111,7 +111,7 @@ class TextEncoder:
             if isinstance(text, str):
                 pieces = self._cut(self.prompt + text)
             else:
-                pieces = [*prompt, *text[1:-1]]
+                pieces = [*prompt, *text[num_before : len(text) - num_special + num_before]]
             counts.empty += len(pieces) <= num_of_prompt
             own = pieces[num_of_prompt:]
             num_unknown = own.count(self.tokenizer.unk_id)
@@ -130,11 +130,12 @@ class TextEncoder:
             counts.windowed += len(parts) > 1
             counts.truncated += len(parts) == 1 and len(pieces) > room
             for number, part in enumerate(parts):
-                found.ids.append([self.tokenizer.cls_id, *part, self.tokenizer.sep_id])
+                found.ids.append(self.tokenizer.join(part)[0])
                 found.owners.append(owner)
                 is_skipping = self.skips_prompt and number == 0 and num_of_prompt
-                found.num_skipped.append(1 + min(num_of_prompt, len(part)) if is_skipping else 0)
-                counts.tokens += len(part) + NUM_SPECIAL
+                num_skipped = num_before + min(num_of_prompt, len(part))
+                found.num_skipped.append(num_skipped if is_skipping else 0)
+                counts.tokens += len(part) + num_special
         return found
 
     def check(self, value: object) -> None:
@@ -146,12 +147,14 @@ class TextEncoder:
         if not isinstance(value, list | tuple) or not all(isinstance(one, int) for one in value):
             check_texts([value])
             return
-        ends = self.tokenizer.cls_id, self.tokenizer.sep_id
-        if len(value) < NUM_SPECIAL or (value[0], value[-1]) != ends:
+        ends, _ = self.tokenizer.join([])
+        if len(value) < len(ends) or [value[0], value[-1]] != [ends[0], ends[-1]]:
+            first, last = (
+                f"{id_} ({self.tokenizer.vocabulary[id_]})" for id_ in (ends[0], ends[-1])
+            )
             raise InputError(
-                f"token ids must be those of this model's tokenizer, from {ends[0]} ([CLS]) to"
-                f" {ends[1]} ([SEP]); send texts instead (in LangChain"
-                " check_embedding_ctx_length=False)"
+                f"token ids must be those of this model's tokenizer, from {first} to {last}; send"
+                " texts instead (in LangChain check_embedding_ctx_length=False)"
             )
         self.tokenizer.check_ids(value)
 

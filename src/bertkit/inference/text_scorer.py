@@ -56,21 +56,22 @@ def ask_masked(pieces: Sequence[int], tokenizer: Tokenizer, limit: int) -> Itera
     Source: Salazar et al. 2020, "Masked Language Model Scoring" (1910.14659); within words Kauf and
     Ivanova 2023, "A Better Way to Do Masked Language Model Scoring" (2305.10588).
     """
-    room = limit - 2
+    room = limit - tokenizer.num_special()
+    [num_before] = tokenizer.find_starts(0)
     step = max(1, room // 2)
     # The last part is as long as the others.
     stops = [part.stop for part in TextCutter(room, step).cut(len(pieces))]
     begins = [max(0, stop - room) for stop in stops]
     parts = [pieces[begin:stop] for begin, stop in zip(begins, stops, strict=True)]
-    sequences = [[tokenizer.cls_id, *part, tokenizer.sep_id] for part in parts]
+    sequences = [tokenizer.join(part)[0] for part in parts]
     ends = list(range(1, len(pieces) + 1))  # of each piece's word
     for index in reversed(range(1, len(pieces))):
         if tokenizer.is_continuation[pieces[index]]:
             ends[index - 1] = ends[index]
     for index, word_end in enumerate(ends):
         number = min(max(0, index - room // 4) // step, len(parts) - 1)
-        place = 1 + index - begins[number]
-        masked = range(place, 1 + min(word_end - begins[number], room))
+        place = num_before + index - begins[number]
+        masked = range(place, num_before + min(word_end - begins[number], room))
         labels = pieces[index : index + 1]
         yield Query(sequences[number], masked, range(place, place + 1), labels)
 

@@ -94,7 +94,7 @@ def _predict(
     """Return the most likely words for some positions, given their hidden states."""
     own = [encoded.encoding.ids[position] for position in positions]
     words = PredictedWords(find_words(inspected, tokens), tuple(own))
-    return choose_words(words, positions, inspected.tokenizer.vocabulary, top_k)
+    return choose_words(words, positions, inspected.tokenizer.descriptions, top_k)
 
 
 def choose_words(

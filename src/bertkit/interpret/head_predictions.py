@@ -15,7 +15,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from bertkit.inference.engines.torch_engine import check_finite_tensor, find_device
-from bertkit.inference.fill_mask import MASK
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.observation import EncodedText, find_log_probabilities
 from bertkit.models.bert.fine_tuning import FineTunedBert
@@ -109,13 +108,13 @@ class HeadReader:
         if offset:
             positions, question = range(len(ids) - offset), "the word after each token"
         elif positions := [position for position, id_ in enumerate(ids) if id_ == mask_id]:
-            question = f"the word at each {MASK}"
+            question = f"the word at each {self.inspected.tokenizer.mask}"
         else:
             positions = [position for position, word in enumerate(self.encoded.words) if word >= 0]
             question = "the word at each position"
         about = tuple(self.encoded.tokens[position] for position in positions)
         logarithms = find_words(self.inspected, self.states[-1][positions])
-        choices = self.inspected.tokenizer.vocabulary
+        choices = self.inspected.tokenizer.descriptions
         return _choose_likeliest(question, about, tuple(positions), choices, logarithms)
 
     def predict_labels(self, task: AnyTask, scores: Scores) -> HeadPrediction:

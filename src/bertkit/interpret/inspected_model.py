@@ -129,7 +129,7 @@ class InspectedModel(AnyInspected):
         return isinstance(self.model, WordScoringBert) and not self.model.word_offset
 
     def read(self, text: str, pair: str | None = None) -> EncodedText:
-        """Tokenize a text, or a pair of texts, in which `[MASK]` is the mask token.
+        """Tokenize a text, or a pair of texts, in which the mask's text is the mask token.
 
         Raises:
             InputError: a text is empty, there are more tokens than the model takes, or a pair was
@@ -137,7 +137,7 @@ class InspectedModel(AnyInspected):
         """
         encoding = self.tokenizer.encode(text, pair, read_mask=True)
         for name, part in (("the text", text), ("the second text", pair)):
-            if part is not None and not self.tokenizer.encode(part).ids[1:-1]:
+            if part is not None and not self.tokenizer.piece_ids([part])[0]:
                 raise InputError(f"{name} is empty; give at least one word")
         self.loaded.check_text("the text", len(encoding.ids), is_empty=False)
         if pair is not None:

@@ -146,7 +146,7 @@ def number_words(encoding: Encoding, tokenizer: Tokenizer) -> tuple[int, ...]:
     """Return the word index of each token, from 0; −1 for [CLS] and [SEP] around the texts."""
     words, number = [], -1
     for index, token_id in enumerate(encoding.ids):
-        if index == 0 or (token_id == tokenizer.sep_id and encoding.offsets[index] == (0, 0)):
+        if token_id in tokenizer.frame_ids and encoding.offsets[index] == (0, 0):
             words.append(-1)
             continue
         number += not tokenizer.is_continuation[token_id]

@@ -12,7 +12,7 @@ from bertkit.base.settings import select, validate
 from bertkit.checkpoints.bundled import PACKAGE, describe_name
 from bertkit.data.tables.settings import CorpusSettings
 from bertkit.inference.embeddings.settings import EmbedderSettings, Similarity
-from bertkit.inference.stream import NUM_SPECIAL, TextCounts
+from bertkit.inference.stream import TextCounts
 from bertkit.reports.text import show
 from bertkit.retrieval.index_file import IndexFile
 from bertkit.retrieval.settings import IndexSettings
@@ -81,7 +81,8 @@ class IndexModel:
             return len(encoder.tokenizer.piece_ids([shown])[0])
 
         counts = TextCounts()
-        room = max(1, encoder.max_length - NUM_SPECIAL - measure(encoder.prompt))
+        num_special = encoder.tokenizer.num_special()
+        room = max(1, encoder.max_length - num_special - measure(encoder.prompt))
         size, overlap = min(settings.passage_tokens or room, room), settings.passage_overlap
         return cls(
             identity=passages.identity | {"passages": f"{size} tokens, overlap {overlap:g}"},

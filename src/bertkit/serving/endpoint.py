@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from bertkit.base.settings import Settings
 from bertkit.inference.explain import GRADIENT_COST
-from bertkit.inference.fill_mask import MASK, FillMask
+from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.pipeline import Pipeline
 from bertkit.serving.errors import Reason, ServingError, Style
 from bertkit.serving.logs import REQUESTS
@@ -218,7 +218,8 @@ def check_size(pipeline: Pipeline[Any, Any], inputs: Sequence[ModelInput]) -> No
             f" {options.num_rows:,}"
         )
     if isinstance(pipeline, FillMask):
-        num_masks = sum(text.count(MASK) for text in find_texts(inputs))
+        mask = pipeline.loaded.tokenizer.mask
+        num_masks = sum(text.count(mask) for text in find_texts(inputs))
         num, most, what = options.top_k * num_masks, MAX_CANDIDATES, "words"
     elif isinstance(pipeline, Searcher):
         num, most, what = options.top_k * len(inputs), MAX_FOUND, "texts"

@@ -1,7 +1,6 @@
 """Texts and pairs of texts, from records or from a caller."""
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
 from typing import Any, NamedTuple, Self, TypeVar
 
 from bertkit.base.errors import InputError
@@ -114,21 +113,23 @@ Ids = list[int]
 def encode_texts(
     texts: Sequence[Texts], settings: TextSettings, tokenizer: Tokenizer
 ) -> list[Encoded]:
-    """Encode as `[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`; long texts are cut or windowed."""
+    """Encode texts and pairs, as `[CLS] A [SEP]`; long ones are cut or windowed."""
     firsts = tokenizer.piece_ids([each.text for each in texts])
     seconds = iter(tokenizer.piece_ids([each.pair for each in texts if each.pair is not None]))
     found = []
     for each, first in zip(texts, firsts, strict=True):
         parts = [first] if each.pair is None else [first, next(seconds)]
-        windows, is_cut = _choose_windows(parts, settings)
-        sequences = tuple(_join(window, tokenizer) for window in windows)
+        room = settings.max_length - tokenizer.num_special(len(parts))
+        windows, is_cut = _choose_windows(parts, settings, room)
+        sequences = tuple(TokenSequence(*tokenizer.join(*window)) for window in windows)
         found.append(Encoded(sequences, is_cut=is_cut))
     return found
 
 
-def _choose_windows(parts: list[Ids], settings: TextSettings) -> tuple[list[list[Ids]], bool]:
+def _choose_windows(
+    parts: list[Ids], settings: TextSettings, budget: int
+) -> tuple[list[list[Ids]], bool]:
     """Choose the parts of a text or pair to encode, and tell whether tokens were left out."""
-    budget = settings.max_length - 1 - len(parts)
     if sum(map(len, parts)) <= budget:
         return [parts], False
     if settings.long_texts == "truncate":
@@ -145,11 +146,3 @@ def _choose_windows(parts: list[Ids], settings: TextSettings) -> tuple[list[list
         windows[-1].insert(longer, parts[longer][piece.start : piece.stop])
     is_short = sum(map(len, others)) < sum(map(len, parts)) - len(parts[longer])
     return windows, is_short or len(pieces) > MAX_WINDOWS
-
-
-def _join(parts: Sequence[Ids], tokenizer: Tokenizer) -> TokenSequence:
-    ids = [tokenizer.cls_id]
-    ids += chain.from_iterable([*part, tokenizer.sep_id] for part in parts)
-    segments = [0] * (len(parts[0]) + 2)
-    segments += [1] * (len(ids) - len(segments))
-    return TokenSequence(ids, segments)

@@ -1,18 +1,75 @@
-"""Encoded texts and pairs, alone and as padded batches; how pairs are truncated."""
+"""Encoded texts and pairs: the special tokens around them, truncation, padded batches."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The special tokens around one text, or around two.
+
+    Attributes:
+        gaps: ids before the first text, between two, and behind the last; one more than texts.
+        types: the token type of each block: gap, text, gap, and so on.
+    """
+
+    gaps: tuple[tuple[int, ...], ...]
+    types: tuple[int, ...]
+
+    @property
+    def num_special(self) -> int:
+        """Number of special tokens."""
+        return sum(map(len, self.gaps))
+
+    def weave_arrays(
+        self, texts: Sequence[npt.NDArray[np.integer]]
+    ) -> list[npt.NDArray[np.integer]]:
+        """Return the blocks of a sequence: special tokens, and the ids of texts, in turn."""
+        return weave([np.array(gap) for gap in self.gaps], texts)
+
+
+class Template(NamedTuple):
+    """The frames of a single text and of a pair.
+
+    BERT's are `[CLS] A [SEP]` and `[CLS] A [SEP] B [SEP]`, with token type 1 for `B [SEP]`;
+    RoBERTa's are `<s> A </s>` and `<s> A </s></s> B </s>`, with token type 0 everywhere.
+    """
+
+    single: Frame
+    pair: Frame
+
+    @classmethod
+    def of_bert(cls, cls_id: int, sep_id: int) -> "Template":
+        """Build the template of BERT."""
+        first, end = (cls_id,), (sep_id,)
+        return cls(Frame((first, end), (0, 0, 0)), Frame((first, end, end), (0, 0, 0, 1, 1)))
+
+    def list_ids(self) -> tuple[int, ...]:
+        """Return the distinct special tokens that stand around texts."""
+        return tuple(dict.fromkeys(chain(*self.single.gaps, *self.pair.gaps)))
+
+
+def weave(gaps: Sequence[Item], texts: Sequence[Item]) -> list[Item]:
+    """Return the first gap, the first text, the second gap, and so on."""
+    woven = [gaps[0]]
+    for text, gap in zip(texts, gaps[1:], strict=True):
+        woven += text, gap
+    return woven
+
 
 @dataclass(frozen=True)
 class Encoding:
-    """One encoded text or pair: `[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`."""
+    """One encoded text or pair, by the tokenizer's template."""
 
     ids: list[int]
-    token_type_ids: list[int]  # 0 for `[CLS] A [SEP]`, 1 for `B [SEP]`
+    token_type_ids: list[int]  # BERT's are 0 for `[CLS] A [SEP]`, 1 for `B [SEP]`
     # `text[start:stop]`; (0, 0) for special tokens that encoding added
     offsets: list[tuple[int, int]]
     tokens: list[str]  # the vocabulary entries

@@ -17,7 +17,14 @@ from tokenizers import Tokenizer as Engine
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import InputError, SettingsError
-from bertkit.tokenization.encoding import BatchEncoding, Encoding, cut_longest_first, stack_padded
+from bertkit.tokenization.encoding import (
+    BatchEncoding,
+    Encoding,
+    Template,
+    cut_longest_first,
+    stack_padded,
+    weave,
+)
 from bertkit.tokenization.engine import (
     CLS,
     CONTINUATION,
@@ -69,6 +76,9 @@ class Tokenizer:
             self._ids[token] for token in (PAD, UNK, CLS, SEP, MASK)
         )
         self.special_ids = frozenset(self._ids[token] for token in SPECIAL_TOKENS)
+        self.template = Template.of_bert(self.cls_id, self.sep_id)
+        self.frame_ids = self.template.list_ids()  # of the special tokens around texts
+        self._num_special = tuple(frame.num_special for frame in self.template)
 
     def __reduce__(self) -> tuple[type[Self], tuple[tuple[str, ...], TokenizerSettings]]:
         """Return how a copy is built, also in another process, without the known chunks."""
@@ -101,6 +111,11 @@ class Tokenizer:
             StorageError: writing failed.
         """
         return write_folder(Path(folder), self.vocabulary, self.settings, max_length=max_length)
+
+    @property
+    def mask(self) -> str:
+        """The text of the mask token, such as `[MASK]`."""
+        return self.vocabulary[self.mask_id]
 
     @property
     def vocab_size(self) -> int:
@@ -142,6 +157,38 @@ class Tokenizer:
         """Return the id of a vocabulary entry, or None if there is no such entry."""
         return self._ids.get(token)
 
+    @property
+    def descriptions(self) -> Sequence[str]:
+        """The entries as people read them; `##` marks a piece that continues a word."""
+        return self.vocabulary
+
+    def describe_piece(self, index: int) -> str:
+        """Return an entry as people read it."""
+        return self.descriptions[index]
+
+    def num_special(self, num_texts: int = 1) -> int:
+        """Return how many special tokens stand around one text, or around two."""
+        return self._num_special[num_texts - 1]
+
+    def join(self, *texts: Sequence[int]) -> tuple[list[int], list[int]]:
+        """Return ids and token types of a sequence: special tokens around one text, or two."""
+        frame = self.template[len(texts) - 1]
+        ids, types = [*frame.gaps[0]], [frame.types[0]] * len(frame.gaps[0])
+        blocks = zip(texts, frame.types[1::2], frame.gaps[1:], frame.types[2::2], strict=True)
+        for text, kind, gap, kind_of_gap in blocks:
+            ids += text
+            ids += gap
+            types += [kind] * len(text) + [kind_of_gap] * len(gap)
+        return ids, types
+
+    def find_starts(self, *lengths: int) -> tuple[int, ...]:
+        """Return the position of each text's first token in a sequence, given their lengths."""
+        starts, position = list[int](), 0
+        for gap, length in zip(self.template[len(lengths) - 1].gaps, lengths, strict=False):
+            starts.append(position + len(gap))
+            position = starts[-1] + length
+        return tuple(starts)
+
     def encode(
         self,
         text: str,
@@ -167,12 +214,16 @@ class Tokenizer:
         engine = self._mask_engine if read_mask else self._engine
         parts = [run_engine(engine, part) for part in (text, pair) if part is not None]
         kept = self._fit([len(part) for part in parts], max_length)
-        ids, types = self._join([part.ids for part in parts], kept)
-        offsets, tokens = [(0, 0)], [CLS]
-        for part, count in zip(parts, kept, strict=True):
-            offsets += [*part.offsets[:count], (0, 0)]
-            tokens += [*part.tokens[:count], SEP]
-        return Encoding(ids, types, offsets, tokens)
+        cut = list(zip(parts, kept, strict=True))
+        ids, types = self.join(*(part.ids[:count] for part, count in cut))
+        gaps = [[(0, 0)] * len(gap) for gap in self.template[len(parts) - 1].gaps]
+        offsets = chain.from_iterable(weave(gaps, [part.offsets[:count] for part, count in cut]))
+        return Encoding(ids, types, [*offsets], [self.vocabulary[index] for index in ids])
+
+    def encode_pieces(self, text: str) -> Encoding:
+        """Encode one text without special tokens."""
+        whole = run_engine(self._engine, text)
+        return Encoding(whole.ids, [0] * len(whole), whole.offsets, whole.tokens)
 
     def encode_batch(
         self,
@@ -204,11 +255,13 @@ class Tokenizer:
             raise InputError(f"expected as many pairs as texts ({len(texts)}), got {len(pairs)}")
         limits = [limit for limit in (max_length, pad_to) if limit is not None]
         limit = min(limits, default=None)
-        columns = [self._cut(part, read_mask) for part in (texts, pairs) if part is not None]
-        rows = [
-            self._join(parts, self._fit([len(part) for part in parts], limit))
-            for parts in zip(*columns, strict=True)
+        columns = [
+            self.piece_ids(part, read_mask=read_mask) for part in (texts, pairs) if part is not None
         ]
+        rows = []
+        for parts in zip(*columns, strict=True):
+            kept = self._fit([len(part) for part in parts], limit)
+            rows.append(self.join(*(part[:n] for part, n in zip(parts, kept, strict=True))))
         length = pad_to or max((len(ids) for ids, _ in rows), default=0)
         return stack_padded(rows, length, self.pad_id)
 
@@ -242,10 +295,16 @@ class Tokenizer:
         lengths = (stop - start for start, stop in self.find_words(text))
         return sum(length for length in lengths if length > MAX_WORD_CHARS)
 
-    def piece_ids(self, texts: Iterable[str]) -> list[list[int]]:
-        """Return the token ids of each text, without special tokens."""
+    def piece_ids(self, texts: Iterable[str], *, read_mask: bool = False) -> list[list[int]]:
+        """Return the token ids of each text, without special tokens; `read_mask` as in `encode`."""
+        if read_mask:
+            return [run_engine(self._mask_engine, text).ids for text in texts]
         known_ids = self._known_chunks.__getitem__
         return [list(chain.from_iterable(map(known_ids, text.split(" ")))) for text in texts]
+
+    def word_piece_ids(self, words: Iterable[str]) -> list[list[int]]:
+        """Return the token ids of words that are given one by one, as if blanks stood between."""
+        return self.piece_ids(words)
 
     def piece_arrays(self, texts: Sequence[str]) -> Pieces:
         """Return the ids of `piece_ids` as arrays: the fast path for a corpus.
@@ -273,28 +332,15 @@ class Tokenizer:
                 raise InputError(f"token ids go from 0 to {self.vocab_size - 1}, got {index}")
         return known
 
-    def _cut(self, texts: Sequence[str], read_mask: bool) -> list[list[int]]:
-        if read_mask:
-            return [run_engine(self._mask_engine, text).ids for text in texts]
-        return self.piece_ids(texts)
-
-    def _join(self, parts: Sequence[list[int]], kept: Sequence[int]) -> tuple[list[int], list[int]]:
-        """Return the ids and token types of one text or pair, with special tokens."""
-        ids, types = [self.cls_id], [0]
-        for index, (part, count) in enumerate(zip(parts, kept, strict=True)):
-            ids += [*part[:count], self.sep_id]
-            types += [index] * (count + 1)
-        return ids, types
-
-    @staticmethod
-    def _fit(lengths: Sequence[int], max_length: int | None) -> tuple[int, ...]:
+    def _fit(self, lengths: Sequence[int], max_length: int | None) -> tuple[int, ...]:
         """Return how many tokens of each text to keep."""
         if max_length is None:
             return tuple(lengths)
-        budget = max_length - 1 - len(lengths)
+        num_special = self.num_special(len(lengths))
+        budget = max_length - num_special
         if budget < 0:
             raise SettingsError(
-                f"a length of {max_length} has no room for the {len(lengths) + 1} special tokens"
+                f"a length of {max_length} has no room for the {num_special} special tokens"
                 f" of {'a pair' if len(lengths) == 2 else 'one text'}; raise it"
             )
         return cut_longest_first(lengths[0], sum(lengths[1:]), budget)[: len(lengths)]

@@ -88,8 +88,7 @@ def plan_language_model(data: Path, settings: LanguageModelSettings) -> Baseline
             seed=seed,
             max_length=settings.max_length,
             short_rate=settings.short_rate,
-            cls_id=tokenizer.cls_id,
-            sep_id=tokenizer.sep_id,
+            template=tokenizer.template,
         )
         return NeighborWords(causal, settings.is_bidirectional)
 

@@ -12,6 +12,7 @@ from bertkit.data.order import ExampleKey, PlannedExample
 from bertkit.decoders.causal_objective import CausalObjective
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertLMHeadModel
+from bertkit.tokenization.encoding import Template
 
 CLS, SEP = 2, 3
 SENTENCES = [[4, 3, 6], [30], [1, 1, 1, 1, 1, 1, 9]]  # lengths, by document
@@ -48,8 +49,7 @@ def build_objective(seed: int = 0, short_rate: float = 0.0) -> CausalObjective:
         seed=seed,
         max_length=12,
         short_rate=short_rate,
-        cls_id=CLS,
-        sep_id=SEP,
+        template=Template.of_bert(CLS, SEP),
     )
 
 

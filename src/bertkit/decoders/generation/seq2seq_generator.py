@@ -30,7 +30,7 @@ from bertkit.decoders.model import EncoderDecoderModel
 from bertkit.inference.engines.torch_engine import cast_whole
 from bertkit.inference.pipeline import SAMPLES, NamedInput, Pipeline, compute_in_batches
 from bertkit.inference.settings import LoadingSettings, take_settings
-from bertkit.inference.stream import NUM_SPECIAL, WINDOW_CHARS, InputCounts
+from bertkit.inference.stream import WINDOW_CHARS, InputCounts
 from bertkit.models.open_model import OpenModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.reports.notebook import Row, Tabular, show_metrics
@@ -147,12 +147,11 @@ class Seq2SeqGenerator(Pipeline[str, GeneratedText]):
 
     def encode_window(self, inputs: list[NamedInput]) -> SourceWindow:
         """Tokenize texts and truncate them to the length that the model was trained on."""
-        room = self.saved.max_source_length - NUM_SPECIAL
+        room = self.saved.max_source_length - self.tokenizer.num_special()
         pieces = self.tokenizer.piece_ids([named.value for named in inputs])
-        start, end = [self.tokenizer.cls_id], [self.tokenizer.sep_id]
         return SourceWindow(
             numbers=[named.number for named in inputs],
-            ids=[[*start, *each[:room], *end] if each else [] for each in pieces],
+            ids=[self.tokenizer.join(each[:room])[0] if each else [] for each in pieces],
             is_cut=[len(each) > room for each in pieces],
         )
 
@@ -188,6 +187,7 @@ class Seq2SeqGenerator(Pipeline[str, GeneratedText]):
         self, encoded: SourceWindow, computed: Sequence[Sequence[Hypothesis]] = ()
     ) -> GenerationCounts:
         """Count the inputs and outputs of a window."""
+        num_special = self.tokenizer.num_special()
         best = [hypotheses[0] for hypotheses in computed if hypotheses]
         return GenerationCounts(
             texts=len(encoded.ids),
@@ -196,7 +196,7 @@ class Seq2SeqGenerator(Pipeline[str, GeneratedText]):
             empty=sum(not ids for ids in encoded.ids),
             truncated=sum(encoded.is_cut),
             unfinished=sum(not one.is_finished for one in best),
-            text_tokens=sum(len(ids) - NUM_SPECIAL for ids in encoded.ids if ids),
+            text_tokens=sum(len(ids) - num_special for ids in encoded.ids if ids),
             unknown_tokens=sum(ids.count(self.tokenizer.unk_id) for ids in encoded.ids),
         )
 

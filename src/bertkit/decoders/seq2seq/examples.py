@@ -257,7 +257,7 @@ class PairSet(LabeledSet[Pair, TokenPairs, PairSetCounts]):
     def _count(self, kept: TokenPairs, tokenizer: Tokenizer) -> PairSetCounts:
         ids = np.concatenate([kept.sources.ids, kept.targets.ids])
         num_unknown = int((ids == tokenizer.unk_id).sum())
-        num_special = int(np.isin(ids, (tokenizer.cls_id, tokenizer.sep_id)).sum())
+        num_special = int(np.isin(ids, tokenizer.frame_ids).sum())
         check_unknown(self.name, num_unknown, len(ids) - num_special)
         return PairSetCounts(
             name=self.name,

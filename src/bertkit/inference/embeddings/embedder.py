@@ -25,7 +25,7 @@ from bertkit.inference.engines.choice import open_engine
 from bertkit.inference.engines.engine import Engine, check_finite
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.pipeline import NamedInput, compute_in_batches, is_several
-from bertkit.inference.stream import NUM_SPECIAL, EncodedTexts, TextCounts, TextEncoder
+from bertkit.inference.stream import EncodedTexts, TextCounts, TextEncoder
 from bertkit.models.bert.architectures import ENCODER
 from bertkit.models.open_model import OpenModel
 from bertkit.nn.packed_ids import PackedIds, reduce_sequences
@@ -91,7 +91,7 @@ class Embedder(TextTransformer):
         head = SentenceHead.build(sentences, loading, opened.config.hidden_size)
         usual = sentences.max_seq_length if sentences else None
         max_length = loaded.choose_length(loading.max_length, usual)
-        if (room := max_length - NUM_SPECIAL) < 1:
+        if (room := max_length - loaded.tokenizer.num_special()) < 1:
             raise SettingsError(f"max_length is {max_length}, which leaves no room for a word")
         return cls(
             opened=opened.without_weights(),

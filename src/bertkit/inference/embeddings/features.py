@@ -47,7 +47,7 @@ class PairEncoder:
         is_truncated = len(encoding) > self.max_length
         if is_truncated:
             encoding = tokenizer.encode(*heads, max_length=self.max_length)
-        num_tokens = len(encoding) - 1 - len(parts)
+        num_tokens = len(encoding) - tokenizer.num_special(len(parts))
         num_unknown = encoding.ids.count(tokenizer.unk_id)
         counts = TextCounts(
             texts=1,

@@ -1,7 +1,7 @@
 """Vectors of single words without context: neighbors and analogies."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -23,7 +23,6 @@ from bertkit.models.open_model import OpenModel
 from bertkit.nn.packed_ids import PackedIds
 from bertkit.tokenization.tokenizer import Tokenizer
 
-TOKENS_PER_ENTRY = 3  # [CLS], the entry, [SEP]
 MIN_LENGTH = 1e-6  # of a sum of unit vectors; a shorter one is only rounding error
 OWN_TABLE = "embeddings.weight"  # the word vectors of a network of bertkit's studies
 WORDS = "encoder.embeddings.word.weight"  # those of a BERT
@@ -126,7 +125,7 @@ class WordVectors(Loadable):
     def __init__(self, table: WordTable, *, all_entries: bool = False) -> None:
         self._tokenizer, self._source = table.tokenizer, table.vectors
         self.layer = self._source.layers[0] if isinstance(self._source, Engine) else 0
-        self._max_pieces = table.max_length - 2  # beside [CLS] and [SEP]
+        self._max_pieces = table.max_length - self._tokenizer.num_special()
         self._entries = list(range(self._tokenizer.vocab_size))
         if not all_entries:  # whole words: no pieces, special or unused entries
             left_out = self._tokenizer.special_ids | self._tokenizer.unused_ids
@@ -198,7 +197,7 @@ class WordVectors(Loadable):
         tokenizer = self._tokenizer
         exact = tokenizer.token_to_id(word)
         ids = tokenizer.piece_ids([word])[0] if exact is None else [exact]
-        pieces = tuple(tokenizer.vocabulary[token_id] for token_id in ids)
+        pieces = tuple(map(tokenizer.describe_piece, ids))
         if not ids or (exact is None and tokenizer.unk_id in ids):
             shown = " ".join(pieces) or "none"
             raise InputError(
@@ -216,7 +215,7 @@ class WordVectors(Loadable):
     def _unit_vector(self, word: NamedWord) -> Vector:
         """Return a word's vector, normalized; a zero vector stays zero."""
         if isinstance(self._source, Engine):
-            pieces = self._read_alone(self._source, [word.token_ids])[1:-1]
+            pieces = self._read_alone(self._source, [word.token_ids])
         else:
             pieces = self._source[list(word.token_ids)]
         vector: Vector = normalize(pieces.mean(axis=0, keepdims=True))[0]
@@ -229,7 +228,7 @@ class WordVectors(Loadable):
         order = np.argsort(-similarities, kind="stable")[: top_k + len(left_out)]
         ids = [self._entries[number] for number in order.tolist()]
         neighbors = [
-            Neighbor(self._tokenizer.vocabulary[token_id], token_id, similarity)
+            Neighbor(self._tokenizer.describe_piece(token_id), token_id, similarity)
             for token_id, similarity in zip(ids, similarities[order].tolist(), strict=True)
             if token_id not in left_out
         ]
@@ -241,12 +240,12 @@ class WordVectors(Loadable):
         if not isinstance(self._source, Engine):
             return self._source[self._entries]
         parts, engine = list[Vectors](), self._source
-        num_at_once = max(1, engine.tokens_per_batch // TOKENS_PER_ENTRY)
+        num_at_once = max(1, engine.tokens_per_batch // (self._tokenizer.num_special() + 1))
         with show_progress("Encoding the vocabulary", len(self._entries)) as progress:
             for start in range(0, len(self._entries), num_at_once):
                 ids = self._entries[start : start + num_at_once]
                 states = self._read_alone(engine, [(token_id,) for token_id in ids])
-                parts.append(states[1::TOKENS_PER_ENTRY])
+                parts.append(states)
                 progress.advance(len(ids))
         return np.concatenate(parts)
 
@@ -259,8 +258,13 @@ class WordVectors(Loadable):
         lengths: Vector = np.maximum(norms, SMALLEST)  # cosine 0 for zero vectors
         return lengths
 
-    def _read_alone(self, engine: Engine, words: Iterable[tuple[int, ...]]) -> Vectors:
-        """Compute the hidden states of words, each encoded alone as `[CLS] pieces [SEP]`."""
-        cls_id, sep_id = self._tokenizer.cls_id, self._tokenizer.sep_id
-        batch = PackedIds.from_single([[cls_id, *ids, sep_id] for ids in words])
-        return engine(batch)[0]
+    def _read_alone(self, engine: Engine, words: Sequence[tuple[int, ...]]) -> Vectors:
+        """Compute the hidden states of words' pieces, each word encoded alone."""
+        batch = PackedIds.from_single([self._tokenizer.join(ids)[0] for ids in words])
+        [begin] = self._tokenizer.find_starts(0)
+        places = [
+            first + begin + place
+            for first, ids in zip(batch.first_tokens.tolist(), words, strict=True)
+            for place in range(len(ids))
+        ]
+        return engine(batch)[0][places]

@@ -156,7 +156,7 @@ class TaskSet(LabeledSet[Any, EncodedTable, SetCounts]):
                 chosen = self.examples[start : start + EXAMPLES_AT_ONCE]
                 self.encoded.extend(task.encode(chosen, tokenizer))
                 bar.advance(len(chosen))
-        counts = self.encoded.count_tokens((tokenizer.cls_id, tokenizer.sep_id), tokenizer.unk_id)
+        counts = self.encoded.count_tokens(tokenizer.frame_ids, tokenizer.unk_id)
         if not task.has_windows:
             counts["windowed"] = 0
         self.count(task, PredictionCounts(**counts))

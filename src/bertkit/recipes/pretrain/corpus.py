@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertkit.data.shards import Shard, ShardSet
-from bertkit.inference.fill_mask import MASK
 from bertkit.tokenization.tokenizer import Tokenizer
 
 FEWEST_TOKENS, MOST_TOKENS = 6, 24  # per sentence: enough context, and fits every model
@@ -58,7 +57,7 @@ def hide_word(shard: Shard, index: int, tokenizer: Tokenizer) -> Blank | None:
     """Mask the word nearest to the middle of a sentence; None if none is a single token."""
     start, stop = (int(place) for place in shard.sentence_offsets[index : index + 2])
     ids = shard.tokens(start, stop).tolist()
-    words = [tokenizer.vocabulary[id_] for id_ in ids]
+    words = [tokenizer.describe_piece(id_) for id_ in ids]
     whole = [
         place
         for place in range(1, len(ids) - 1)
@@ -69,6 +68,6 @@ def hide_word(shard: Shard, index: int, tokenizer: Tokenizer) -> Blank | None:
     if not whole:
         return None
     place = min(whole, key=lambda place: abs(2 * place - len(ids)))
-    parts = tokenizer.decode(ids[:place]), MASK, tokenizer.decode(ids[place + 1 :])
-    text = " ".join(parts)
-    return Blank(text, words[place]) if text.count(MASK) == 1 else None
+    mask = tokenizer.mask
+    text = " ".join((tokenizer.decode(ids[:place]), mask, tokenizer.decode(ids[place + 1 :])))
+    return Blank(text, words[place]) if text.count(mask) == 1 else None

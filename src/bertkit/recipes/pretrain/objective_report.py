@@ -8,7 +8,7 @@ from pathlib import Path
 from bertkit.base.errors import BertkitError
 from bertkit.base.wings import OBJECTIVES, load_object
 from bertkit.data.shards import ShardSet
-from bertkit.inference.fill_mask import MASK, Candidate, FillMask
+from bertkit.inference.fill_mask import Candidate, FillMask
 from bertkit.recipes.pretrain.corpus import Blank, choose_blanks
 from bertkit.reports.text import format_percent
 from bertkit.tasks.objectives.settings import ObjectiveName
@@ -18,12 +18,12 @@ from bertkit.training.sections import Curve
 NUM_CANDIDATES = 4
 # For runs whose shards are unknown; texts with words outside the vocabulary are skipped.
 GENERAL_BLANKS = (
-    Blank("She opened the [MASK] and went in.", "door"),
-    Blank("They live in a small [MASK] by the sea.", "town"),
-    Blank("He has three [MASK] and two sisters.", "brothers"),
-    Blank("The film was so long that many people [MASK] early.", "left"),
-    Blank("It was cold, so he put on his [MASK].", "coat"),
-    Blank("The train will arrive at the [MASK] in an hour.", "station"),
+    ("She opened the {} and went in.", "door"),
+    ("They live in a small {} by the sea.", "town"),
+    ("He has three {} and two sisters.", "brothers"),
+    ("The film was so long that many people {} early.", "left"),
+    ("It was cold, so he put on his {}.", "coat"),
+    ("The train will arrive at the {} in an hour.", "station"),
 )
 MASKED_WORDS = (
     Curve("mlm_loss", "Masked words, loss", "nats"),
@@ -77,7 +77,12 @@ def fill_blanks(
     elif shards is not None:
         blanks = choose_blanks(shards, fill.loaded.tokenizer, num_examples)
     else:
-        blanks = [blank for blank in GENERAL_BLANKS if has_words(fill.loaded.tokenizer, blank)]
+        tokenizer = fill.loaded.tokenizer
+        blanks = [
+            Blank(text.format(tokenizer.mask), word)
+            for text, word in GENERAL_BLANKS
+            if has_words(tokenizer, text.format(word))
+        ]
     filled = fill([blank.text for blank in blanks], top_k=NUM_CANDIDATES)
     return [
         [blank.text, " · ".join(map(_show, found.blanks)), blank.word]
@@ -85,9 +90,9 @@ def fill_blanks(
     ]
 
 
-def has_words(tokenizer: Tokenizer, blank: Blank) -> bool:
-    """Whether each word of a blank's text is a single vocabulary entry."""
-    [ids] = tokenizer.piece_ids([blank.text.replace(MASK, blank.word)])
+def has_words(tokenizer: Tokenizer, text: str) -> bool:
+    """Whether each word of a text is a single vocabulary entry."""
+    [ids] = tokenizer.piece_ids([text])
     return tokenizer.unk_id not in ids and not tokenizer.is_continuation[ids].any()
 
 
@@ -109,7 +114,7 @@ MASKED = ObjectiveReport(
     output="Most likely words",
     make_examples=fill_blanks,
     command="fill-mask --model",
-    trial=f"She opened the {MASK}.",
+    trial="She opened the [MASK].",
     choose_texts=lambda *arguments: [blank.text for blank in choose_blanks(*arguments)],
 )
 REPORTS = {

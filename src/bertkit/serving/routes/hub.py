@@ -14,7 +14,7 @@ from pydantic import JsonValue, ValidationError
 
 from bertkit.base.settings import Settings, describe_validation
 from bertkit.base.wings import SERVER_HUB_FORMS, list_installed, load_object
-from bertkit.inference.fill_mask import MASK, FilledText
+from bertkit.inference.fill_mask import FilledText
 from bertkit.inference.settings import FillOptions
 from bertkit.serving.endpoint import Endpoint, RequestContext
 from bertkit.serving.errors import Reason
@@ -132,10 +132,11 @@ class HubForm(Generic[Result, Parameters]):
 
 def shape_blanks(filled: FilledText, _: FillOptions) -> list[JsonValue]:
     """Return the candidates of a [MASK], or of each of several."""
-    first, *others = filled.text.split(MASK)
+    mask = filled.mask
+    first, *others = filled.text.split(mask)
     blanks: list[list[JsonValue]] = []
     for place, candidates in enumerate(filled.blanks):
-        before, after = MASK.join([first, *others[:place]]), MASK.join(others[place:])
+        before, after = mask.join([first, *others[:place]]), mask.join(others[place:])
         blanks.append(
             [
                 {

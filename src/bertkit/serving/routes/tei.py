@@ -260,19 +260,19 @@ def prefers(kind: str, others: Sequence[str], accepted: str) -> bool:
 
 def list_tokens(tokenizer: Tokenizer, text: str, *, special: bool) -> list[ListedToken]:
     """Return the tokens of a text; all but special ones have their bytes in the text's UTF-8."""
-    encoding = tokenizer.encode(text)
+    encoding = tokenizer.encode_pieces(text)
     num_bytes = [0, *accumulate(len(one.encode("utf-8", "replace")) for one in text)]
     rows = [
         ListedToken(id_, text[start:stop], False, num_bytes[start], num_bytes[stop])
         for id_, (start, stop) in zip(encoding.ids, encoding.offsets, strict=True)
-    ][1:-1]
+    ]
     if not special:
         return rows
     first, last = (
-        ListedToken(id_, tokenizer.vocabulary[id_], True, None, None)
-        for id_ in (tokenizer.cls_id, tokenizer.sep_id)
+        [ListedToken(id_, tokenizer.vocabulary[id_], True, None, None) for id_ in gap]
+        for gap in tokenizer.template.single.gaps
     )
-    return [first, *rows, last]
+    return [*first, *rows, *last]
 
 
 def describe_type(loaded: ReadyModel) -> dict[str, dict[str, Any]]:

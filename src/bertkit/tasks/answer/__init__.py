@@ -20,7 +20,7 @@ from bertkit.tasks.settings import (
 )
 from bertkit.tokenization.long_texts import LongTextSettings
 
-NUM_SPECIAL = 3  # [CLS] question [SEP] context [SEP]
+LEAST_SPECIAL = 3  # [CLS] question [SEP] context [SEP]; some tokenizers have more
 STRIDE, QUESTION_LENGTH = 128, 64  # by default, as in google-research/bert
 
 
@@ -80,7 +80,7 @@ class AnswerSettings(LongTextSettings, TaskSettings):
 
     @model_validator(mode="after")
     def _context_has_room(self) -> Self:
-        most = self.max_length - NUM_SPECIAL - 1
+        most = self.max_length - LEAST_SPECIAL - 1
         if self.max_question_length is not None and self.max_question_length > most:
             raise ValueError(
                 f"`max_question_length` ({self.max_question_length}) leaves no room for the context"
@@ -91,7 +91,7 @@ class AnswerSettings(LongTextSettings, TaskSettings):
     @property
     def question_limit(self) -> int:
         """The maximum number of tokens of a question."""
-        half = (self.max_length - NUM_SPECIAL) // 2
+        half = (self.max_length - LEAST_SPECIAL) // 2
         return self.max_question_length or min(QUESTION_LENGTH, half)
 
 

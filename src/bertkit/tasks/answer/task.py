@@ -8,7 +8,7 @@ import numpy as np
 
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.models.bert.config import BertConfig
-from bertkit.tasks.answer import NUM_SPECIAL, STRIDE, AnswerSettings, scoring
+from bertkit.tasks.answer import STRIDE, AnswerSettings, scoring
 from bertkit.tasks.answer import examples as records
 from bertkit.tasks.answer.examples import AnswerExample
 from bertkit.tasks.answer.scoring import (
@@ -90,9 +90,9 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
         found = []
         for example, question in zip(examples, questions, strict=True):
             if example.context not in contexts:
-                whole = tokenizer.encode(example.context)
-                offsets = np.array(whole.offsets[1:-1], dtype=np.int32).reshape(-1, 2)
-                contexts[example.context] = whole.ids[1:-1], offsets
+                whole = tokenizer.encode_pieces(example.context)
+                offsets = np.array(whole.offsets, dtype=np.int32).reshape(-1, 2)
+                contexts[example.context] = whole.ids, offsets
             found.append(self._encode(example, question, *contexts[example.context], tokenizer))
         return found
 
@@ -105,17 +105,14 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
         tokenizer: Tokenizer,
     ) -> Encoded:
         """Encode one question in windows."""
-        kept = question[: self.settings.question_limit]
-        room = self.settings.max_length - NUM_SPECIAL - len(kept)
+        room = self.settings.max_length - tokenizer.num_special(2)
+        kept = question[: min(self.settings.question_limit, room - 1)]
+        room -= len(kept)
         parts = self.settings.cutter(room, STRIDE).cut(len(context))
-        before = [tokenizer.cls_id, *kept, tokenizer.sep_id]
-        windows = Windows(parts, find_owners(parts, len(context)), offsets, len(before))
+        _, num_before = tokenizer.find_starts(len(kept), 0)
+        windows = Windows(parts, find_owners(parts, len(context)), offsets, num_before)
         sequences = tuple(
-            TokenSequence(
-                [*before, *context[part.start : part.stop], tokenizer.sep_id],
-                [0] * len(before) + [1] * (len(part) + 1),
-            )
-            for part in parts
+            TokenSequence(*tokenizer.join(kept, context[part.start : part.stop])) for part in parts
         )
         labels = None
         if example.answers is not None:
@@ -123,7 +120,7 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
             tokens = None if example.span is None else find_tokens(offsets, example.span)
             for number, part in enumerate(parts):
                 if tokens is not None and part.start <= tokens[0] and tokens[1] < part.stop:
-                    labels[number] = np.array(tokens) - part.start + len(before)
+                    labels[number] = np.array(tokens) - part.start + num_before
         is_cut = len(kept) < len(question) or parts[-1].stop < len(context)
         return Encoded(sequences, labels, is_cut, alignment=windows)
 

@@ -35,7 +35,6 @@ from bertkit.tasks.objectives.objective import (
 from bertkit.tasks.objectives.settings import ObjectiveSettings
 from bertkit.tokenization.tokenizer import Tokenizer
 
-SPECIAL_TOKENS_IN_PAIR = 3  # [CLS] A [SEP] B [SEP]
 SHORTEST_PAIR = 2
 A_START, A_STOP, B_START, B_STOP, IS_RANDOM = range(5)
 NUM_COLUMNS = 5
@@ -47,7 +46,7 @@ class PairPlanner:
 
     sentence_offsets: NDArray[np.integer]  # starts in the shard's tokens, then the last end
     document_offsets: NDArray[np.integer]  # the first sentence of each, then the last end
-    max_length: int
+    room: int  # most tokens of A and B
     short_rate: float  # share of examples that are cut to a random shorter length
     generator: np.random.Generator
     has_random_pairs: bool = True  # else B follows A; a document of one sentence has no B
@@ -63,7 +62,7 @@ class PairPlanner:
         for document in range(len(self._documents) - 1):
             rows += self._plan_document(document)
         examples = np.array(rows, dtype=np.int64).reshape(-1, NUM_COLUMNS)
-        return truncate_pairs(examples, self.max_length - SPECIAL_TOKENS_IN_PAIR, self.generator)
+        return truncate_pairs(examples, self.room, self.generator)
 
     def _plan_document(self, document: int) -> list[tuple[int, int, int, int, int]]:
         """Plan the examples of one document, chunk by chunk."""
@@ -94,10 +93,9 @@ class PairPlanner:
 
     def _draw_target(self) -> int:
         """Draw the total number of tokens of A and B."""
-        room = self.max_length - SPECIAL_TOKENS_IN_PAIR
         if self.generator.random() < self.short_rate:
-            return int(self.generator.integers(SHORTEST_PAIR, room, endpoint=True))
-        return room
+            return int(self.generator.integers(SHORTEST_PAIR, self.room, endpoint=True))
+        return self.room
 
     def _draw_cut(self, sentence: int, end: int) -> tuple[int, bool]:
         """Draw the sentence at which B begins, and whether B is random."""
@@ -178,7 +176,7 @@ class MaskedPairs(Objective[Batch]):
         return PairPlanner(
             sentence_offsets=source.sentence_offsets,
             document_offsets=source.document_offsets,
-            max_length=self.max_length,
+            room=self.max_length - self.template.pair.num_special,
             short_rate=self.short_rate,
             generator=np.random.default_rng((self.seed, PLANNING, epoch, shard)),
             has_random_pairs=self.has_random_pairs,
@@ -186,19 +184,20 @@ class MaskedPairs(Objective[Batch]):
 
     def corrupt(self, examples: Sequence[PlannedExample]) -> MaskedBatch:
         """Concatenate examples and mask them."""
-        rows = np.stack([example.row for example in examples])
-        lengths_a = rows[:, A_STOP] - rows[:, A_START] + 2
-        lengths_b = rows[:, B_STOP] - rows[:, B_START]
-        lengths_b += lengths_b > 0  # its [SEP]
-        lengths = lengths_a + lengths_b
+        blocks, kinds, sizes = list[NDArray[np.integer]](), list[int](), list[int]()
+        for texts in map(self._list_texts, examples):
+            frame = self.template[len(texts) - 1]
+            own = frame.weave_arrays(texts)
+            blocks += own
+            kinds += frame.types
+            sizes.append(sum(map(len, own)))
+        lengths = np.array(sizes)
         masked = self.masker.mask(
-            np.concatenate(self._list_pieces(examples)).astype(np.int64),
+            np.concatenate(blocks).astype(np.int64),
             lengths,
             [self._mask_generator(example.key) for example in examples],
         )
-        segments = np.repeat(
-            np.tile([0, 1], len(rows)), np.stack([lengths_a, lengths_b], axis=1).ravel()
-        )
+        segments = np.repeat(kinds, [len(block) for block in blocks])
         return MaskedBatch(
             packed=PackedBatch.from_flat(masked.input_ids, lengths, segments),
             positions=torch.from_numpy(masked.positions),
@@ -206,16 +205,11 @@ class MaskedPairs(Objective[Batch]):
             keys=tuple(example.key for example in examples),
         )
 
-    def _list_pieces(self, examples: Sequence[PlannedExample]) -> list[NDArray[np.integer]]:
-        """List the parts of the sequences, in order; an empty B has no [SEP]."""
-        cls, sep = np.array([self.cls_id]), np.array([self.sep_id])
-        pieces: list[NDArray[np.integer]] = []
-        for example in examples:
-            shard, row = self.shards[example.key.shard], example.row
-            pieces += [cls, shard.tokens(int(row[A_START]), int(row[A_STOP])), sep]
-            if row[B_START] < row[B_STOP]:
-                pieces += [shard.tokens(int(row[B_START]), int(row[B_STOP])), sep]
-        return pieces
+    def _list_texts(self, example: PlannedExample) -> list[NDArray[np.integer]]:
+        """Return the tokens of A and B, or of A alone where B is empty."""
+        shard, ends = self.shards[example.key.shard], example.row[A_START : B_STOP + 1].tolist()
+        pairs = (ends[A_START : A_STOP + 1], ends[B_START : B_STOP + 1])
+        return [shard.tokens(start, stop) for start, stop in pairs if start < stop]
 
     def _mask_generator(self, key: ExampleKey) -> np.random.Generator:
         """Return the generator of one example's mask, which depends only on seed and key."""

@@ -20,6 +20,7 @@ from bertkit.data.shards import Shard
 from bertkit.models.bert.heads import WordScoringBert
 from bertkit.nn.packing import PackedBatch
 from bertkit.tasks.objectives.settings import ObjectiveSettings
+from bertkit.tokenization.encoding import Template
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Scores
 
@@ -86,8 +87,7 @@ class Objective(ABC, Generic[Batch]):
     seed: int  # determines plans and all random choices of a batch
     max_length: int  # tokens of an example, special tokens included
     short_rate: float  # share of examples that are cut to a random shorter length
-    cls_id: int
-    sep_id: int
+    template: Template
 
     @classmethod
     def build(
@@ -103,8 +103,7 @@ class Objective(ABC, Generic[Batch]):
             seed=seed,
             max_length=settings.max_length,
             short_rate=settings.short_rate,
-            cls_id=tokenizer.cls_id,
-            sep_id=tokenizer.sep_id,
+            template=tokenizer.template,
             **cls.build_parts(tokenizer, settings),
         )
 

@@ -101,7 +101,7 @@ def show_examples(
 
 def read_batch(batch: MaskedBatch, tokenizer: Tokenizer) -> list[TrainingExample]:
     """Return a batch as text."""
-    words, ids = tokenizer.vocabulary, batch.packed.input_ids.tolist()
+    words, ids = tokenizer.descriptions, batch.packed.input_ids.tolist()
     labels = dict(zip(batch.positions.tolist(), batch.labels.tolist(), strict=True))
     segments = batch.packed.token_type_ids.tolist()
     relations = getattr(batch, "next_sentence_labels", None)
@@ -122,7 +122,7 @@ def read_batch(batch: MaskedBatch, tokenizer: Tokenizer) -> list[TrainingExample
 
 def count_examples(examples: Sequence[TrainingExample], tokenizer: Tokenizer) -> ExampleCounts:
     """Count tokens, chosen words by what became of them, and both kinds of pairs."""
-    mask = tokenizer.vocabulary[tokenizer.mask_id]
+    mask = tokenizer.mask
     tokens = [token for example in examples for half in example.segments for token in half]
     chosen = [token for token in tokens if token.label is not None]
     num_masked = sum(token.text == mask for token in chosen)

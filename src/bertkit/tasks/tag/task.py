@@ -20,9 +20,8 @@ from bertkit.tasks.tag.decoding import Sentence, Tagging, choose_labels, list_st
 from bertkit.tasks.tag.examples import TagExample
 from bertkit.tasks.tag.scoring import TagScoring
 from bertkit.tasks.task import Task
+from bertkit.tokenization.encoding import Frame
 from bertkit.tokenization.tokenizer import Tokenizer
-
-NUM_SPECIAL = 2  # [CLS] and [SEP]
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ class Tag(Task[TagExample, Tagging]):
         ids = {label: id_ for id_, label in enumerate(self.labels)}
         sentences = [find_sentence(example, tokenizer) for example in examples]
         words = chain.from_iterable(sentence.words for sentence in sentences)
-        pieces = iter(tokenizer.piece_ids(words))
+        pieces = iter(tokenizer.word_piece_ids(words))
         found = []
         for example, sentence in zip(examples, sentences, strict=True):
             # A word of which BERT's text cleaning leaves nothing still has a tag.
@@ -102,7 +101,7 @@ class Tag(Task[TagExample, Tagging]):
         tokenizer: Tokenizer,
     ) -> Encoded:
         """Encode one sentence in windows."""
-        room = self.settings.max_length - NUM_SPECIAL
+        room = self.settings.max_length - tokenizer.num_special()
         kept = [word[:room] for word in pieces]
         lengths = [len(word) for word in kept]
         cutter = self.settings.cutter(room, room - min(OVERLAP, room // 2))
@@ -110,10 +109,9 @@ class Tag(Task[TagExample, Tagging]):
         sequences = []
         for window in windows:
             words = kept[window.start : window.stop]
-            ids = [tokenizer.cls_id, *chain.from_iterable(words), tokenizer.sep_id]
-            sequences.append(TokenSequence(ids, [0] * len(ids)))
+            sequences.append(TokenSequence(*tokenizer.join([*chain.from_iterable(words)])))
         num_read = windows[-1].stop  # fewer than all if the sentence is truncated
-        rows = find_rows(windows, lengths[:num_read])
+        rows = find_rows(windows, lengths[:num_read], tokenizer.template.single)
         targets = None
         if labels is not None:
             targets = np.full(sum(len(one.ids) for one in sequences), IGNORED_LABEL)
@@ -132,16 +130,19 @@ class Tag(Task[TagExample, Tagging]):
         return TagScoring(examples, predictions, self.labels, self.scheme)
 
 
-def find_rows(windows: Sequence[range], lengths: Sequence[int]) -> npt.NDArray[np.int64]:
+def find_rows(
+    windows: Sequence[range], lengths: Sequence[int], frame: Frame
+) -> npt.NDArray[np.int64]:
     """Find the row of each word's first piece in the window where the word has most context.
 
     Rows are those of the tokens of all windows, [CLS] and [SEP] too; `lengths` are the pieces of
     each word.
     """
+    num_before = len(frame.gaps[0])
     ends = np.cumsum(lengths, dtype=np.int64)
     starts = ends - np.asarray(lengths, dtype=np.int64)
     if len(windows) == 1:
-        return starts + 1
+        return starts + num_before
     rows, most = np.zeros_like(starts), np.full_like(starts, -1)
     offset = 0
     for window in windows:
@@ -151,9 +152,9 @@ def find_rows(windows: Sequence[range], lengths: Sequence[int]) -> npt.NDArray[n
         if stop < len(starts):  # there is no more context behind the last window
             around = np.minimum(around, last - ends[begin:stop])
         is_better = around > most[begin:stop]
-        rows[begin:stop][is_better] = (offset + 1 + starts[begin:stop] - first)[is_better]
+        rows[begin:stop][is_better] = (offset + num_before + starts[begin:stop] - first)[is_better]
         most[begin:stop][is_better] = around[is_better]
-        offset += int(last - first) + 2
+        offset += int(last - first) + frame.num_special
     return rows
 
 

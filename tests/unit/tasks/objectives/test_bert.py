@@ -14,6 +14,7 @@ from bertkit.models.bert.heads import BertForMaskedLM
 from bertkit.tasks.objectives.bert import BertObjective, MaskedObjective
 from bertkit.tasks.objectives.masking import Masker
 from bertkit.tasks.objectives.settings import MaskingSettings
+from bertkit.tokenization.encoding import Template
 
 VOCAB_SIZE = 60
 CLS, SEP, MASK = 2, 3, 4
@@ -43,8 +44,7 @@ def build_objective(seed: int = 0, kind=BertObjective):
         seed=seed,
         max_length=32,
         short_rate=0.0,
-        cls_id=CLS,
-        sep_id=SEP,
+        template=Template.of_bert(CLS, SEP),
     )
 
 

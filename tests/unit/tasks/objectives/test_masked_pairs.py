@@ -26,7 +26,7 @@ def plan(corpus, seed: int = 0, short_rate: float = 0.1):
     return PairPlanner(
         sentence_offsets=corpus[0],
         document_offsets=corpus[1],
-        max_length=128,
+        room=ROOM,
         short_rate=short_rate,
         generator=np.random.default_rng(seed),
     ).plan()
@@ -121,7 +121,7 @@ def test_without_random_pairs_b_follows_a_and_one_sentence_stays_alone(num_other
     rows = PairPlanner(
         sentence_offsets=sentences,
         document_offsets=documents,
-        max_length=23,
+        room=20,
         short_rate=0.3,
         generator=np.random.default_rng(0),
         has_random_pairs=False,

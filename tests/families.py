@@ -181,7 +181,7 @@ def make_folder(
 def write_tokenizer(folder: Path, family: str) -> dict[str, int]:
     """Write a family's tokenizer, and return what its config says of it."""
     make_tokenizer(folder, FAMILIES[family].tokenizer)
-    tokenizer = transformers.PreTrainedTokenizerFast.from_pretrained(folder)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     ids = {
         "pad": tokenizer.pad_token_id,
         "cls": tokenizer.cls_token_id,

@@ -1,4 +1,4 @@
-"""Small tokenizers of each published kind, trained on one sentence in many languages.
+"""Small tokenizers of each published kind, trained on a sentence in many languages.
 
 The layouts are those of the published `tokenizer.json` files: normalizers, pre-tokenizers,
 templates, and the places of special tokens. They are written as JSON, and `tokenizers` reads them.
@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.charsmaps import build_charsmap
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+from tests.trained_pieces import Pair, train_byte_pairs, train_unigram, train_word_pieces
+from tokenizers import normalizers
 
 Layout = dict[str, Any]
 
@@ -36,7 +37,6 @@ TEXTS = {
 }
 BASIC_SPECIALS = ["<s>", "<pad>", "</s>", "<unk>"]
 CAMEMBERT_SPECIALS = ["<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED", "<s>", "</s>"]
-NUM_PIECES = 600
 BYTE_LEVEL = {
     "type": "ByteLevel",
     "add_prefix_space": False,
@@ -56,6 +56,14 @@ OLD_METASPACE = {
     "str_rep": "▁",
     "add_prefix_space": True,
 }
+# Of transformers, where it reads the file as it is.
+TOKENIZER_CLASSES = {
+    "bert": "BertTokenizer",
+    "mpnet": "MPNetTokenizer",
+    "roberta": "RobertaTokenizer",
+    "xlm-roberta": "XLMRobertaTokenizer",
+    "camembert": "CamembertTokenizer",
+}
 BERT_NORMALIZER = {
     "type": "BertNormalizer",
     "clean_text": True,
@@ -70,7 +78,8 @@ def make_tokenizer(folder: Path, kind: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     layout, names, max_length = KINDS[kind]()
     (folder / "tokenizer.json").write_text(json.dumps(layout, ensure_ascii=False))
-    config = {**names, "model_max_length": max_length, "tokenizer_class": "PreTrainedTokenizerFast"}
+    kind_class = TOKENIZER_CLASSES.get(kind, "PreTrainedTokenizerFast")
+    config = {**names, "model_max_length": max_length, "tokenizer_class": kind_class}
     (folder / "tokenizer_config.json").write_text(json.dumps(config))
     return folder
 
@@ -78,7 +87,7 @@ def make_tokenizer(folder: Path, kind: str) -> Path:
 def bert() -> tuple[Layout, dict[str, str], int]:
     """BERT's WordPiece, also that of DistilBERT and ELECTRA."""
     specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    vocabulary = number([*specials, *train_word_pieces()])
+    vocabulary = number([*specials, *train_word_pieces(TEXTS.values())])
     layout = build_layout(
         model=word_piece(vocabulary, "[UNK]"),
         added=[added(token, vocabulary[token]) for token in specials],
@@ -92,7 +101,7 @@ def bert() -> tuple[Layout, dict[str, str], int]:
 
 def mpnet() -> tuple[Layout, dict[str, str], int]:
     """MPNet's WordPiece: RoBERTa's special tokens and template, and an [UNK] among the words."""
-    vocabulary = number([*BASIC_SPECIALS, "[UNK]", *train_word_pieces(), "<mask>"])
+    vocabulary = number([*BASIC_SPECIALS, "[UNK]", *train_word_pieces(TEXTS.values()), "<mask>"])
     layout = build_layout(
         model=word_piece(vocabulary, "[UNK]"),
         added=[
@@ -120,7 +129,7 @@ def mpnet() -> tuple[Layout, dict[str, str], int]:
 
 def roberta() -> tuple[Layout, dict[str, str], int]:
     """RoBERTa's byte-level BPE; all special tokens are in the model's vocabulary, too."""
-    pieces, merges = train_byte_pairs(normalizers.Sequence([]))
+    pieces, merges = train_byte_pairs(TEXTS.values())
     vocabulary = number([*BASIC_SPECIALS, *pieces, "<mask>"])
     layout = build_layout(
         model=byte_pairs(vocabulary, merges, prefix=""),
@@ -138,7 +147,7 @@ def roberta() -> tuple[Layout, dict[str, str], int]:
 
 def modernbert() -> tuple[Layout, dict[str, str], int]:
     """ModernBERT's byte-level BPE: NFC, and tokens added behind it, also runs of spaces."""
-    pieces, merges = train_byte_pairs(normalizers.NFC())
+    pieces, merges = train_byte_pairs(map(normalizers.NFC().normalize_str, TEXTS.values()))
     vocabulary = number(["|||IP_ADDRESS|||", "<|padding|>", *pieces])
     spaces = [" " * length for length in range(24, 1, -1)]
     plain = [*spaces, "|||EMAIL_ADDRESS|||", "|||PHONE_NUMBER|||"]
@@ -201,7 +210,9 @@ def unigram(
 ) -> tuple[Layout, dict[str, str], int]:
     """A Unigram tokenizer: special tokens first, the mask last."""
     scores = [[token, 0.0] for token in specials]
-    scores += [[piece, score] for piece, score in train_unigram() if piece not in specials]
+    scores += [
+        [piece, score] for piece, score in train_unigram(TEXTS.values()) if piece not in specials
+    ]
     scores.append(["<mask>", 0.0])
     ids = number([piece for piece, _ in scores])
     layout = build_layout(
@@ -216,45 +227,6 @@ def unigram(
         decoder=METASPACE,
     )
     return layout, name_tokens("<pad>", "<unk>", "<s>", "</s>", "<mask>"), max_length
-
-
-def train_word_pieces() -> list[str]:
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    return sort_pieces(train(tokenizer, trainers.WordPieceTrainer, show_progress=False))
-
-
-def train_byte_pairs(normalizer: Any) -> tuple[list[str], list[list[str]]]:
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.normalizer = normalizer
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    options = {"initial_alphabet": alphabet, "show_progress": False}
-    model = train(tokenizer, trainers.BpeTrainer, **options)
-    return sort_pieces(model), [list(pair) for pair in model["merges"]]
-
-
-def train_unigram() -> list[tuple[str, float]]:
-    tokenizer = Tokenizer(models.Unigram())
-    tokenizer.normalizer = normalizers.NFKC()
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    options = {"unk_token": "<unk>", "special_tokens": ["<unk>"], "show_progress": False}
-    return [
-        (piece, score)
-        for piece, score in train(tokenizer, trainers.UnigramTrainer, **options)["vocab"]
-    ]
-
-
-def train(tokenizer: Tokenizer, trainer: Callable[..., Any], **options: Any) -> Layout:
-    """Train on the texts, and return the layout of the model."""
-    tokenizer.train_from_iterator(TEXTS.values(), trainer(vocab_size=NUM_PIECES, **options))
-    model: Layout = json.loads(tokenizer.to_str())["model"]
-    return model
-
-
-def sort_pieces(model: Layout) -> list[str]:
-    return sorted(model["vocab"], key=model["vocab"].__getitem__)
 
 
 def build_layout(**parts: Any) -> Layout:
@@ -293,7 +265,7 @@ def word_piece(vocabulary: dict[str, int], unknown: str) -> Layout:
     return {"type": "WordPiece", "unk_token": unknown, **settings, "vocab": vocabulary}
 
 
-def byte_pairs(vocabulary: dict[str, int], merges: list[list[str]], prefix: str | None) -> Layout:
+def byte_pairs(vocabulary: dict[str, int], merges: list[Pair], prefix: str | None) -> Layout:
     """A BPE model; published files write each merge as one string."""
     return {
         "type": "BPE",

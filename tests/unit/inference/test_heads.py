@@ -78,4 +78,5 @@ def test_numbers_that_are_not_finite_are_left_to_the_caller(value):
     model.masked_lm.dense.weight.data.fill_(value)
     engine = OpenVinoEngine(model.config, arrays_of(model), "BertForPreTraining")
     assert not np.isfinite(next(engine.score_words(IDS, np.array([1])))).all()
-    assert np.isnan(value) == np.isnan(engine.score_pairs(IDS)).any()
+    # tanh of infinity is 1, and of infinities of both signs, as some kernels add them, NaN
+    assert np.isnan(engine.score_pairs(IDS)).any() or np.isfinite(value)

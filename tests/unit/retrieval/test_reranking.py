@@ -4,7 +4,7 @@ import pytest
 
 import bertkit
 from bertkit.base.errors import InputError
-from bertkit.inference.reranker import Reranker
+from bertkit.inference.reranker import Reranker, find_value
 from bertkit.retrieval.hits import Hit
 from bertkit.retrieval.index import Index
 from bertkit.retrieval.reranking import rerank
@@ -39,7 +39,11 @@ def test_hits_are_in_the_order_of_the_models_values(model, tmp_path):
     assert len({hit.id for hit in found}) == 5
 
 
-def test_equal_values_keep_their_order(model, tmp_path):
+def test_equal_values_keep_their_order(model, tmp_path, monkeypatch):
+    def find_rounded(*args, **kwargs):  # products of some processors depend on the row of a batch
+        return round(find_value(*args, **kwargs), 3)
+
+    monkeypatch.setattr("bertkit.inference.reranker.find_value", find_rounded)
     reranker = Reranker.load(make(model, "classify", ("no", "yes", "no"), tmp_path / "pairs"))
     hits = [Hit(str(number), 1.0, text) for number, text in enumerate([*TEXTS, *TEXTS])]
     found = rerank(reranker, "the cat", hits)

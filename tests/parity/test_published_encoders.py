@@ -3,6 +3,7 @@
 import pytest
 import torch
 import transformers
+from tests.closeness import assert_close
 from tests.published_encoders import PUBLISHED
 
 from bertkit.checkpoints.families import FAMILIES, find_family
@@ -21,7 +22,7 @@ def test_counts_are_those_of_transformers_and_of_the_papers(encoder):
     count = sum(parameter.numel() for parameter in model.parameters())
     assert count == encoder.num_parameters
     published = encoder.published_millions * 1e6
-    assert abs(count - published) <= LARGEST_ROUNDING * published
+    assert_close(count, published, within=LARGEST_ROUNDING * published)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bertkit.checkpoints.transfer import FEATURE_BASED
-from bertkit.inference.graphs.bert import write_pooler, write_word_features
+from bertkit.inference.graphs.bert import write_pooler, write_token_features, write_word_features
 from bertkit.inference.graphs.numpy_graph import NumpyGraph
 from bertkit.models.bert.feature_head import read_feature_head
 from bertkit.nn.packed_ids import PackedIds, reduce_sequences
@@ -16,7 +16,7 @@ Array: TypeAlias = npt.NDArray[np.float32]
 
 
 def score_labels(graph: NumpyGraph, summaries: Array) -> Array:
-    """Return a classifier's logits for each sequence, from the states of [CLS]."""
+    """Return a classifier's logits for each sequence, from the states that represent them."""
     return graph.linear("classifier", write_pooler(graph, summaries))
 
 
@@ -32,12 +32,12 @@ def score_pairs(graph: NumpyGraph, summaries: Array) -> Array:
 
 def score_tokens(graph: NumpyGraph, tokens: Array, _: PackedIds) -> Array:
     """Return a classifier's logits for each token."""
-    return graph.linear("classifier", tokens)
+    return graph.linear("classifier", write_token_features(graph, tokens))
 
 
 def score_spans(graph: NumpyGraph, tokens: Array, _: PackedIds) -> Array:
     """Return the logits of each token as first (0) and last (1) of an answer."""
-    return graph.linear("qa_outputs", tokens)
+    return graph.linear("qa_outputs", write_token_features(graph, tokens))
 
 
 def score_features(graph: NumpyGraph, tokens: Array, ids: PackedIds) -> Array:
@@ -67,7 +67,7 @@ POOLINGS: dict[str, Callable[[Array, PackedIds], Array]] = {
     "max": lambda tokens, ids: reduce_sequences(tokens, ids.lengths, np.maximum),
     "mean": mean_tokens,
 }
-# The logits of each fine-tuned architecture, from the states of each sequence's [CLS] …
+# The logits of each fine-tuned architecture, from what represents each sequence …
 SUMMARY_SCORES: dict[str, Callable[[NumpyGraph, Array], Array]] = {
     "BertForSequenceClassification": score_labels,
     "BertForMultipleChoice": score_choices,

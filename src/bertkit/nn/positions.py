@@ -24,9 +24,9 @@ def find_buckets(num_buckets: int) -> Int64[np.ndarray, " distances"]:
     distances = np.arange(-MAX_DISTANCE, MAX_DISTANCE + 1)
     sizes, half = np.abs(distances), num_buckets // 2
     num_exact = half // 2
-    ratios = np.maximum(sizes, 1).astype(np.float32) / np.float32(num_exact)
-    share = np.log(ratios) / np.float32(np.log(MAX_DISTANCE / num_exact))
-    grown = num_exact + (share * np.float32(half - num_exact)).astype(np.int64)
+    # The margin is for whole numbers, which a logarithm may miss by its last bit.
+    share = np.log(np.maximum(sizes, 1) / num_exact) / np.log(MAX_DISTANCE / num_exact)
+    grown = num_exact + (share * (half - num_exact) + 1e-9).astype(np.int64)
     buckets: Int64[np.ndarray, " distances"]
     buckets = np.where(sizes < num_exact, sizes, np.minimum(grown, half - 1))
     buckets += half * (distances > 0)

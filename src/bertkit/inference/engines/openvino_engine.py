@@ -30,10 +30,16 @@ from bertkit.base.errors import SettingsError
 from bertkit.base.parts import count_cores
 from bertkit.checkpoints.elements import ElementType, StoredRows
 from bertkit.inference.engines.engine import ROWS_AT_A_TIME, Engine, resolve_layers
-from bertkit.inference.graphs.bert import write_pooler
-from bertkit.inference.graphs.graph import WORDS, Weights
+from bertkit.inference.graphs.bert import POOLER, write_pooler
+from bertkit.inference.graphs.graph import MASKED_SCORE, WORDS, Weights
 from bertkit.inference.graphs.numpy_graph import NumpyGraph
-from bertkit.inference.heads import SUMMARY_SCORES, TOKEN_SCORES, score_pairs, score_words
+from bertkit.inference.heads import (
+    SUMMARY_SCORES,
+    TOKEN_SCORES,
+    mean_tokens,
+    score_pairs,
+    score_words,
+)
 from bertkit.inference.settings import Precision
 from bertkit.models.bert.config import BertConfig
 from bertkit.nn.packed_ids import PackedIds
@@ -42,7 +48,7 @@ from bertkit.training.processor import has_native_bf16
 if TYPE_CHECKING:
     from jaxtyping import Float32, Int64
 
-MASKED_SCORE = np.float32(-1e30)  # below any score
+
 PART_TOKENS = 2048  # of a thread at a time
 PARTS_PER_THREAD = 4  # of a batch: enough that no thread idles long at the end
 # Inputs of a product of integers share a scale within a token by so many features. Groups of 384
@@ -168,8 +174,8 @@ class OpenVinoEngine(Engine):
         self.words = in_file or StoredRows(weights[WORDS], ElementType.F32)
         self.precision = precision
         self.layers = resolve_layers(layers, config.num_hidden_layers)
-        self.has_pooler = "pooler.dense.weight" in weights
-        self._heads = NumpyGraph(config, self.weights)
+        self.has_pooler = POOLER in weights
+        self._heads = NumpyGraph(config, self.weights, config.find_head(architecture))
         self._start()
 
     def _start(self) -> None:
@@ -224,8 +230,14 @@ class OpenVinoEngine(Engine):
         return score_pairs(self._heads, self._summarize(ids))
 
     def _summarize(self, ids: PackedIds) -> Float32[np.ndarray, "sequences hidden"]:
-        """Return the final state of each sequence's [CLS]; the last layer skips the others."""
-        return self.compute(ids, (self.config.num_hidden_layers,), is_summarizing=True)[0]
+        """Return the final state of each sequence's [CLS], or the mean of its tokens' states.
+
+        For [CLS], the last layer skips the other tokens.
+        """
+        layers = (self.config.num_hidden_layers,)
+        if self._heads.head.pooling == "mean":
+            return mean_tokens(self.compute(ids, layers)[0], ids)
+        return self.compute(ids, layers, is_summarizing=True)[0]
 
     def compute(
         self, ids: PackedIds, layers: tuple[int, ...], *, is_summarizing: bool = False
@@ -251,13 +263,15 @@ class OpenVinoEngine(Engine):
 
     @np.errstate(over="ignore", invalid="ignore")  # `check_finite` tells
     def _embed(self, ids: PackedIds, tokens: slice) -> Float32[np.ndarray, "tokens hidden"]:
-        """Return the sum of the three embeddings of some tokens."""
+        """Return the sum of the embeddings of some tokens."""
         embedded: Float32[np.ndarray, "tokens hidden"]
-        embedded = self.words[ids.input_ids[tokens]]
-        positions = ids.position_ids[tokens] + self.config.parts.position_offset
-        embedded += self.weights["encoder.embeddings.position.weight"][positions]
-        segments = ids.token_type_ids[tokens]
-        embedded += self.weights["encoder.embeddings.token_type.weight"][segments]
+        embedded, parts = self.words[ids.input_ids[tokens]], self.config.parts
+        if parts.has_positions:
+            positions = ids.position_ids[tokens] + parts.position_offset
+            embedded += self.weights["encoder.embeddings.position.weight"][positions]
+        if self.config.type_vocab_size:
+            segments = ids.token_type_ids[tokens]
+            embedded += self.weights["encoder.embeddings.token_type.weight"][segments]
         return embedded
 
     def _find_compiled(self, variant: Variant) -> CompiledModel:

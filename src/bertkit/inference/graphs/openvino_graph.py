@@ -17,9 +17,10 @@ import openvino.opset13 as ops
 from openvino import Model
 
 from bertkit.inference.graphs.bert import write_layers
-from bertkit.inference.graphs.graph import Graph, Weights
+from bertkit.inference.graphs.graph import MASKED_SCORE, Graph, Weights
 from bertkit.inference.graphs.quantization import quantize_rows
 from bertkit.models.bert.config import BertConfig
+from bertkit.nn.positions import MAX_DISTANCE, rotary_frequencies
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -68,7 +69,10 @@ class OpenVinoGraph(Graph[Node]):
         self._rows = self._places = self._summaries = None
         # One sequence has a mask too: without, attention to 16 tokens or more is wrong in 2026.4.
         self._mask = ops.parameter([-1, 1, 1, -1], np.float32)
-        self.inputs = [ops.parameter([-1, config.hidden_size], np.float32), self._mask]
+        num_features = self.parts.embedding_size or config.hidden_size
+        self.inputs = [ops.parameter([-1, num_features], np.float32), self._mask]
+        self._masks: dict[int | None, Node] = {}
+        self._waves: dict[float, tuple[Node, Node]] = {}
         if is_mixed:
             self._rows = ops.parameter([-1, -1], np.int32)
             self._places = ops.parameter([-1], np.int32)
@@ -87,30 +91,83 @@ class OpenVinoGraph(Graph[Node]):
         weight, bias = self.find_linear(name)
         is_int8 = self._is_int8 and min(weight.shape) >= LEAST_INT8_SIZE
         matrix = _quantized(weight) if is_int8 else _shared(weight)
-        return ops.add(ops.matmul(values, matrix, False, True), _shared(bias))
+        product = ops.matmul(values, matrix, False, True)
+        return product if bias is None else ops.add(product, _shared(bias))
 
     def norm(self, name: str, values: Node) -> Node:
         """Write a layer norm."""
         epsilon = self.config.layer_norm_eps
         scaled = ops.mvn(values, _indexes(-1), True, epsilon, "inside_sqrt")
-        weight, bias = self.weights[f"{name}.weight"], self.weights[f"{name}.bias"]
-        return ops.add(ops.multiply(scaled, _shared(weight)), _shared(bias))
+        weight, bias = self.weights[f"{name}.weight"], self.weights.get(f"{name}.bias")
+        scaled = ops.multiply(scaled, _shared(weight))
+        return scaled if bias is None else ops.add(scaled, _shared(bias))
 
     def add(self, values: Node, others: Node) -> Node:
         """Write the sum."""
         return ops.add(values, others)
 
+    def multiply(self, values: Node, others: Node) -> Node:
+        """Write the products of values at the same places."""
+        return ops.multiply(values, others)
+
     def activate(self, name: str, values: Node) -> Node:
         """Write an activation function."""
         return ACTIVATIONS[name](values)
 
-    def attend(self, query: Node, key: Node, value: Node) -> Node:
-        """Write attention without its output layer."""
-        heads = [self._split(part) for part in (query, key, value)]
-        context = ops.scaled_dot_product_attention(*heads, self._mask)
+    def attend(self, query: Node, key: Node, value: Node, layer: int) -> Node:
+        """Write a layer's attention without its output layer."""
+        query, key, value = (self._split(part) for part in (query, key, value))
+        if (base := self.parts.find_rotary_base(layer)) is not None:
+            query, key = self._turn(query, base), self._turn(key, base)
+        mask = self._find_mask(self.parts.find_window(layer))
+        context = ops.scaled_dot_product_attention(query, key, value, mask)
         joined = ops.transpose(context, _indexes(0, 2, 1, 3))
         flat = ops.reshape(joined, _indexes(-1, self.config.hidden_size), False)
         return flat if self._places is None else ops.gather(flat, self._places, _index(0))
+
+    def _find_mask(self, window: int | None) -> Node:
+        """Write, once for each window, what is added to scores."""
+        if window not in self._masks:
+            self._masks[window] = self._write_mask(window)
+        return self._masks[window]
+
+    def _write_mask(self, window: int | None) -> Node:
+        mask = self._mask
+        if window is None and not self.parts.num_buckets:
+            return mask
+        places = self._write_range()
+        distances = ops.subtract(ops.unsqueeze(places, _index(0)), ops.unsqueeze(places, _index(1)))
+        if self.parts.num_buckets:
+            near = ops.add(ops.clamp(distances, -MAX_DISTANCE, MAX_DISTANCE), _index(MAX_DISTANCE))
+            biases = _shared(np.ascontiguousarray(self.find_distance_biases().T))
+            mask = ops.add(ops.gather(biases, near, _index(1)), mask)
+        if window is not None:
+            is_near = ops.less_equal(ops.abs(distances), _index(window))
+            mask = ops.select(is_near, mask, ops.constant(MASKED_SCORE))
+        return mask
+
+    def _write_range(self) -> Node:
+        """Write the positions of the longest sequence."""
+        longest = ops.gather(ops.shape_of(self._mask), _index(3), _index(0))
+        return ops.range(_index(0), longest, _index(1), output_type="i64")
+
+    def _turn(self, heads: Node, base: float) -> Node:
+        """Write rotary positions for `[sequences, heads, longest, features]`."""
+        if base not in self._waves:
+            self._waves[base] = self._write_waves(base)
+        cosine, sine = self._waves[base]
+        half = self.config.hidden_size // self.config.num_attention_heads // 2
+        first, second = ops.variadic_split(heads, _index(3), _indexes(half, half)).outputs()
+        turned = ops.concat([ops.multiply(second, ops.constant(np.float32(-1.0))), first], 3)
+        return ops.add(ops.multiply(heads, cosine), ops.multiply(turned, sine))
+
+    def _write_waves(self, base: float) -> tuple[Node, Node]:
+        num_features = self.config.hidden_size // self.config.num_attention_heads
+        frequencies = np.tile(rotary_frequencies(base, num_features), 2)
+        places = ops.convert(self._write_range(), np.float32)
+        angles = ops.multiply(ops.unsqueeze(places, _index(1)), ops.constant(frequencies))
+        angles = ops.unsqueeze(angles, _indexes(0, 1))
+        return ops.cos(angles), ops.sin(angles)
 
     def keep(self, values: Node) -> Node:
         """Write the choice of each sequence's [CLS], if the graph is for those."""

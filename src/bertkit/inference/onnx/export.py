@@ -17,8 +17,9 @@ from bertkit.checkpoints.file_names import DATA_SUFFIX, ONNX_FILE, QUANTIZED_FIL
 from bertkit.checkpoints.sentence_transformers import SentenceModel
 from bertkit.inference.graphs.graph import Weights
 from bertkit.inference.onnx.graph import Array, OnnxGraph
-from bertkit.inference.onnx.models import ExportedKind, Outputs, their_name
-from bertkit.inference.onnx.padded import OPSET, GraphPrecision, PaddedGraph, write_sentence
+from bertkit.inference.onnx.models import ExportedKind, Outputs, list_inputs, their_name
+from bertkit.inference.onnx.padded import OPSET, GraphPrecision, PaddedGraph
+from bertkit.inference.onnx.sentences import write_sentence
 from bertkit.models.bert.config import BertConfig
 
 MAX_INLINE_BYTES = 1 << 30
@@ -35,17 +36,17 @@ def write_onnx(
 ) -> tuple[dict[str, FileRecord], tuple[str, ...]]:
     """Write a model as an ONNX file; return file records and output names.
 
-    Its inputs are `input_ids`, `attention_mask` and `token_type_ids`, int64; its outputs, all
-    float32, are those of its architecture, and `sentence_embedding`, `[batch, features]`, if
+    Its inputs are those of `list_inputs`, int64; its outputs, all float32, are those of its
+    architecture, and `sentence_embedding`, `[batch, features]`, if
     `sentences` is given.
     """
     table = config.names.table(kind.architecture)
     graph = OnnxGraph(OPSET, partial(their_name, table=table))
-    outputs: Outputs = kind.write(PaddedGraph(graph, config, weights, precision))
+    outputs: Outputs = kind.write(PaddedGraph(graph, config, weights, kind.architecture, precision))
     if sentences is not None:
         vectors = write_sentence(graph, sentences, "last_hidden_state")
         outputs[vectors] = ("batch", sentences.dimension)
-    proto = graph.build(kind.inputs, outputs)
+    proto = graph.build(dict.fromkeys(list_inputs(config), kind.input_shape), outputs)
     name = QUANTIZED_FILE if precision == "int8" else ONNX_FILE
     make_folder((folder / name).parent)
     records: dict[str, FileRecord] = {}

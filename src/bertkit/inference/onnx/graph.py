@@ -42,13 +42,16 @@ class OnnxGraph:
         self.weights[name] = values
         return name
 
-    def constant(self, value: float | list[int]) -> str:
-        """Add a small constant and return its name: a number as float32, a list as int64."""
-        name = f"constant_{value}".replace(" ", "")
+    def constant(self, value: float | list[int] | list[float], name: str = "") -> str:
+        """Add a small constant and return its name, by default generated.
+
+        Whole numbers in a list are int64, others float32.
+        """
+        name = name or f"constant_{value}".replace(" ", "")
         if name not in self._constants:
-            kind, shape = ("INT64", [len(value)]) if isinstance(value, list) else ("FLOAT", [])
-            values = value if isinstance(value, list) else [value]
-            element_type = getattr(self._onnx.TensorProto, kind)
+            values, shape = (value, [len(value)]) if isinstance(value, list) else ([value], [])
+            is_whole = isinstance(value, list) and isinstance(value[0], int)
+            element_type = getattr(self._onnx.TensorProto, "INT64" if is_whole else "FLOAT")
             self._constants[name] = self._onnx.helper.make_tensor(name, element_type, shape, values)
         return name
 
@@ -66,6 +69,12 @@ class OnnxGraph:
         """Add the choice of the values at an index of an axis, without that axis."""
         chosen = self.node("Gather", values, self.constant([index]), axis=axis)
         return self.node("Squeeze", chosen, self.constant([axis]), output=output)
+
+    def split(self, values: str, num_parts: int) -> list[str]:
+        """Add a node that splits the last axis into equal parts, and return their names."""
+        names = [f"{values}_{number}" for number in range(num_parts)]
+        self._add("Split", [values], names, axis=-1)
+        return names
 
     def quantize(self, values: str) -> tuple[str, str, str]:
         """Add a node that quantizes values, once; return the names of integers, scale and zero."""

@@ -3,7 +3,7 @@
 Outputs have the names that Optimum gives them, so that its classes load the file too.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,10 +11,11 @@ from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints.names import NameTable
 from bertkit.checkpoints.onnx_file import SCALE, SENTENCE, TRANSPOSED
 from bertkit.checkpoints.transfer import FEATURE_BASED
-from bertkit.inference.graphs.bert import write_word_features
-from bertkit.inference.graphs.graph import JOINED, PARTS
+from bertkit.inference.graphs.bert import POOLER, write_token_features, write_word_features
+from bertkit.inference.graphs.graph import JOINED
 from bertkit.inference.onnx.graph import Shape
-from bertkit.inference.onnx.padded import INPUT_NAMES, PaddedGraph, write_pooling
+from bertkit.inference.onnx.padded import INPUT_NAMES, PaddedGraph
+from bertkit.inference.onnx.sentences import write_pooling
 from bertkit.models.bert.config import BertConfig, check_bidirectional
 from bertkit.models.bert.feature_head import read_feature_head
 
@@ -27,12 +28,12 @@ class ExportedKind(NamedTuple):
     architecture: str
     # adds the nodes to a graph; returns its outputs, name → shape
     write: Callable[[PaddedGraph], Outputs]
-    input_shape: Shape = ("batch", "length")  # of each of `INPUT_NAMES`
+    input_shape: Shape = ("batch", "length")  # of each of the inputs
 
-    @property
-    def inputs(self) -> Mapping[str, Shape]:
-        """The graph's inputs, name → shape."""
-        return dict.fromkeys(INPUT_NAMES, self.input_shape)
+
+def list_inputs(config: BertConfig) -> tuple[str, ...]:
+    """Return the names of a graph's inputs; a model with one segment doesn't ask for segments."""
+    return INPUT_NAMES if config.type_vocab_size > 1 else INPUT_NAMES[:2]
 
 
 def find_kind(architecture: str, config: BertConfig, source: str | Path) -> ExportedKind:
@@ -55,19 +56,25 @@ def their_name(name: str, table: NameTable) -> str:
     suffix = name.removeprefix(ours)
     if ours.startswith(SENTENCE):
         return name
-    for number, part in enumerate(PARTS):
-        if f".attention.{part}." in ours:
-            joined = ours.replace(f".attention.{part}.", f".attention.{JOINED}.")
-            return table.their_names(joined)[number] + suffix
+    layer, _, kind = ours.rpartition(".")
+    parent, _, last = layer.rpartition(".")
+    for joined, parts in JOINED.items():
+        if last in parts:
+            return table.their_names(f"{parent}.{joined}.{kind}")[parts.index(last)] + suffix
     return table.their_names(ours)[0] + suffix
+
+
+def write_encoder(graph: PaddedGraph) -> str:
+    """Write the encoder for the graph's inputs, and return the states of all tokens."""
+    return graph.write_encoder(list_inputs(graph.config))
 
 
 def write_bert(graph: PaddedGraph) -> Outputs:
     """Write the encoder, and the pooler if there is one."""
     size = graph.config.hidden_size
-    tokens = graph.onnx.name_output(graph.write_encoder(), "last_hidden_state")
+    tokens = graph.onnx.name_output(write_encoder(graph), "last_hidden_state")
     outputs: Outputs = {tokens: ("batch", "length", size)}
-    if "pooler.dense.weight" in graph.weights:
+    if POOLER in graph.weights:
         summaries = graph.onnx.name_output(graph.write_summaries(tokens), "pooler_output")
         outputs[summaries] = ("batch", size)
     return outputs
@@ -75,18 +82,20 @@ def write_bert(graph: PaddedGraph) -> Outputs:
 
 def write_sequence_labels(graph: PaddedGraph) -> Outputs:
     """Write a classifier or regressor of sequences."""
-    return _write_labels(graph, graph.write_summaries(graph.write_encoder()), "batch")
+    return _write_labels(graph, graph.write_summaries(write_encoder(graph)), "batch")
 
 
 def write_token_labels(graph: PaddedGraph) -> Outputs:
     """Write a classifier of tokens."""
-    return _write_labels(graph, graph.write_encoder(), "batch", "length")
+    return _write_labels(
+        graph, write_token_features(graph, write_encoder(graph)), "batch", "length"
+    )
 
 
 def write_pooled_labels(graph: PaddedGraph) -> Outputs:
     """Write a classifier or regressor of pooled tokens."""
     pooling = read_feature_head(graph.config).pooling
-    pooled = write_pooling(graph.onnx, (pooling,), graph.write_encoder())
+    pooled = write_pooling(graph.onnx, (pooling,), write_encoder(graph))
     return _write_labels(graph, pooled, "batch")
 
 
@@ -101,8 +110,8 @@ def write_choices(graph: PaddedGraph) -> Outputs:
     sizes = onnx.node("Shape", "input_ids")
     length = onnx.node("Gather", sizes, onnx.constant([2]))
     rows = onnx.node("Concat", onnx.constant([-1]), length, axis=0)
-    ids, mask, segments = (onnx.node("Reshape", name, rows) for name in INPUT_NAMES)
-    pooled = graph.write_summaries(graph.write_encoder((ids, mask, segments)))
+    inputs = [onnx.node("Reshape", name, rows) for name in list_inputs(graph.config)]
+    pooled = graph.write_summaries(graph.write_encoder(inputs))
     shape = onnx.node("Gather", sizes, onnx.constant([0, 1]))
     scores = onnx.node("Reshape", graph.linear("classifier", pooled), shape, output="logits")
     return {scores: ("batch", "choices")}
@@ -110,7 +119,7 @@ def write_choices(graph: PaddedGraph) -> Outputs:
 
 def write_answers(graph: PaddedGraph) -> Outputs:
     """Write an extractive question answering model."""
-    scores = graph.linear("qa_outputs", graph.write_encoder())
+    scores = graph.linear("qa_outputs", write_token_features(graph, write_encoder(graph)))
     return {
         graph.onnx.take(scores, index, axis=2, output=name): ("batch", "length")
         for index, name in enumerate(("start_logits", "end_logits"))
@@ -119,19 +128,19 @@ def write_answers(graph: PaddedGraph) -> Outputs:
 
 def write_pretraining(graph: PaddedGraph) -> Outputs:
     """Write a model with both heads of pre-training."""
-    tokens = graph.write_encoder()
+    tokens = write_encoder(graph)
     pairs = _write_pair_scores(graph, tokens, "seq_relationship_logits")
     return {**_write_word_scores(graph, tokens), **pairs}
 
 
 def write_words(graph: PaddedGraph) -> Outputs:
     """Write a masked language model."""
-    return _write_word_scores(graph, graph.write_encoder())
+    return _write_word_scores(graph, write_encoder(graph))
 
 
 def write_pairs(graph: PaddedGraph) -> Outputs:
     """Write a next sentence model."""
-    return _write_pair_scores(graph, graph.write_encoder(), "logits")
+    return _write_pair_scores(graph, write_encoder(graph), "logits")
 
 
 def _write_word_scores(graph: PaddedGraph, tokens: str) -> Outputs:

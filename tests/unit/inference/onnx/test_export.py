@@ -21,10 +21,10 @@ from bertkit.inference.embeddings.pooling import SentenceHead, Span
 from bertkit.inference.embeddings.settings import EmbedderSettings
 from bertkit.inference.engines.torch_engine import TorchEngine
 from bertkit.inference.onnx import export as module
+from bertkit.inference.onnx.activations import ACTIVATIONS as ACTIVATION_NODES
 from bertkit.inference.onnx.export import write_onnx
 from bertkit.inference.onnx.models import EXPORTED
-from bertkit.inference.onnx.padded import ACTIVATIONS as ACTIVATION_NODES
-from bertkit.inference.onnx.padded import DENSE_NODES, POOLING_NODES
+from bertkit.inference.onnx.sentences import DENSE_NODES, POOLING_NODES
 from bertkit.models.bert.encoder import BertModel
 from bertkit.nn.block import ACTIVATIONS
 from bertkit.nn.packed_ids import PackedIds

@@ -29,8 +29,8 @@ def linear():
 
 
 def multiply(graph: OnnxGraph, name: str, linear: nn.Linear) -> str:
-    weight, bias = linear.weight.detach().numpy(), linear.bias.detach().numpy()
-    return multiply_int8(graph, name, "x", weight, bias)
+    product = multiply_int8(graph, name, "x", linear.weight.detach().numpy())
+    return graph.node("Add", product, graph.weight(f"{name}.bias", linear.bias.detach().numpy()))
 
 
 def quantize(linear: nn.Linear) -> tuple[np.ndarray, np.ndarray]:

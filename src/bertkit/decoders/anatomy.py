@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bertkit.base.errors import pluralize
+from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.checkpoints.names import count_parameters
 from bertkit.decoders.config import EncoderDecoderConfig
 from bertkit.decoders.names import ENCODER_DECODER, SHARED, UNUSED_PARTS
@@ -65,13 +66,14 @@ class EncoderDecoder(Anatomy):
     @staticmethod
     def list_sizes(config: Mapping[str, Any], num_heads: int) -> Iterator[tuple[str, str]]:
         """Yield titles and descriptions of the sizes of both halves, and of how they are joined."""
-        yield "encoder", describe_sizes(config["encoder"])
-        yield "decoder", describe_sizes(config["decoder"])
-        words = "shared" if config["shares_embeddings"] else "separate"
-        norms = "before" if config["normalizes_first"] else "after"
+        joined = EncoderDecoderConfig.from_dict(config, CONFIG_FILE)
+        yield "encoder", describe_sizes(joined.encoder)
+        yield "decoder", describe_sizes(joined.decoder)
+        words = "shared" if joined.shares_embeddings else "separate"
+        norms = "before" if joined.normalizes_first else "after"
         yield (
             "joined",
-            f"{words} word embeddings, {config['positions']} positions, norms {norms} each part",
+            f"{words} word embeddings, {joined.positions} positions, norms {norms} each part",
         )
         heads = pluralize(num_heads, "head")
         yield "attention", f"{heads}, including the decoder's self- and cross-attention"

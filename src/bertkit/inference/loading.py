@@ -45,9 +45,12 @@ class LoadedModel:
         return cls(opened.config, opened.tokenizer, opened.without_weights())
 
     def check_pairs(self) -> None:
-        """Raise InputError if the model has no second segment."""
-        if self.config.type_vocab_size == 1:
-            raise InputError("this model takes single texts (type_vocab_size is 1), not pairs")
+        """Raise InputError if the tokenizer tells two texts apart by a segment that isn't there."""
+        num_segments = self.config.type_vocab_size  # 0: the model doesn't read them
+        if num_segments and max(self.tokenizer.template.pair.types) >= num_segments:
+            raise InputError(
+                f"this model takes single texts (type_vocab_size is {num_segments}), not pairs"
+            )
 
     def choose_length(self, asked: int | None, usual: int | None = None) -> int:
         """Return the maximum length that was asked for, or else the usual one of the model."""

@@ -184,8 +184,8 @@ class Predictor(Pipeline[Input, Prediction], Generic[Input, Example, Prediction]
         """Return examples with their token ids."""
         encoded = self.task.encode(inputs, self.loaded.tokenizer)
         sequences = (sequence for one in encoded for sequence in one.sequences)
-        has_one_segment = self.loaded.config.type_vocab_size == 1
-        if has_one_segment and any(1 in sequence.segments for sequence in sequences):
+        num_segments = self.loaded.config.type_vocab_size
+        if num_segments == 1 and any(1 in sequence.segments for sequence in sequences):
             self.loaded.check_pairs()
         return EncodedExamples(inputs, encoded)
 

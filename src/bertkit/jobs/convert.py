@@ -28,7 +28,6 @@ from bertkit.checkpoints.sentence_modules import Dense, Module
 from bertkit.checkpoints.sentence_transformers import SentenceModel, write_sentence_model
 from bertkit.checkpoints.transfer import is_finite, list_problems, list_unequal_copies, report
 from bertkit.jobs.settings import ConvertSettings
-from bertkit.models.bert.architectures import expected_shapes
 from bertkit.models.bert.arrays import describe_config, store_head
 from bertkit.models.bert.feature_head import describe_modules
 from bertkit.models.open_model import OpenModel
@@ -125,9 +124,9 @@ def convert_weights(
 ) -> dict[str, LazyTensor]:
     """Check each tensor against the config; only tied copies are read yet."""
     tensors = source.checkpoint.tensors
-    expected = expected_shapes(source.config, source.architecture, source.heads)
     names = source.family.names.table(source.architecture)
-    problems = list_problems(tensors, expected, names)
+    unused = source.list_unused_heads(source.architecture, source.shapes)
+    problems = list_problems(tensors, source.shapes, names, unused)
     report(problems or list_unequal_copies(tensors, names), source.folder)
     kept = [name for name in tensors if name not in names.dropped and name not in names.copies]
     return {name: recast(name, tensors[name], dtype, progress) for name in kept}
@@ -241,7 +240,7 @@ def _convert(opened: OpenModel, output: Path, settings: ConvertSettings) -> Conv
     return ConvertResult(
         folder=output,
         format=opened.checkpoint.format,
-        architecture=opened.architecture,
+        architecture=opened.family.their_class(opened.architecture),
         heads=opened.heads,
         num_parameters=sum(count_parameters(shapes, opened.family.names).values()),
         dtypes={name: dtypes.count(name) for name in sorted(set(dtypes))},

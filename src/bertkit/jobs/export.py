@@ -72,9 +72,9 @@ def _export(opened: OpenModel, output: Path, settings: ExportSettings) -> Export
         files[CONFIG_FILE] = write_json(folder / CONFIG_FILE, content)
         companions, remarks = write_companions(opened, folder, opened.sentences)
         check_output(output)  # again, because files may have appeared meanwhile
-    used = {name.partition(".")[0] for name in weights}
-    if unused := [head for head in opened.heads if head not in used]:
-        notes += (f"{architecture} was exported, without {' and '.join(unused)}",)
+    if unused := opened.list_unused_heads(architecture, weights):
+        name = opened.family.their_class(architecture)
+        notes += (f"{name} was exported, without {' and '.join(unused)}",)
     return ExportResult(
         folder=output,
         target="onnx",

@@ -2,10 +2,10 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import JsonValue
 
@@ -33,13 +33,17 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Anatomy:
-    """A BERT with heads, maybe without tensors, to compare with what its config requires.
+    """An encoder with heads, maybe without tensors, to compare with what its config requires.
 
     A wing's model is a subclass of its own, in `ANATOMIES`.
     """
 
     opened: OpenModel
-    unused_parts: ClassVar[tuple[str, ...]] = ()  # that loading ignores
+
+    @property
+    def unused_parts(self) -> Sequence[str]:
+        """The parts of its files that loading ignores."""
+        return self.opened.list_unused_heads(self.architecture, self.opened.shapes)
 
     @property
     def checkpoint(self) -> Checkpoint:
@@ -68,7 +72,7 @@ class Anatomy:
     def expected(self, config: Any, architecture: str) -> Shapes:
         """Return names and shapes for the heads present or, without tensors, those of the class."""
         if self.checkpoint.tensors:
-            return expected_shapes(config, architecture, self.heads)
+            return self.opened.shapes
         if architecture not in ARCHITECTURES:
             return {}
         heads = ARCHITECTURES[architecture].heads or {"pooler"}
@@ -96,8 +100,9 @@ class Anatomy:
     @staticmethod
     def list_sizes(config: Mapping[str, Any], num_heads: int) -> Iterator[tuple[str, str]]:
         """Yield titles and descriptions of the sizes in a valid config."""
-        yield "sizes", describe_sizes(config)
-        heads = f"{pluralize(num_heads, 'head')} ({config['num_attention_heads']} in each layer)"
+        sizes = BertConfig.from_dict(config, CONFIG_FILE)
+        yield "sizes", describe_sizes(sizes)
+        heads = f"{pluralize(num_heads, 'head')} ({sizes.num_attention_heads} in each layer)"
         yield "attention", heads
         if direction := describe_direction(config):
             yield "reads", direction
@@ -109,12 +114,12 @@ def find_anatomy(config: Mapping[str, JsonValue]) -> type[Anatomy]:
     return load_object(address) if address else Anatomy
 
 
-def describe_sizes(config: Mapping[str, Any]) -> str:
-    """Describe the sizes of a BERT in words."""
+def describe_sizes(config: BertConfig) -> str:
+    """Describe the sizes of an encoder in words."""
     return (
-        f"{pluralize(config['num_hidden_layers'], 'layer')}, hidden {config['hidden_size']},"
-        f" feed-forward {config['intermediate_size']}, vocabulary {config['vocab_size']:,},"
-        f" up to {pluralize(config['max_position_embeddings'], 'token')}"
+        f"{pluralize(config.num_hidden_layers, 'layer')}, hidden {config.hidden_size},"
+        f" feed-forward {config.intermediate_size}, vocabulary {config.vocab_size:,},"
+        f" up to {pluralize(config.max_length, 'token')}"
     )
 
 
@@ -206,7 +211,7 @@ def describe(path: str | Path, *, revision: str | None = None) -> ModelDescripti
     return ModelDescription(
         folder=opened.folder,
         format=checkpoint.format,
-        architecture=architecture,
+        architecture=opened.family.their_class(architecture),
         config=checkpoint.config if config is None else config.to_dict(),
         heads=anatomy.heads,
         labels=config.labels
@@ -251,7 +256,7 @@ def _find_architecture(anatomy: Anatomy, problems: _Problems) -> str:
     found = problems.attempt(lambda: anatomy.architecture, nameless.architecture)
     names = checkpoint.config.get("architectures")
     if isinstance(names, list) and names and not checkpoint.tensors:
-        return str(names[0])
+        return anatomy.opened.family.our_class(str(names[0]))
     return found
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -40,10 +40,12 @@ from bertkit.models.bert.architectures import (
     ARCHITECTURES,
     CAUSAL,
     MASKED_LM,
+    Shapes,
     check_class,
     check_config,
     expected_shapes,
     find_architecture,
+    list_own_heads,
     list_used_heads,
 )
 from bertkit.models.bert.arrays import read_weights
@@ -156,6 +158,22 @@ class OpenModel:
     def architecture(self) -> str:
         """Its class, as in `find_architecture`."""
         return find_architecture(self.checkpoint.config, self.heads, self.folder)
+
+    @cached_property
+    def shapes(self) -> Shapes:
+        """The shapes of all weights that its class can have, by our names, its files' heads too.
+
+        Raises:
+            CheckpointError: the config isn't valid.
+        """
+        heads = list_own_heads(self.family.names, self.architecture, self.heads)
+        return expected_shapes(self.config, self.architecture, heads)
+
+    def list_unused_heads(self, architecture: str, weights: Iterable[str]) -> list[str]:
+        """Return the heads of its files of which a class's weights, by our names, use nothing."""
+        table = self.family.names.table(architecture)
+        used = {table.find_part(their) for name in weights for their in table.their_names(name)}
+        return [head for head in self.heads if head not in used]
 
     @property
     def has_tokenizer(self) -> bool:

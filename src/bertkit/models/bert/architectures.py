@@ -109,6 +109,20 @@ def list_parts(family: Family, architecture: str) -> set[str]:
     }
 
 
+def list_own_heads(names: EncoderNames, architecture: str, found: Collection[str]) -> list[str]:
+    """Return the heads that a class can load of files which have these, in the words of `HEADS`.
+
+    They are named as our models name them: the first layer of a RoBERTa's classifier is a pooler.
+    """
+    known = names.find_names(architecture)
+    return [
+        head
+        for head in HEADS
+        if (theirs := known.get(FIRST_WEIGHTS.get(head, f"{head}.weight")))
+        and names.find_part(theirs[0]) in found
+    ]
+
+
 def list_used_heads(architecture: str, found: Collection[str]) -> tuple[str, ...]:
     """Return the heads that a class loads from a checkpoint that has these; bare BERTs a pooler."""
     used = {"pooler"} & set(found) if architecture == ENCODER else ARCHITECTURES[architecture].heads

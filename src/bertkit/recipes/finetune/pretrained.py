@@ -41,8 +41,8 @@ def open_pretrained(
     length, limit = task.settings.max_length, opened.config.max_length
     if length > limit:
         raise InputError(
-            f"max_length ({length}) is more than the model's max_position_embeddings ({limit});"
-            f" set max_length to {limit} or less"
+            f"max_length ({length}) is more than the {limit} tokens that the model takes; set"
+            f" max_length to {limit} or less"
         )
     _ = opened.tokenizer  # read and checked before the data are
     return opened
@@ -104,12 +104,3 @@ def load_pretrained(parent: OpenModel, kind: type[FineTunedBert]) -> FineTunedBe
     if drawn := [head for head in model.new_heads if not (is_replaced and head in TASK_HEADS)]:
         announce(f"new weights for {', '.join(drawn)}, which {parent.name} doesn't have")
     return model
-
-
-def check_pairs(parent: OpenModel, has_pairs: bool) -> None:
-    """Raise `InputError` for pairs of texts if the model has only one segment."""
-    if has_pairs and parent.config.type_vocab_size < 2:
-        raise InputError(
-            f"{parent.folder}: type_vocab_size must be at least 2 for pairs of texts,"
-            f" and is {parent.config.type_vocab_size}; take another model"
-        )

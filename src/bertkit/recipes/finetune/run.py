@@ -14,6 +14,7 @@ from bertkit.base.settings import validate
 from bertkit.checkpoints.run_folder import RUN_FOLDER
 from bertkit.data.tables.records import RecordTable
 from bertkit.data.tables.rows import Table
+from bertkit.inference.loading import LoadedModel
 from bertkit.models.bert.adapter import adapt
 from bertkit.models.bert.config import FEATURE_HEAD
 from bertkit.models.bert.feature_based import BertFeatureBased
@@ -27,7 +28,6 @@ from bertkit.recipes.finetune.job import FineTuningJob, decide_steps, freeze_par
 from bertkit.recipes.finetune.mining import NEGATIVES_FILE, add_negatives
 from bertkit.recipes.finetune.pretrained import (
     SENTENCE_ENCODER,
-    check_pairs,
     identify,
     load_pretrained,
     name_origin,
@@ -254,7 +254,8 @@ def build_job(
     """Load the model; that of a resumed run must have its head, or its adapter."""
     examples = chain(data.train.encoded, data.dev.encoded)
     sequences = (sequence for one in examples for sequence in one.sequences)
-    check_pairs(pretrained, any(sequence.segments[-1] for sequence in sequences))
+    if any(sequence.segments[-1] for sequence in sequences):
+        LoadedModel.of(pretrained).check_pairs()
     torch.manual_seed(settings.seed)
     is_own = FEATURE_HEAD in pretrained.changes
     model_kind = BertFeatureBased if is_own else data.task.model_kind

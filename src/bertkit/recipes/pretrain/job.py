@@ -144,8 +144,7 @@ def load_source(
         announce(f"new weights for {heads}, which {source.folder} doesn't have")
     if "masked_lm" in model.new_heads:
         model.masked_lm.start_at_frequencies(torch.from_numpy(token_counts.astype(np.int64)))
-    own = {name for name, _ in model.named_children()}
-    if left := [head for head in source.heads if head not in own]:
+    if left := source.list_unused_heads(kind.__name__, model.state_dict()):
         announce(
             f"dropped: {', '.join(left)} of {source.folder}, which the objective"
             f" {settings.objective} doesn't use"
@@ -205,8 +204,8 @@ def check_config(config: BertConfig, settings: PretrainSettings, source: Path) -
     if config.max_length < settings.longest:
         name = "max_length" if settings.long_length is None else "long_length"
         raise InputError(
-            f"{name} ({settings.longest}) is more than the model's"
-            f" max_position_embeddings ({config.max_length})"
+            f"{name} ({settings.longest}) is more than the {config.max_length} tokens that the"
+            " model takes; make it smaller"
         )
     return config
 

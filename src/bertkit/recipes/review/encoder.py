@@ -10,11 +10,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from bertkit.inference.loading import LoadedModel
 from bertkit.models.bert.config import FEATURE_HEAD
 from bertkit.models.bert.feature_based import BertFeatureBased
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.models.open_model import OpenModel
-from bertkit.recipes.finetune.pretrained import TASK_HEADS, check_pairs, open_pretrained
+from bertkit.recipes.finetune.pretrained import TASK_HEADS, open_pretrained
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.review.rows import ReviewedRows
 from bertkit.recipes.solved_head import Features, FrozenModel, computed_features
@@ -45,7 +46,8 @@ def load_encoder(model: str | Path, rows: ReviewedRows) -> tuple[AnyTask, FineTu
     settings = rows.settings.model_copy(update={"max_length": longest})
     task = rows.kind.from_examples(settings, rows.examples)
     opened = open_pretrained(parent, task, FineTuneSettings())
-    check_pairs(opened, task.reads_pairs)
+    if task.reads_pairs:
+        LoadedModel.of(opened).check_pairs()
     torch.manual_seed(SEED)
     kind = BertFeatureBased if FEATURE_HEAD in opened.changes else task.model_kind
     bert = kind.from_pretrained(opened.without_parts(TASK_HEADS), new_heads=True)

@@ -46,6 +46,13 @@ MAX_DEPTH = 16  # nesting of values kept unchanged; sentence-transformers writes
 TEXT_ONLY: dict[str, JsonValue] = {
     "text": {"method": "forward", "method_output_name": "last_hidden_state"}
 }
+# What the encoder of a CrossEncoder says, if its model scores texts.
+SCORING_ENCODER: dict[str, JsonValue] = {
+    "transformer_task": "sequence-classification",
+    "modality_config": {"text": {"method": "forward", "method_output_name": "logits"}},
+    "module_output_name": "scores",
+}
+CROSS_ENCODER_FILES = (MODULES_FILE, SETTINGS_FILE, ENCODER_FILE)
 Prompt = Annotated[str, Field(max_length=MAX_PROMPT_CHARS)]
 Similarity = Literal["cosine", "dot", "euclidean", "manhattan"]
 Nothing = Annotated[dict[str, JsonValue], Field(max_length=0)] | None
@@ -144,10 +151,22 @@ def is_sentence_transformers(folder: Path) -> bool:
     """Whether a folder contains `modules.json`, not only for other tools to read bertkit's head."""
     if not has_member(folder, MODULES_FILE):
         return False
-    return not any(
+    is_own = any(
         has_member(folder, name) and is_own_head(read_config(folder, name))
         for name in MODEL_CONFIGS
     )
+    return not is_own and not is_cross_encoder(folder)
+
+
+def is_cross_encoder(folder: Path) -> bool:
+    """Whether a folder is a CrossEncoder's without modules: an encoder with its head, as others."""
+    if not all(has_member(folder, name) for name in CROSS_ENCODER_FILES):
+        return False
+    settings, encoder = (read_config(folder, name) for name in CROSS_ENCODER_FILES[1:])
+    if settings.get("model_type") != SCORING_TYPE or encoder != SCORING_ENCODER:
+        return False
+    has_prompt = settings.get("default_prompt_name") is not None
+    return not has_prompt and [entry.path for entry in _read_entries(folder)] == [""]
 
 
 def list_module_folders(folder: Path) -> list[str]:

@@ -25,7 +25,12 @@ from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.checkpoints.huggingface import write_huggingface
 from bertkit.checkpoints.names import count_parameters
 from bertkit.checkpoints.sentence_modules import Dense, Module
-from bertkit.checkpoints.sentence_transformers import SentenceModel, write_sentence_model
+from bertkit.checkpoints.sentence_transformers import (
+    CROSS_ENCODER_FILES,
+    SentenceModel,
+    is_cross_encoder,
+    write_sentence_model,
+)
 from bertkit.checkpoints.transfer import is_finite, list_problems, list_unequal_copies, report
 from bertkit.jobs.settings import ConvertSettings
 from bertkit.models.bert.arrays import describe_config, store_head
@@ -56,6 +61,8 @@ def write_companions(source: OpenModel, folder: Path, sentences: SentenceModel |
     files: dict[str, FileRecord] = {}
     if sentences is not None:
         files |= write_sentence_model(folder, sentences) | copy_files(source.path, folder)
+    elif is_cross_encoder(source.path):
+        files |= copy_files(source.path, folder, CROSS_ENCODER_FILES)
     written, notes = write_tokenizer(source, folder, sentences)
     return files | written | copy_files(source.folder, folder), notes
 

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 from bertkit.base.errors import CheckpointError, InputError, pluralize
+from bertkit.checkpoints.families import FAMILIES
 from bertkit.decoders.decoding.search import decode, stream
 from bertkit.decoders.decoding.sequences import DecodingLimits, DecodingSource, Hypothesis
 from bertkit.decoders.decoding.settings import check_seed
@@ -97,8 +98,8 @@ class Generator(Pipeline[str, ContinuedText]):
     @classmethod
     def build(cls, opened: OpenModel, loading: LoadingSettings) -> Self:
         """Load a left-to-right model."""
-        is_bert = opened.checkpoint.config.get("model_type", "bert") == "bert"
-        if is_bert and opened.is_bidirectional:
+        kind = opened.checkpoint.config.get("model_type", "bert")
+        if kind in FAMILIES and opened.is_bidirectional:
             raise CheckpointError(
                 f"{opened.folder}: the model is bidirectional, so it can't predict the next"
                 " word; `bertkit pretrain --objective causal --model` it trains one that can"

@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from bertkit.base.errors import BertkitError, InputError, MissingFileError, storage_errors
 from bertkit.base.progress import announce
 from bertkit.base.wings import TEXT_TASKS
+from bertkit.checkpoints.families import FAMILIES
 from bertkit.checkpoints.formats import describe_model, name_model
 from bertkit.checkpoints.run_folder import METRICS_FILE, RUN_FOLDER, list_checkpoints
 from bertkit.data.shards import MANIFEST, ShardSet
@@ -23,7 +24,6 @@ from bertkit.training.record import LOG_FILE, RECORD_FILE, RunRecord
 from bertkit.training.run import Run
 
 NAMES_OF_MODELS = frozenset({"model", "size"})  # the settings that may have a path
-BERT = "bert"  # the `model_type` of a config
 SHARDS_FOLDER = "shards"  # where `bertkit demo` writes them
 
 
@@ -108,7 +108,7 @@ def read_facts(path: Path, data: Path | None = None) -> RunFacts:
         )
     facts = RunFacts(path, run, record, history)
     if facts.task is None:
-        if (kind := record.model.get("model_type", BERT)) != BERT:
+        if (kind := record.model.get("model_type", "bert")) not in FAMILIES:
             raise InputError(
                 f"{path} trained a model of the type {kind!r:.80}; reports are of runs of"
                 " `bertkit pretrain`, `finetune` and `demo`"

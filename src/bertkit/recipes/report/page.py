@@ -6,6 +6,7 @@ from shlex import quote
 
 from bertkit.base.errors import BertkitError, InputError, storage_errors
 from bertkit.base.wings import TEXT_TASKS
+from bertkit.checkpoints.families import find_family
 from bertkit.checkpoints.huggingface import WEIGHTS_FILE
 from bertkit.recipes.finetune.result import choose_curves, epochs, tabulate_data
 from bertkit.recipes.pretrain.corpus import describe_corpus
@@ -202,7 +203,8 @@ def summarize(facts: RunFacts) -> str:
     elif facts.record.settings.get("model"):
         made = f"{facts.initial_model}, pre-trained further{phrase}"
     else:
-        made = f"A BERT pre-trained from random weights ({facts.initial_model}){phrase}"
+        title = find_family(facts.record.model).title
+        made = f"{title} pre-trained from random weights ({facts.initial_model}){phrase}"
     tokens, seconds = history.train.last("tokens") or 0, history.train.last("elapsed_seconds") or 0
     text = (
         f"{made}: {history.num_steps:,} of {facts.record.num_steps:,} steps, {tokens:,.0f} tokens,"

@@ -51,7 +51,7 @@ def test_the_page_shows_how_the_run_went_and_with_what(tmp_path):
     for words in (
         "<h1>Fills 36.4 % of the blanks right after 40,000 tokens</h1>",
         '<p class="name-of-page">mine</p>',
-        "A BERT pre-trained from random weights (tiny): 40 of 40 steps, 40,000 tokens, ",
+        "BERT pre-trained from random weights (tiny): 40 of 40 steps, 40,000 tokens, ",
         "It is finished. Latest on held-out data: loss 5.100, masked accuracy 36.4 %,",
         "Masked words, accuracy",
         "minutes of training",

@@ -43,3 +43,12 @@ def rotary_frequencies(base: float, num_features: int) -> Float32[np.ndarray, " 
     """
     exponents = (np.arange(0, num_features, 2) / num_features).astype(np.float32)
     return np.float32(1.0) / np.power(base, exponents.astype(np.float64)).astype(np.float32)
+
+
+def rotary_waves(
+    base: float, num_features: int, length: int
+) -> Float32[np.ndarray, "2 length features"]:
+    """Return cosine and sine of the angle by which each position turns each feature of a head."""
+    frequencies = np.tile(rotary_frequencies(base, num_features), 2)
+    angles = np.arange(length, dtype=np.float32)[:, None] * frequencies
+    return np.stack([np.cos(angles), np.sin(angles)])

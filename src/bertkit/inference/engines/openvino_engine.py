@@ -43,6 +43,7 @@ from bertkit.inference.heads import (
 from bertkit.inference.settings import Precision
 from bertkit.models.bert.config import BertConfig
 from bertkit.nn.packed_ids import PackedIds
+from bertkit.nn.positions import rotary_waves
 from bertkit.training.processor import has_native_bf16
 
 if TYPE_CHECKING:
@@ -258,6 +259,7 @@ class OpenVinoEngine(Engine):
             chosen = layout if variant.is_mixed else layout[:1]
             if variant.is_summarizing:
                 chosen.append((ids.first_tokens[start:end] - tokens.start).astype(np.int32))
+            chosen += self._turn(max(ids.lengths[start:end]))
             rows = slice(start, end) if variant.is_summarizing else tokens
             yield [self._embed(ids, tokens), *chosen], rows
 
@@ -273,6 +275,12 @@ class OpenVinoEngine(Engine):
             segments = ids.token_type_ids[tokens]
             embedded += self.weights["encoder.embeddings.token_type.weight"][segments]
         return embedded
+
+    def _turn(self, longest: int) -> list[Float32[np.ndarray, "2 longest features"]]:
+        """Return the waves of each base of rotary positions."""
+        size = self.config.hidden_size // self.config.num_attention_heads
+        bases = dict.fromkeys(self.config.parts.rotary_bases)
+        return [rotary_waves(base, size, longest) for base in bases]
 
     def _find_compiled(self, variant: Variant) -> CompiledModel:
         from bertkit.inference.graphs.openvino_graph import OpenVinoGraph

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from bertkit.inference.activations import gelu, gelu_tanh, mish, relu, silu
 from bertkit.inference.graphs.graph import WORDS, Graph
-from bertkit.nn.positions import MAX_DISTANCE, rotary_frequencies
+from bertkit.nn.positions import MAX_DISTANCE, rotary_waves
 
 Array: TypeAlias = npt.NDArray[np.floating[Any]]
 
@@ -91,10 +91,7 @@ class NumpyGraph(Graph[Array]):
 
 def turn(heads: Array, base: float) -> Array:
     """Turn the pairs of features of `[heads, tokens, features]` by angles for their positions."""
-    frequencies = rotary_frequencies(base, heads.shape[-1])
-    angles = np.arange(heads.shape[1], dtype=np.float32)[:, None] * frequencies
-    waves = (np.tile(wave(angles), 2).astype(heads.dtype) for wave in (np.cos, np.sin))
+    cosine, sine = rotary_waves(base, heads.shape[2], heads.shape[1]).astype(heads.dtype)
     first, second = np.split(heads, 2, axis=-1)
-    cosine, sine = waves
     turned: Array = heads * cosine + np.concatenate([-second, first], axis=-1) * sine
     return turned

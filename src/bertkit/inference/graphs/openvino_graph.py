@@ -20,7 +20,7 @@ from bertkit.inference.graphs.bert import write_layers
 from bertkit.inference.graphs.graph import MASKED_SCORE, Graph, Weights
 from bertkit.inference.graphs.quantization import quantize_rows
 from bertkit.models.bert.config import BertConfig
-from bertkit.nn.positions import MAX_DISTANCE, rotary_frequencies
+from bertkit.nn.positions import MAX_DISTANCE
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -49,8 +49,9 @@ class OpenVinoGraph(Graph[Node]):
     The first, `[tokens, hidden]`, has the sum of each token's embeddings, and the second,
     `[sequences, 1, 1, longest]`, is added to the scores of attention. With `is_mixed` there are
     `rows`, `[sequences, longest]`, the index of the token at each position, and `places`,
-    `[tokens]`, the position of each token in the flattened rows. With `is_summarizing` the last is
+    `[tokens]`, the position of each token in the flattened rows. With `is_summarizing` there is
     `summaries`, `[sequences]`, the index of each [CLS], and the highest block computes only those.
+    The last ones are `rotary_waves`, `[2, longest, features]`, of each base.
 
     The memory of the weights is used and must stay allocated, and writable, as OpenVINO asks.
     """
@@ -69,10 +70,10 @@ class OpenVinoGraph(Graph[Node]):
         self._rows = self._places = self._summaries = None
         # One sequence has a mask too: without, attention to 16 tokens or more is wrong in 2026.4.
         self._mask = ops.parameter([-1, 1, 1, -1], np.float32)
-        num_features = self.parts.embedding_size or config.hidden_size
-        self.inputs = [ops.parameter([-1, num_features], np.float32), self._mask]
         self._masks: dict[int | None, Node] = {}
-        self._waves: dict[float, tuple[Node, Node]] = {}
+        self._num_features = config.hidden_size // config.num_attention_heads
+        embedding_size = self.parts.embedding_size or config.hidden_size
+        self.inputs = [ops.parameter([-1, embedding_size], np.float32), self._mask]
         if is_mixed:
             self._rows = ops.parameter([-1, -1], np.int32)
             self._places = ops.parameter([-1], np.int32)
@@ -80,6 +81,12 @@ class OpenVinoGraph(Graph[Node]):
         if is_summarizing:
             self._summaries = ops.parameter([-1], np.int32)
             self.inputs.append(self._summaries)
+        # Not computed here, where bf16 would round the angles.
+        self._waves = {
+            base: ops.parameter([2, -1, self._num_features], np.float32)
+            for base in dict.fromkeys(self.parts.rotary_bases)
+        }
+        self.inputs += self._waves.values()
 
     def write(self, layers: Sequence[int]) -> Model:
         """Write the nodes up to the highest layer; each of the layers is an output."""
@@ -153,21 +160,11 @@ class OpenVinoGraph(Graph[Node]):
 
     def _turn(self, heads: Node, base: float) -> Node:
         """Write rotary positions for `[sequences, heads, longest, features]`."""
-        if base not in self._waves:
-            self._waves[base] = self._write_waves(base)
-        cosine, sine = self._waves[base]
-        half = self.config.hidden_size // self.config.num_attention_heads // 2
+        half = self._num_features // 2
+        cosine, sine = (ops.gather(self._waves[base], _index(row), _index(0)) for row in (0, 1))
         first, second = ops.variadic_split(heads, _index(3), _indexes(half, half)).outputs()
         turned = ops.concat([ops.multiply(second, ops.constant(np.float32(-1.0))), first], 3)
         return ops.add(ops.multiply(heads, cosine), ops.multiply(turned, sine))
-
-    def _write_waves(self, base: float) -> tuple[Node, Node]:
-        num_features = self.config.hidden_size // self.config.num_attention_heads
-        frequencies = np.tile(rotary_frequencies(base, num_features), 2)
-        places = ops.convert(self._write_range(), np.float32)
-        angles = ops.multiply(ops.unsqueeze(places, _index(1)), ops.constant(frequencies))
-        angles = ops.unsqueeze(angles, _indexes(0, 1))
-        return ops.cos(angles), ops.sin(angles)
 
     def keep(self, values: Node) -> Node:
         """Write the choice of each sequence's [CLS], if the graph is for those."""
@@ -175,8 +172,7 @@ class OpenVinoGraph(Graph[Node]):
 
     def _split(self, values: Node) -> Node:
         """Write `[sequences, heads, longest, features]` for `[tokens, hidden]`."""
-        num_heads = self.config.num_attention_heads
-        num_features = self.config.hidden_size // num_heads
+        num_heads, num_features = self.config.num_attention_heads, self._num_features
         if self._rows is None:
             split = ops.reshape(values, _indexes(1, -1, num_heads, num_features), False)
         else:

@@ -177,6 +177,7 @@ class OpenVinoEngine(Engine):
         self.layers = resolve_layers(layers, config.num_hidden_layers)
         self.has_pooler = POOLER in weights
         self._heads = NumpyGraph(config, self.weights, config.find_head(architecture))
+        self._parts = self._heads.parts
         self._start()
 
     def _start(self) -> None:
@@ -267,7 +268,7 @@ class OpenVinoEngine(Engine):
     def _embed(self, ids: PackedIds, tokens: slice) -> Float32[np.ndarray, "tokens hidden"]:
         """Return the sum of the embeddings of some tokens."""
         embedded: Float32[np.ndarray, "tokens hidden"]
-        embedded, parts = self.words[ids.input_ids[tokens]], self.config.parts
+        embedded, parts = self.words[ids.input_ids[tokens]], self._parts
         if parts.has_positions:
             positions = ids.position_ids[tokens] + parts.position_offset
             embedded += self.weights["encoder.embeddings.position.weight"][positions]
@@ -279,7 +280,7 @@ class OpenVinoEngine(Engine):
     def _turn(self, longest: int) -> list[Float32[np.ndarray, "2 longest features"]]:
         """Return the waves of each base of rotary positions."""
         size = self.config.hidden_size // self.config.num_attention_heads
-        bases = dict.fromkeys(self.config.parts.rotary_bases)
+        bases = dict.fromkeys(self._parts.rotary_bases)
         return [rotary_waves(base, size, longest) for base in bases]
 
     def _find_compiled(self, variant: Variant) -> CompiledModel:

@@ -50,6 +50,10 @@ ROBERTA = "bertkit.models.roberta.config:RobertaConfig"
 FAMILIES = {
     "bert": Family("BERT", "Bert", "bertkit.models.bert.config:BertConfig"),
     "camembert": Family("CamemBERT", "Camembert", ROBERTA),
+    "distilbert": Family(
+        "DistilBERT", "DistilBert", "bertkit.models.distilbert.config:DistilBertConfig"
+    ),
+    "electra": Family("ELECTRA", "Electra", "bertkit.models.electra.config:ElectraConfig"),
     "roberta": Family("RoBERTa", "Roberta", ROBERTA),
     "xlm-roberta": Family("XLM-RoBERTa", "XLMRoberta", ROBERTA),
 }
@@ -75,8 +79,6 @@ OTHERS = {
     "convbert": ("ConvBERT", ENGLISH),
     "deberta": ("DeBERTa", ENGLISH),
     "deberta-v2": ("DeBERTa", ENGLISH),
-    "distilbert": ("DistilBERT", ENGLISH),
-    "electra": ("ELECTRA", ENGLISH),
     "eurobert": ("EuroBERT", MULTILINGUAL),
     "gemma": ("Gemma", WRITING),
     "gemma2": ("Gemma", WRITING),

@@ -166,6 +166,16 @@ class EncoderNames:
         return renamed
 
 
+def rename_encoder(prefix: str) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
+    """Return names and parts of a family that only has another prefix than BERT; no heads."""
+    names = {
+        ours: tuple(f"{prefix}{their.removeprefix('bert.')}" for their in theirs)
+        for ours, theirs in BERT_NAMES.items()
+        if ours.startswith("encoder.")
+    }
+    return names, {their.replace("bert.", prefix): part for their, part in PARTS.items()}
+
+
 BERT = EncoderNames(BERT_NAMES, PARTS, "bert.", copies=COPIES, dropped=DROPPED)
 
 

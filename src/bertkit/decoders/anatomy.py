@@ -35,19 +35,16 @@ class EncoderDecoder(Anatomy):
     def expected(self, config: EncoderDecoderConfig, architecture: str) -> Shapes:
         """Return names and shapes of both halves and the head."""
         del architecture
-        size = config.encoder.hidden_size
-        shapes = expected_shapes(config.encoder, ENCODER, ())
-        for name, shape in expected_shapes(config.decoder, MASKED_LM, ("masked_lm",)).items():
+        size, (encoder, decoder) = config.encoder.hidden_size, config.halves
+        shapes = expected_shapes(encoder, ENCODER, ())
+        for name, shape in expected_shapes(decoder, MASKED_LM, ("masked_lm",)).items():
             shapes[name.replace("encoder.", "decoder.", 1)] = shape
-        for number in range(config.decoder.num_hidden_layers):
+        for number in range(decoder.num_hidden_layers):
             layer = f"decoder.layers.{number}"
             shapes |= linear_shapes(f"{layer}.cross_attention.query", size, size)
             shapes |= linear_shapes(f"{layer}.cross_attention.key_value", 2 * size, size)
             shapes |= linear_shapes(f"{layer}.cross_attention.output", size, size)
             shapes |= norm_shapes(f"{layer}.cross_attention_norm", size)
-        if config.normalizes_first:
-            for half in ("encoder", "decoder"):
-                shapes |= norm_shapes(f"{half}.final_norm", size)
         return shapes
 
     def count_tensors(self) -> dict[str, int]:

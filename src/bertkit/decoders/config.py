@@ -10,12 +10,22 @@ from bertkit.checkpoints.families import check_family
 from bertkit.decoders.names import MODEL_TYPE, OWN_MODEL_TYPE
 from bertkit.models.bert.config import BertConfig, ModelConfig
 from bertkit.models.bert.labels import ConfigValues
+from bertkit.nn.parts import EncoderParts
 
 Id = Annotated[int, Field(ge=0, strict=True)]
 Flag = Annotated[bool, Field(strict=True)]
 CROSS_KEY = (
     "add_cross_attention"  # in a file's decoder part; here every decoder has cross-attention
 )
+
+
+class PreNormConfig(BertConfig):
+    """The sizes of a half whose layer norms come before sub-layers."""
+
+    @property
+    def parts(self) -> EncoderParts:
+        """As in `BertConfig`."""
+        return EncoderParts(normalizes_first=True)
 
 
 class EncoderDecoderConfig(ModelConfig):
@@ -112,8 +122,13 @@ class EncoderDecoderConfig(ModelConfig):
 
     @property
     def halves(self) -> tuple[BertConfig, BertConfig]:
-        """The configs of the encoder and of the decoder."""
-        return self.encoder, self.decoder
+        """The configs of the encoder and of the decoder, with their parts."""
+        if not self.normalizes_first:
+            return self.encoder, self.decoder
+        encoder, decoder = (
+            PreNormConfig(**half.to_dict()) for half in (self.encoder, self.decoder)
+        )
+        return encoder, decoder
 
     @property
     def is_transformers_own(self) -> bool:

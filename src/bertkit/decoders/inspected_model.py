@@ -277,7 +277,6 @@ def capture_states(half: BertEncoder | Decoder) -> Iterator[list[Float[Tensor, "
         captured.append(widen(tokens))
 
     with ExitStack() as hooks:
-        *lower, last = half.layers
-        for module in (half.embeddings, *lower, getattr(half, "final_norm", last)):
+        for module in (half.embeddings, *half.layers[:-1], half.final_norm):
             hooks.callback(module.register_forward_hook(see).remove)
         yield captured

@@ -71,10 +71,14 @@ class KVCache:
             self.layers[layer] = (self.choose(keys, rows), self.choose(values, rows))
 
     def attend(
-        self, query_key_value: Float[Tensor, "tokens 3 heads features"], layer: SelfAttention
+        self,
+        query_key_value: Float[Tensor, "tokens 3 heads features"],
+        layer: SelfAttention,
+        bias: Float[Tensor, "heads longest longest"] | None = None,
     ) -> Float[Tensor, "tokens heads features"]:
         """Attend within the prompts in the first pass, then from the newest tokens to the cache."""
         assert layer.is_causal, "only causal attention can extend sequences token by token"
+        assert bias is None, "no decoder has relative positions"
         query, key, value = query_key_value.unbind(dim=1)
         keys, values = self.update(layer, key, value)
         if self.prompts is not None:

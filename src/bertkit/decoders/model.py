@@ -4,9 +4,8 @@ Source: Vaswani et al. 2017; both halves from a BERT: Rothe et al. 2020, "Levera
 Checkpoints for Sequence Generation Tasks".
 """
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Self
 
 import torch
 from jaxtyping import Float, Int, Shaped
@@ -18,12 +17,17 @@ from bertkit.base.own_thread import in_own_thread
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.torch_tensors import to_tensors
 from bertkit.checkpoints.transfer import import_tensors
-from bertkit.decoders.block import DecoderBlock, PreNormDecoderBlock, PreNormEncoderBlock
+from bertkit.decoders.block import DecoderBlock
 from bertkit.decoders.config import EncoderDecoderConfig
 from bertkit.decoders.cross_attention import CrossAttentionCache, Memory
 from bertkit.decoders.names import ENCODER_DECODER, SHARED, UNUSED_PARTS
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.encoder import BertEncoder, build_embeddings, build_layers
+from bertkit.models.bert.encoder import (
+    BertEncoder,
+    build_embeddings,
+    build_final_norm,
+    build_layers,
+)
 from bertkit.models.bert.heads import MaskedLMHead
 from bertkit.models.bert.pretrained import PretrainedBert, pack_padded
 from bertkit.models.bert.weights import initialize, save_weights, without_memory
@@ -33,41 +37,14 @@ from bertkit.nn.embeddings import sinusoids
 from bertkit.nn.packing import PackedBatch, pad
 
 
-class PreNormEncoder(BertEncoder):
-    """A `BertEncoder` with pre-norm blocks and a final layer norm."""
-
-    block = PreNormEncoderBlock
-
-    def __init__(self, config: BertConfig) -> None:
-        super().__init__(config)
-        self.final_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
-
-    def forward(self, batch: TokenBatch) -> Float[Tensor, "tokens hidden"]:
-        """Return the final hidden state of each source token."""
-        normalized: Tensor = self.final_norm(super().forward(batch))
-        return normalized
-
-    def summary_states(self, batch: PackedBatch) -> Float[Tensor, "sequences hidden"]:
-        """As in `BertEncoder`, with the final layer norm."""
-        normalized: Tensor = self.final_norm(super().summary_states(batch))
-        return normalized
-
-    def hidden_states(self, batch: PackedBatch) -> Iterator[Float[Tensor, "tokens hidden"]]:
-        """As in `BertEncoder`, with the final layer norm on the last."""
-        *lower, last = super().hidden_states(batch)
-        yield from lower
-        yield self.final_norm(last)
-
-
 class Decoder(nn.Module):
     """Embeddings, then a stack of decoder blocks, which attend to target and source."""
-
-    block: ClassVar[type[DecoderBlock]] = DecoderBlock
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.embeddings = build_embeddings(config)
-        self.layers = build_layers(config, self.block)
+        self.layers = build_layers(config, DecoderBlock)
+        self.final_norm = build_final_norm(config)
 
     def forward(
         self, batch: TokenBatch, memory: Memory | CrossAttentionCache
@@ -76,23 +53,7 @@ class Decoder(nn.Module):
         tokens: Tensor = self.embeddings(batch)
         for layer in self.layers:
             tokens = layer(tokens, batch, memory)
-        return tokens
-
-
-class PreNormDecoder(Decoder):
-    """A `Decoder` with pre-norm blocks and a final layer norm."""
-
-    block = PreNormDecoderBlock
-
-    def __init__(self, config: BertConfig) -> None:
-        super().__init__(config)
-        self.final_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
-
-    def forward(
-        self, batch: TokenBatch, memory: Memory | CrossAttentionCache
-    ) -> Float[Tensor, "tokens hidden"]:
-        """Return the final hidden state of each target token."""
-        normalized: Tensor = self.final_norm(super().forward(batch, memory))
+        normalized: Tensor = self.final_norm(tokens)
         return normalized
 
 
@@ -150,9 +111,8 @@ class EncoderDecoderModel(nn.Module):
     def __init__(self, config: EncoderDecoderConfig) -> None:
         super().__init__()
         self.config = config
-        is_pre_norm = config.normalizes_first
-        self.encoder = (PreNormEncoder if is_pre_norm else BertEncoder)(config.encoder)
-        self.decoder = (PreNormDecoder if is_pre_norm else Decoder)(config.decoder)
+        encoder, decoder = config.halves
+        self.encoder, self.decoder = BertEncoder(encoder), Decoder(decoder)
         self.masked_lm = MaskedLMHead(config.decoder)
         initialize(self, config.encoder.initializer_range)
         self.join()

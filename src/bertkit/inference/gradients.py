@@ -46,8 +46,6 @@ def score_embedded(
     model: FineTunedBert, embedded: Float[Tensor, "tokens hidden"], batch: PackedBatch
 ) -> Float[Tensor, "rows outputs"]:
     """Return a model's logits for embeddings."""
-    states = [embedded]
-    for layer in model.encoder.layers:
-        states.append(layer(states[-1], batch))
+    states = list(model.encoder.hidden_states(batch, embedded))
     layers = resolve_layers(model.head_layers, len(states) - 1)
     return model.head_scores(torch.cat([states[layer] for layer in layers], dim=-1), batch)

@@ -2,13 +2,14 @@
 
 `attend_spelled_out` is the equation, optionally causal. `SelfAttention` projects tokens to queries,
 keys and values, and lets the batch attend: a packed batch within each of its sequences, a KV cache
-from the newest tokens to all before them. `attend_fused` and `attend_flash` are faster.
+from the newest tokens to all before them. `attend_fused` and `attend_flash` are faster, and
+`attend_windows` is for layers whose tokens attend to those near them.
 
 Source: Vaswani et al. 2017, section 3.2.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Protocol, runtime_checkable
 
@@ -18,7 +19,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from bertkit.nn.dropout import drop
-from bertkit.nn.masks import BIDIRECTIONAL, CAUSAL, AttentionMask
+from bertkit.nn.masks import BIDIRECTIONAL, CAUSAL, AttentionMask, within
+from bertkit.nn.relative import RotaryPositions
 
 
 @runtime_checkable  # tests check annotations at run time
@@ -38,9 +40,16 @@ class TokenBatch(Protocol):
         """The position of each token in its sequence."""
 
     def attend(
-        self, query_key_value: Float[Tensor, "tokens 3 heads features"], layer: "SelfAttention"
+        self,
+        query_key_value: Float[Tensor, "tokens 3 heads features"],
+        layer: "SelfAttention",
+        bias: Float[Tensor, "heads longest longest"] | None = None,
     ) -> Float[Tensor, "tokens heads features"]:
-        """Compute a layer's attention, for each token within its sequence."""
+        """Compute a layer's attention, for each token within its sequence.
+
+        Args:
+            bias: added to the scores of each sequence.
+        """
 
 
 class SelfAttention(nn.Module):
@@ -50,21 +59,34 @@ class SelfAttention(nn.Module):
         num_heads: attention heads, each of hidden_size / num_heads features.
         dropout_rate: dropout on the attention weights.
         is_causal: whether a token attends only to itself and the tokens before it.
+        window: the largest distance at which a token attends to another; None for any.
+        rotary_base: the base of rotary position embeddings; None for none.
+        has_bias: whether the linear layers have biases.
     """
 
     def __init__(
-        self, hidden_size: int, num_heads: int, dropout_rate: float, *, is_causal: bool = False
+        self,
+        hidden_size: int,
+        num_heads: int,
+        dropout_rate: float,
+        *,
+        is_causal: bool = False,
+        window: int | None = None,
+        rotary_base: float | None = None,
+        has_bias: bool = True,
     ) -> None:
         super().__init__()
-        self.num_heads = num_heads
-        self.dropout_rate = dropout_rate
-        self.is_causal = is_causal
-        self.query_key_value = nn.Linear(hidden_size, 3 * hidden_size)
-        self.output = nn.Linear(hidden_size, hidden_size)
+        self.num_heads, self.dropout_rate = num_heads, dropout_rate
+        self.is_causal, self.window = is_causal, window
+        self.query_key_value = nn.Linear(hidden_size, 3 * hidden_size, bias=has_bias)
+        self.rotary = None if rotary_base is None else RotaryPositions(rotary_base)
+        self.output = nn.Linear(hidden_size, hidden_size, bias=has_bias)
 
     @property
     def mask(self) -> AttentionMask:
         """Which tokens of its sequence a token may attend to."""
+        if self.window is not None:
+            return within(self.window)
         return CAUSAL if self.is_causal else BIDIRECTIONAL
 
     def forward(
@@ -72,13 +94,19 @@ class SelfAttention(nn.Module):
         tokens: Float[Tensor, "tokens hidden"],
         batch: TokenBatch,
         kept: Int[Tensor, " rows"] | None = None,
+        bias: Float[Tensor, "heads longest longest"] | None = None,
     ) -> Float[Tensor, "rows hidden"]:
         """Attend, then concatenate and project the heads of all tokens, or only of `kept`.
 
         Attention itself is always computed for all tokens; `kept` saves only the projection.
+
+        Args:
+            bias: added to the scores of each sequence, from its first token.
         """
         heads: Tensor = self.query_key_value(tokens).view(len(tokens), 3, self.num_heads, -1)
-        context = batch.attend(heads, self)
+        if self.rotary is not None:
+            heads = self.rotary(heads, batch.position_ids)
+        context = batch.attend(heads, self, bias)
         rows = context if kept is None else context[kept]
         mixed: Tensor = self.output(rows.flatten(start_dim=1))
         return mixed
@@ -92,16 +120,30 @@ def attend_spelled_out(
     dropout_rate: float,
     *,
     is_causal: bool = False,
+    bias: Float[Tensor, "_ length others"] | None = None,
 ) -> Float[Tensor, "batch heads length features"]:
     """Compute equation 1 of the paper line by line, with dropout on the attention weights."""
     scores = score_keys(query, key)
-    if mask is not None:
-        bias = torch.zeros_like(mask, dtype=scores.dtype).masked_fill_(~mask, -math.inf)
-        scores += bias[:, None, None, :]
+    if bias is not None:
+        scores = scores + hide(bias, mask)
+    elif mask is not None:
+        scores += hide(scores.new_zeros(1, 1, len(mask[0])), mask)
     if is_causal:
         scores += scores.new_full(scores.shape[-2:], -math.inf).triu_(1)  # what follows a token
     weights = drop(scores.softmax(dim=-1), dropout_rate)
     return weights @ value
+
+
+def hide(
+    bias: Float[Tensor, "_ _ others"], mask: Bool[Tensor, "batch others"] | None
+) -> Float[Tensor, "_ _ _ others"]:
+    """Return what is added to scores: the bias, and at padding the lowest number.
+
+    The lowest instead of minus infinity, because a row of padding may see nothing else.
+    """
+    if mask is None:
+        return bias[None]
+    return bias[None].masked_fill(~mask[:, None, None, :], torch.finfo(bias.dtype).min / 2)
 
 
 def score_keys(
@@ -111,6 +153,27 @@ def score_keys(
     return (query / math.sqrt(query.shape[-1])) @ key.transpose(-2, -1)
 
 
+def attend_within(
+    query: Float[Tensor, "batch heads length features"],
+    key: Float[Tensor, "batch heads length features"],
+    value: Float[Tensor, "batch heads length features"],
+    mask: Bool[Tensor, "batch length"] | None = None,
+    *,
+    layer: SelfAttention,
+    bias: Float[Tensor, "heads longest longest"] | None = None,
+) -> Float[Tensor, "batch heads length features"]:
+    """Compute a layer's attention within padded rows, given the bias of longer ones."""
+    rate, length = layer.dropout_rate if layer.training else 0.0, query.shape[2]
+    if layer.window is not None:
+        assert bias is None, "no family has windows and relative positions"
+        return attend_windows(query, key, value, mask, rate, layer.window)
+    # Causal attention needs no mask: no real token sees the padding at the end.
+    mask = None if layer.is_causal else mask
+    bias = None if bias is None else bias[:, :length, :length]
+    return attend_rows(query, key, value, mask, rate, is_causal=layer.is_causal, bias=bias)
+
+
+MIN_RUN = 128  # queries that attend together where windows are short
 SHORT = 64  # longest row for which PyTorch's fused forward and backward are slower on a CPU
 
 
@@ -122,6 +185,7 @@ def attend_rows(
     dropout_rate: float,
     *,
     is_causal: bool = False,
+    bias: Float[Tensor, "_ length others"] | None = None,
 ) -> Float[Tensor, "batch heads length features"]:
     """Attend within padded rows.
 
@@ -130,8 +194,44 @@ def attend_rows(
     """
     is_short = query.is_cpu and max(query.shape[2], key.shape[2]) <= SHORT
     if dropout_rate > 0.0 or (is_short and query.requires_grad):
-        return attend_spelled_out(query, key, value, mask, dropout_rate, is_causal=is_causal)
-    return attend_fused(query, key, value, mask, is_causal=is_causal)
+        return attend_spelled_out(
+            query, key, value, mask, dropout_rate, is_causal=is_causal, bias=bias
+        )
+    return attend_fused(query, key, value, mask, is_causal=is_causal, bias=bias)
+
+
+def attend_windows(
+    query: Float[Tensor, "batch heads length features"],
+    key: Float[Tensor, "batch heads length features"],
+    value: Float[Tensor, "batch heads length features"],
+    mask: Bool[Tensor, "batch length"] | None,
+    dropout_rate: float,
+    window: int,
+) -> Float[Tensor, "batch heads length features"]:
+    """Attend within padded rows to tokens at a distance of at most `window`.
+
+    Each run of queries attends to the keys that its windows reach, so that the cost grows with the
+    length, and not with its square.
+    """
+    length, step = query.shape[2], max(MIN_RUN, 2 * window)
+    contexts = []
+    for start in range(0, length, step):
+        stop = min(start + step, length)
+        reached = slice(max(0, start - window), min(stop + window, length))
+        queries = torch.arange(start, stop, device=query.device)[:, None]
+        keys = torch.arange(reached.start, reached.stop, device=query.device)
+        is_far = (queries - keys).abs() > window
+        bias = query.new_zeros(1, *is_far.shape).masked_fill_(is_far, -math.inf)
+        context = attend_rows(
+            query[:, :, start:stop],
+            key[:, :, reached],
+            value[:, :, reached],
+            None if mask is None else mask[:, reached],
+            dropout_rate,
+            bias=bias if is_far.shape[1] > window + 1 else None,
+        )
+        contexts.append(context)
+    return contexts[0] if len(contexts) == 1 else torch.cat(contexts, dim=2)
 
 
 def attend_fused(
@@ -141,14 +241,18 @@ def attend_fused(
     mask: Bool[Tensor, "batch others"] | None,
     *,
     is_causal: bool = False,
+    bias: Float[Tensor, "_ length others"] | None = None,
 ) -> Float[Tensor, "batch heads length features"]:
     """Attend with PyTorch's fused kernel.
 
     Args:
         mask: True for keys that may be attended to; None if there is no padding.
         is_causal: whether a token attends only to itself and those before it; needs mask=None.
+        bias: added to the scores.
     """
     attended = None if mask is None else mask[:, None, None, :]
+    if bias is not None:
+        attended = hide(bias.to(query.dtype), mask)
     return F.scaled_dot_product_attention(
         query, key, value, attn_mask=attended, is_causal=is_causal
     )
@@ -157,19 +261,20 @@ def attend_fused(
 def attend_runs(
     query_key_value: Float[Tensor, "tokens 3 heads features"],
     lengths: Sequence[int],
-    *,
-    is_causal: bool = False,
+    attend: Callable[[Tensor, Tensor, Tensor], Tensor],
 ) -> Float[Tensor, "tokens heads features"]:
     """Attend within runs of adjacent sequences of equal length, without padding, mask or copies.
 
     A batch sorted by length has few runs. Any other order gives the same result, only slower.
+
+    Args:
+        attend: attention within rows, of query, key and value.
     """
     contexts, start = [], 0
     for length, run in groupby(lengths):
         stop = start + length * len(list(run))
         rows = query_key_value[start:stop].view(-1, length, *query_key_value.shape[1:])
-        query, key, value = rows.permute(2, 0, 3, 1, 4)
-        context = attend_fused(query, key, value, None, is_causal=is_causal)
+        context = attend(*rows.permute(2, 0, 3, 1, 4))
         contexts.append(context.transpose(1, 2).flatten(0, 1))
         start = stop
     return contexts[0] if len(contexts) == 1 else torch.cat(contexts)
@@ -191,16 +296,20 @@ def attend_flash(
     longest: tuple[int, int],
     *,
     is_causal: bool = False,
+    window: int | None = None,
 ) -> Float[Tensor, "tokens heads features"]:
     """Attend with variable-length flash attention (CUDA, half precision).
 
     Args:
         offsets: where sequences start, and the last one ends, among queries and among keys.
         longest: length of the longest sequence of queries, and of keys.
+        window: the largest distance at which a token attends to another; None for any.
     """
     from torch.nn.attention.varlen import varlen_attn
 
-    window = (-1, 0) if is_causal else (-1, -1)
-    context = varlen_attn(query, key, value, *offsets, *longest, window_size=window)
+    reach = -1 if window is None else window
+    context = varlen_attn(
+        query, key, value, *offsets, *longest, window_size=(reach, 0 if is_causal else reach)
+    )
     assert isinstance(context, Tensor)  # it is a pair only if the log-sum-exp is requested
     return context

@@ -3,8 +3,8 @@
 Source: Vaswani et al. 2017, section 3.1; Devlin et al. 2018, section 3.
 """
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from bertkit.nn.attention import SelfAttention, TokenBatch
 from bertkit.nn.dropout import drop
+from bertkit.nn.parts import BERT_PARTS, EncoderParts
 
 
 def gelu_tanh(values: Float[Tensor, " *shape"]) -> Float[Tensor, " *shape"]:
@@ -40,19 +41,40 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 class FeedForward(nn.Module):
     """The position-wise feed-forward network: two linear layers, applied to each token separately.
 
+    Gated, the activation of one half of the first layer is multiplied by the other half.
+
     Args:
         activation: a key of `ACTIVATIONS`.
+        dropout_rate: dropout before the second layer.
+
+    Source of the gate: Shazeer 2020, "GLU Variants Improve Transformer".
     """
 
-    def __init__(self, hidden_size: int, intermediate_size: int, activation: str) -> None:
+    def __init__(
+        self,
+        hidden_size: int,
+        intermediate_size: int,
+        activation: str,
+        *,
+        dropout_rate: float = 0.0,
+        parts: EncoderParts = BERT_PARTS,
+    ) -> None:
         super().__init__()
-        self.up = nn.Linear(hidden_size, intermediate_size)
+        self.is_gated, self.dropout_rate = parts.is_gated, dropout_rate
+        width = intermediate_size * (2 if parts.is_gated else 1)
+        self.up = nn.Linear(hidden_size, width, bias=parts.has_biases)
         self.activation = ACTIVATIONS[activation]
-        self.down = nn.Linear(intermediate_size, hidden_size)
+        self.down = nn.Linear(intermediate_size, hidden_size, bias=parts.has_biases)
 
     def forward(self, tokens: Float[Tensor, "tokens hidden"]) -> Float[Tensor, "tokens hidden"]:
-        """Project up, apply the activation, project down."""
-        narrowed: Tensor = self.down(self.activation(self.up(tokens)))
+        """Project up, apply the activation and the gate, project down."""
+        raised: Tensor = self.up(tokens)
+        if self.is_gated:
+            activated, gate = raised.chunk(2, dim=-1)
+            raised = self.activation(activated) * gate
+        else:
+            raised = self.activation(raised)
+        narrowed: Tensor = self.down(drop(raised, self.dropout_rate) if self.training else raised)
         return narrowed
 
 
@@ -60,33 +82,33 @@ class Block(nn.Module):
     """Sub-layers, each with dropout and residual, and layer normalization after it or before.
 
     Args:
+        dropout_rates: of the output of each sub-layer, by name.
+        parts: whether layer norms come before sub-layers, and have biases.
         sub_layers: the sub-layers by name, in order; each gets a layer norm, `<name>_norm`.
     """
 
-    normalizes_first: ClassVar[bool] = False
     attention: SelfAttention
-    attention_norm: nn.LayerNorm
     feed_forward: FeedForward
-    feed_forward_norm: nn.LayerNorm
 
     def __init__(
         self,
         *,
         hidden_size: int,
         layer_norm_epsilon: float,
-        dropout_rate: float,
+        dropout_rates: Mapping[str, float],
+        parts: EncoderParts = BERT_PARTS,
         **sub_layers: nn.Module,
     ) -> None:
         super().__init__()
+        self.normalizes_first, self.dropout_rates = parts.normalizes_first, dropout_rates
         for name, sub_layer in sub_layers.items():
+            norm = nn.LayerNorm(hidden_size, eps=layer_norm_epsilon, bias=parts.has_biases)
             self.add_module(name, sub_layer)
-            self.add_module(f"{name}_norm", nn.LayerNorm(hidden_size, eps=layer_norm_epsilon))
-        self.dropout_rate = dropout_rate
+            self.add_module(f"{name}_norm", norm)
 
     def add(
         self,
-        norm: nn.LayerNorm,
-        sub_layer: nn.Module,
+        name: str,
         tokens: Float[Tensor, "tokens hidden"],
         *inputs: Any,
         kept: Int[Tensor, " rows"] | None = None,
@@ -95,11 +117,12 @@ class Block(nn.Module):
 
         The sub-layer may compute only the tokens `kept`.
         """
+        sub_layer, norm = getattr(self, name), getattr(self, f"{name}_norm")
         read = norm(tokens) if self.normalizes_first else tokens
         residual = tokens if kept is None else tokens[kept]
         computed: Tensor = sub_layer(read, *inputs)
         if self.training:
-            computed = drop(computed, self.dropout_rate)
+            computed = drop(computed, self.dropout_rates[name])
         summed: Tensor = residual + computed
         del computed  # so that its memory is free before the norm
         higher: Tensor = summed if self.normalizes_first else norm(summed)
@@ -114,7 +137,8 @@ class EncoderBlock(Block):
         tokens: Float[Tensor, "tokens hidden"],
         batch: TokenBatch,
         kept: Int[Tensor, " rows"] | None = None,
+        bias: Float[Tensor, "heads longest longest"] | None = None,
     ) -> Float[Tensor, "rows hidden"]:
         """Return the states of all tokens, or only of `kept`, which still attend to all."""
-        tokens = self.add(self.attention_norm, self.attention, tokens, batch, kept, kept=kept)
-        return self.add(self.feed_forward_norm, self.feed_forward, tokens)
+        tokens = self.add("attention", tokens, batch, kept, bias, kept=kept)
+        return self.add("feed_forward", tokens)

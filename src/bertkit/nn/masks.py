@@ -18,11 +18,13 @@ class AttentionMask:
         name: for titles; empty if each token may attend to all.
         note: for explanations; empty likewise.
         is_causal: whether a token attends only to itself and to earlier tokens.
+        window: the largest distance at which a token attends to another; None for any.
     """
 
     name: str = ""
     note: str = ""
     is_causal: bool = False
+    window: int | None = None
 
     def find_allowed(self, num_queries: int, num_keys: int) -> Bool[Tensor, "queries keys"]:
         """Return the keys that each query may attend to.
@@ -31,6 +33,8 @@ class AttentionMask:
             SettingsError: a causal mask isn't square.
         """
         allowed = torch.ones(num_queries, num_keys, dtype=torch.bool)
+        if self.window is not None:
+            allowed = allowed.tril_(self.window).triu_(-self.window)
         if not self.is_causal:
             return allowed
         if num_queries != num_keys:
@@ -48,6 +52,15 @@ CAUSAL = AttentionMask(
     " those after it. The first token attends only to itself.",
     is_causal=True,
 )
+
+
+def within(window: int) -> AttentionMask:
+    """Return the mask of a layer whose tokens attend to those at a distance of at most `window`."""
+    return AttentionMask(
+        "local",
+        f"Tokens attend to those at a distance of at most {window} in this layer.",
+        window=window,
+    )
 
 
 def choose_mask(settings: MaskSettings, default: AttentionMask) -> AttentionMask:

@@ -7,7 +7,7 @@ converted to this one on input and back on output.
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal, Self
 
 import numpy as np
@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from bertkit.base.errors import ForkError, InputError
-from bertkit.nn.attention import SelfAttention, attend_flash, attend_rows, attend_runs, uses_flash
+from bertkit.nn.attention import SelfAttention, attend_flash, attend_runs, attend_within, uses_flash
 from bertkit.nn.dropout import drop
 from bertkit.nn.head_blocks import HeadBlocks, group_lengths, lay_out_heads
 from bertkit.nn.packed_ids import PackedIds
@@ -169,24 +169,28 @@ class PackedBatch:
         return self._head_blocks[key]
 
     def attend(
-        self, query_key_value: Float[Tensor, "tokens 3 heads features"], layer: SelfAttention
+        self,
+        query_key_value: Float[Tensor, "tokens 3 heads features"],
+        layer: SelfAttention,
+        bias: Float[Tensor, "heads longest longest"] | None = None,
     ) -> Float[Tensor, "tokens heads features"]:
         """Attend within each sequence, with the fastest kernel that applies."""
         rate = layer.dropout_rate if layer.training else 0.0
-        if uses_flash(query_key_value):
+        if uses_flash(query_key_value) and bias is None:
             query, key, value = query_key_value.unbind(dim=1)
             offsets, longest = (self.offsets, self.offsets), (max(self.lengths),) * 2
-            context = attend_flash(query, key, value, offsets, longest, is_causal=layer.is_causal)
+            context = attend_flash(
+                *(query, key, value, offsets, longest),
+                is_causal=layer.is_causal,
+                window=layer.window,
+            )
             return drop(context, rate)
+        rows = partial(attend_within, layer=layer, bias=bias)
         if torch.is_inference_mode_enabled() and query_key_value.is_cpu and rate == 0.0:
-            return attend_runs(query_key_value, self.lengths, is_causal=layer.is_causal)
+            return attend_runs(query_key_value, self.lengths, rows)
         blocks = self.lay_out_heads(3, layer.num_heads)
-        contexts = []
         scattered = zip(blocks.scatter(query_key_value), blocks.masks, strict=True)
-        for (query, key, value), padding_mask in scattered:
-            # Causal attention needs no mask: no real token sees the padding at the end.
-            mask = None if layer.is_causal else padding_mask
-            contexts.append(attend_rows(query, key, value, mask, rate, is_causal=layer.is_causal))
+        contexts = [rows(query, key, value, mask) for (query, key, value), mask in scattered]
         return self.lay_out_heads(1, layer.num_heads).gather(contexts)
 
     @property

@@ -21,8 +21,9 @@ class EncoderParts:
         rotary_bases: for each layer, the base of its rotary position embeddings; empty for none.
         windows: for each layer, the largest distance at which a token attends to another one, or
             None for any; empty if that is so in all layers.
-        normalizes_first: whether layer norms come before sub-layers. The first attention then has
-            none, since the embeddings are normalized, and one follows the last block.
+        normalizes_first: whether layer norms come before sub-layers; one follows the last block.
+        has_first_norm: whether the first attention has a layer norm, though its input, the
+            embeddings, is normalized.
         is_gated: whether the inner layer of a feed-forward network is multiplied by a gate.
         has_biases: whether linear layers of the blocks, and all layer norms, have biases.
     """
@@ -34,6 +35,7 @@ class EncoderParts:
     rotary_bases: tuple[float, ...] = ()
     windows: tuple[int | None, ...] = ()
     normalizes_first: bool = False
+    has_first_norm: bool = True
     is_gated: bool = False
     has_biases: bool = True
 

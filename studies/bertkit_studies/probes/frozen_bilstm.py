@@ -12,7 +12,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bertkit.models.bert.encoder import classifier_dropout
+from bertkit.models.bert.config import TAGGING
+from bertkit.models.bert.encoder import build_dropout
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.nn.packing import PackedBatch
 from bertkit.recipes.finetune.job import FineTuningJob, decide_steps
@@ -59,7 +60,7 @@ class FrozenBiLstm(nn.Module):
             num_layers=NUM_LSTM_LAYERS,
             bidirectional=True,
         )
-        self.dropout = classifier_dropout(self.config)
+        self.dropout = build_dropout(self.config, TAGGING)
         self.classifier = nn.Linear(2 * bilstm.hidden_size, self.config.num_labels)
 
     def train(self, mode: bool = True) -> Self:

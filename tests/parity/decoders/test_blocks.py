@@ -5,16 +5,17 @@ import torch
 from tests.closeness import assert_close
 from torch import Tensor, nn
 
-from bertkit.decoders.block import DecoderBlock, PreNormDecoderBlock, PreNormEncoderBlock
+from bertkit.decoders.block import DecoderBlock
 from bertkit.decoders.cross_attention import Memory
 from bertkit.nn.attention import SelfAttention
 from bertkit.nn.block import EncoderBlock, FeedForward
 from bertkit.nn.packing import PackedBatch
+from bertkit.nn.parts import EncoderParts
 
 SIZE, NUM_HEADS, INNER, EPSILON = 12, 3, 20, 1e-6
 READ = PackedBatch.from_single([[5] * length for length in (4, 1, 7)])
 WRITTEN = PackedBatch.from_single([[5] * length for length in (2, 6, 3)])
-NORMS = {"hidden_size": SIZE, "layer_norm_epsilon": EPSILON, "dropout_rate": 0.0}
+NORMS = {"hidden_size": SIZE, "layer_norm_epsilon": EPSILON, "dropout_rates": {}}
 SAME = {"attention.output": "self_attn.out_proj", "attention_norm": "norm1"}
 SAME |= {"feed_forward.up": "linear1", "feed_forward.down": "linear2"}
 
@@ -50,12 +51,13 @@ def vectors(batch: PackedBatch) -> Tensor:
     return torch.randn(batch.num_tokens, SIZE, dtype=torch.float64)
 
 
-@pytest.mark.parametrize("kind", [EncoderBlock, PreNormEncoderBlock])
-def test_an_encoders_layer_is_torchs(kind):
-    theirs = draw(nn.TransformerEncoderLayer, is_first=kind is PreNormEncoderBlock)
-    ours = kind(
+@pytest.mark.parametrize("is_first", [False, True])
+def test_an_encoders_layer_is_torchs(is_first):
+    theirs = draw(nn.TransformerEncoderLayer, is_first=is_first)
+    ours = EncoderBlock(
         attention=SelfAttention(SIZE, NUM_HEADS, 0.0),
         feed_forward=FeedForward(SIZE, INNER, "gelu"),
+        parts=EncoderParts(normalizes_first=is_first),
         **NORMS,
     )
     copy_weights(ours, theirs, {**SAME, "feed_forward_norm": "norm2"})
@@ -66,12 +68,13 @@ def test_an_encoders_layer_is_torchs(kind):
     assert_close(ours(tokens, READ, first), expected[first])
 
 
-@pytest.mark.parametrize("kind", [DecoderBlock, PreNormDecoderBlock])
-def test_a_decoders_layer_is_torchs(kind):
-    theirs = draw(nn.TransformerDecoderLayer, is_first=kind is PreNormDecoderBlock)
-    ours = kind(
+@pytest.mark.parametrize("is_first", [False, True])
+def test_a_decoders_layer_is_torchs(is_first):
+    theirs = draw(nn.TransformerDecoderLayer, is_first=is_first)
+    ours = DecoderBlock(
         attention=SelfAttention(SIZE, NUM_HEADS, 0.0, is_causal=True),
         feed_forward=FeedForward(SIZE, INNER, "gelu"),
+        parts=EncoderParts(normalizes_first=is_first),
         **NORMS,
     )
     names = {"cross_attention.output": "multihead_attn.out_proj", "cross_attention_norm": "norm2"}

@@ -91,7 +91,7 @@ def test_every_kernel_reads_left_to_right(mode):
         model.encoder.train()
         model.encoder.embeddings.dropout_rate = 0.0
         for layer in model.encoder.layers:
-            layer.dropout_rate = 0.0
+            layer.dropout_rates = dict.fromkeys(layer.dropout_rates, 0.0)
         found = model.next_scores(batch)
     else:  # the fused kernel over padded rows, or over runs
         with torch.no_grad() if mode == "no gradient" else torch.inference_mode():

@@ -1,6 +1,7 @@
 """Attention over runs of equal length and by the kernel of CUDA, and when each is taken."""
 
 import inspect
+from functools import partial
 
 import pytest
 import torch
@@ -9,7 +10,14 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.attention import varlen
 
 from bertkit.nn import attention, packing
-from bertkit.nn.attention import SHORT, SelfAttention, attend_runs, attend_spelled_out, uses_flash
+from bertkit.nn.attention import (
+    SHORT,
+    SelfAttention,
+    attend_runs,
+    attend_spelled_out,
+    attend_within,
+    uses_flash,
+)
 from bertkit.nn.dropout import Dropout, drop
 from bertkit.nn.head_blocks import HeadLayout, group_lengths, lay_out_heads
 from bertkit.nn.packing import PackedBatch
@@ -102,7 +110,9 @@ def attend(heads, batch, dropout_rate=0.0, *, is_causal=False):
 def test_runs_agree_with_padded_rows(lengths):
     heads, batch = build(lengths)
     expected = attend(heads, batch)
-    found = attend_runs(heads, batch.lengths)
+    found = attend_runs(
+        heads, batch.lengths, partial(attend_within, layer=SelfAttention(16, 2, 0.0))
+    )
     assert found.shape == expected.shape
     assert_close(found, expected)
 

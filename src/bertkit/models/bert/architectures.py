@@ -12,7 +12,15 @@ from bertkit.base.wings import load_object
 from bertkit.checkpoints.families import Family, find_family
 from bertkit.checkpoints.names import EMBEDDINGS, HEADS, LAYER, EncoderNames
 from bertkit.checkpoints.transfer import FEATURE_BASED
-from bertkit.models.bert.config import BertConfig, check_bidirectional
+from bertkit.models.bert.config import (
+    MULTIPLE_CHOICE,
+    QUESTION_ANSWERING,
+    READ_TOKENS,
+    SEQUENCE_CLASSIFICATION,
+    TAGGING,
+    BertConfig,
+    check_bidirectional,
+)
 from bertkit.models.bert.feature_head import LAYERS, read_feature_head
 from bertkit.models.bert.labels import ConfigValues
 
@@ -27,8 +35,6 @@ PRE_TRAINING = "BertForPreTraining"
 NEXT_SENTENCE = "BertForNextSentencePrediction"
 CAUSAL = "BertLMHeadModel"
 MASKED_LM = "BertForMaskedLM"
-QUESTION_ANSWERING = "BertForQuestionAnswering"
-MULTIPLE_CHOICE = "BertForMultipleChoice"
 
 
 class Architecture(NamedTuple):
@@ -51,9 +57,9 @@ ARCHITECTURES: dict[str, Architecture] = {
         (PRE_TRAINING, "heads", ("pooler", "masked_lm", "next_sentence")),
         (NEXT_SENTENCE, "heads", ("pooler", "next_sentence")),
         (MASKED_LM, "heads", ("masked_lm",)),
-        ("BertForSequenceClassification", "fine_tuning", ("pooler", "classifier")),
+        (SEQUENCE_CLASSIFICATION, "fine_tuning", ("pooler", "classifier")),
         (MULTIPLE_CHOICE, "fine_tuning", ("pooler", "classifier")),
-        ("BertForTokenClassification", "fine_tuning", ("classifier",)),
+        (TAGGING, "fine_tuning", ("classifier",)),
         (QUESTION_ANSWERING, "fine_tuning", ("qa_outputs",)),
         (CAUSAL, "heads", ("masked_lm",)),  # only where the config says is_decoder
         (FEATURE_BASED, "feature_based", ("classifier",)),  # by name; transformers refuses it
@@ -61,7 +67,11 @@ ARCHITECTURES: dict[str, Architecture] = {
     )
 }
 # A weight of each head whose name isn't that of the head.
-FIRST_WEIGHTS = {"pooler": "pooler.dense.weight", "masked_lm": "masked_lm.bias"}
+FIRST_WEIGHTS = {
+    "pooler": "pooler.dense.weight",
+    "masked_lm": "masked_lm.bias",
+    "discriminator": "discriminator.dense.weight",
+}
 # Never chosen for a config with is_decoder, whose masked LM head belongs to `CAUSAL`.
 BIDIRECTIONAL = frozenset({PRE_TRAINING, NEXT_SENTENCE, MASKED_LM})
 
@@ -131,6 +141,8 @@ def list_used_heads(architecture: str, found: Collection[str]) -> tuple[str, ...
 
 def check_config(config: BertConfig, architecture: str) -> None:
     """Raise a `SettingsError` if a class can't be built from a config."""
+    if architecture in ARCHITECTURES and not has_class(config.names, architecture):
+        raise SettingsError(f"a model of type {config.model_type!r} has no {architecture}")
     if architecture == CAUSAL and not config.is_decoder:
         raise SettingsError(f"{CAUSAL} is a left-to-right model; its config needs is_decoder=True")
     if architecture == QUESTION_ANSWERING and config.num_labels != 2:
@@ -161,68 +173,102 @@ def check_class(config: BertConfig, architecture: str, source: str | Path) -> No
 
 
 def expected_shapes(config: BertConfig, architecture: str, heads: Collection[str]) -> Shapes:
-    """Return our tensor names and shapes of an encoder with heads.
+    """Return our tensor names and shapes of an encoder with a class's heads, and these.
 
     The architecture decides between one logit per choice and one per label.
     """
     size, shapes = config.hidden_size, _encoder(config)
-    inner, before = config.parts.embedding_size or size, config.find_head(architecture)
     num_logits = 1 if architecture == MULTIPLE_CHOICE else config.num_labels
     if architecture == FEATURE_BASED:
         head = read_feature_head(config)
         num_scores = 1 if head.scores == "choice" else config.num_labels
         return shapes | linear_shapes("classifier", num_scores, size * len(LAYERS[head.layers]))
     parts = {
-        "pooler": {
-            **linear_shapes("pooler.dense", size, size),
-            **(norm_shapes("pooler.norm", size) if before.has_norm else {}),
-        },
-        "masked_lm": {
-            "masked_lm.bias": (config.vocab_size,),
-            **linear_shapes("masked_lm.dense", inner, size),
-            **norm_shapes("masked_lm.norm", inner),
-        },
+        "pooler": _pooler(config, architecture),
+        "masked_lm": _masked_lm(config),
         "next_sentence": linear_shapes("next_sentence", 2, size),
         "classifier": linear_shapes("classifier", num_logits, size),
         "qa_outputs": linear_shapes("qa_outputs", 2, size),
+        "discriminator": {
+            **linear_shapes("discriminator.dense", size, size),
+            **linear_shapes("discriminator.output", 1, size),
+        },
     }
-    for name in heads:
-        shapes |= parts[name]
+    has_pooler = architecture in READ_TOKENS and config.find_head(architecture) is not None
+    own = {*heads, *ARCHITECTURES[architecture].heads, *(["pooler"] if has_pooler else [])}
+    for name, part in parts.items():
+        shapes |= part if name in own else {}
     return shapes
 
 
-def _encoder(config: BertConfig) -> Shapes:
-    size, inner = config.hidden_size, config.intermediate_size
-    parts = config.parts
-    embedded = parts.embedding_size or size
-    shapes: Shapes = {
-        f"{EMBEDDINGS}.word.weight": (config.vocab_size, embedded),
+def _pooler(config: BertConfig, architecture: str) -> Shapes:
+    size, head = config.hidden_size, config.find_head(architecture) or config.find_head(ENCODER)
+    if head is None:
+        return {}
+    norm = norm_shapes("pooler.norm", size, has_bias=config.parts.has_biases)
+    return {
+        **linear_shapes("pooler.dense", size, size, has_bias=head.has_bias),
+        **(norm if head.has_norm else {}),
     }
+
+
+def _masked_lm(config: BertConfig) -> Shapes:
+    parts = config.parts
+    size = parts.embedding_size or config.hidden_size
+    return {
+        "masked_lm.bias": (config.vocab_size,),
+        **linear_shapes("masked_lm.dense", size, config.hidden_size, has_bias=parts.has_biases),
+        **norm_shapes("masked_lm.norm", size, has_bias=parts.has_biases),
+    }
+
+
+def _encoder(config: BertConfig) -> Shapes:
+    size, parts = config.hidden_size, config.parts
+    embedded, has_bias = parts.embedding_size or size, parts.has_biases
+    shapes: Shapes = {f"{EMBEDDINGS}.word.weight": (config.vocab_size, embedded)}
     if parts.has_positions:
         shapes[f"{EMBEDDINGS}.position.weight"] = (config.max_position_embeddings, embedded)
     if config.type_vocab_size:
         shapes[f"{EMBEDDINGS}.token_type.weight"] = (config.type_vocab_size, embedded)
-    shapes |= norm_shapes(f"{EMBEDDINGS}.norm", embedded)
+    shapes |= norm_shapes(f"{EMBEDDINGS}.norm", embedded, has_bias=has_bias)
     if parts.embedding_size is not None:
         shapes |= linear_shapes(f"{EMBEDDINGS}.projection", size, embedded)
+    if parts.num_buckets:
+        shapes["encoder.relative_bias.weight"] = (parts.num_buckets, config.num_attention_heads)
     for number in range(config.num_hidden_layers):
-        layer = LAYER.format(layer=number)
-        shapes |= {
-            **linear_shapes(f"{layer}.attention.query_key_value", 3 * size, size),
-            **linear_shapes(f"{layer}.attention.output", size, size),
-            **norm_shapes(f"{layer}.attention_norm", size),
-            **linear_shapes(f"{layer}.feed_forward.up", inner, size),
-            **linear_shapes(f"{layer}.feed_forward.down", size, inner),
-            **norm_shapes(f"{layer}.feed_forward_norm", size),
-        }
+        shapes |= _layer(config, number)
+    if parts.normalizes_first:
+        shapes |= norm_shapes("encoder.final_norm", size, has_bias=has_bias)
     return shapes
 
 
-def linear_shapes(name: str, num_outputs: int, num_inputs: int) -> Shapes:
+def _layer(config: BertConfig, number: int) -> Shapes:
+    size, parts, layer = config.hidden_size, config.parts, LAYER.format(layer=number)
+    wide = config.intermediate_size * (2 if parts.is_gated else 1)
+    shapes = {
+        f"{layer}.attention.query_key_value": (3 * size, size),
+        f"{layer}.attention.output": (size, size),
+        f"{layer}.attention_norm": (size,),
+        f"{layer}.feed_forward.up": (wide, size),
+        f"{layer}.feed_forward.down": (size, config.intermediate_size),
+        f"{layer}.feed_forward_norm": (size,),
+    }
+    if number == 0 and not parts.has_first_norm:
+        del shapes[f"{layer}.attention_norm"]
+    kinds = ("weight", "bias") if parts.has_biases else ("weight",)
+    return {
+        f"{name}.{kind}": shape if kind == "weight" else shape[:1]
+        for name, shape in shapes.items()
+        for kind in kinds
+    }
+
+
+def linear_shapes(name: str, num_outputs: int, num_inputs: int, *, has_bias: bool = True) -> Shapes:
     """Return names and shapes of the weight and the bias of a linear layer."""
-    return {f"{name}.weight": (num_outputs, num_inputs), f"{name}.bias": (num_outputs,)}
+    bias = {f"{name}.bias": (num_outputs,)} if has_bias else {}
+    return {f"{name}.weight": (num_outputs, num_inputs), **bias}
 
 
-def norm_shapes(name: str, size: int) -> Shapes:
+def norm_shapes(name: str, size: int, *, has_bias: bool = True) -> Shapes:
     """Return names and shapes of the weight and the bias of a layer norm."""
-    return {f"{name}.weight": (size,), f"{name}.bias": (size,)}
+    return {f"{name}.{kind}": (size,) for kind in (("weight", "bias") if has_bias else ("weight",))}

@@ -1,6 +1,7 @@
 """The sizes of a BERT, under the names of `config.json`."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
@@ -52,6 +53,12 @@ Size = Annotated[int, Field(ge=1, le=1 << 24)]
 # A choice is a sequence, one of several that one example has.
 Scored = Literal["sequence", "token", "choice"]
 ProblemType = Literal["single_label_classification", "multi_label_classification", "regression"]
+
+QUESTION_ANSWERING = "BertForQuestionAnswering"
+TAGGING = "BertForTokenClassification"
+SEQUENCE_CLASSIFICATION = "BertForSequenceClassification"
+MULTIPLE_CHOICE = "BertForMultipleChoice"
+READ_TOKENS = (QUESTION_ANSWERING, TAGGING)  # whose heads have no pooler in a BERT
 
 FEATURE_HEAD = "feature_head"  # a key that only `BertFeatureBased` reads
 CROSS_ENCODER = "sentence_transformers"  # a key that only its CrossEncoder reads
@@ -129,10 +136,25 @@ class BertConfig(ModelConfig):
         """What the encoder is made of."""
         return EncoderParts()
 
-    def find_head(self, architecture: str) -> HeadParts:
-        """Return what the head of a class computes before its last linear layer."""
-        del architecture
-        return HeadParts()
+    def find_head(self, architecture: str) -> HeadParts | None:
+        """Return what a class computes before its last linear layer; None if nothing."""
+        return None if architecture in READ_TOKENS else HeadParts()
+
+    def find_dropout(self, architecture: str) -> float:
+        """Return the rate of dropout before the last linear layer of a class."""
+        if architecture == QUESTION_ANSWERING:
+            return 0.0
+        rate = self.classifier_dropout
+        return self.hidden_dropout_prob if rate is None else rate
+
+    @property
+    def dropout_rates(self) -> Mapping[str, float]:
+        """The rate of dropout by what it is applied to: the output of each part of the encoder.
+
+        `inner` is the inner layer of feed-forward networks.
+        """
+        parts = ("embeddings", "attention", "cross_attention", "feed_forward")
+        return {**dict.fromkeys(parts, self.hidden_dropout_prob), "inner": 0.0}
 
     @property
     def word_activation(self) -> str:

@@ -3,9 +3,10 @@
 `BertEncoder` and `Pooler` work on packed batches. `BertModel` has the usual padded interface.
 """
 
+import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Self
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -18,12 +19,15 @@ from bertkit.nn.attention import SelfAttention, TokenBatch
 from bertkit.nn.block import ACTIVATIONS, Block, EncoderBlock, FeedForward
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.embeddings import Embeddings
-from bertkit.nn.packing import PackedBatch, pad
+from bertkit.nn.packing import PackedBatch, pad, reduce_tokens
 from bertkit.nn.parts import BERT_HEAD, HeadParts
+from bertkit.nn.relative import RelativeBias
 
 
 class BertEncoder(nn.Module):
-    """Embeddings, then a stack of identical blocks; with `is_decoder`, attention is causal.
+    """Embeddings, then a stack of blocks, whose parts are those of the config.
+
+    With `is_decoder`, attention is causal.
 
     Attributes:
         recomputes: whether training keeps only the input of each block, and computes the block
@@ -32,47 +36,66 @@ class BertEncoder(nn.Module):
     Source of `recomputes`: Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost".
     """
 
-    block: ClassVar[type[EncoderBlock]] = EncoderBlock
     recomputes = False
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.config = config
         self.embeddings = build_embeddings(config)
-        self.layers = build_layers(config, self.block)
+        num_buckets, num_heads = config.parts.num_buckets, config.num_attention_heads
+        self.relative_bias = RelativeBias(num_buckets, num_heads) if num_buckets else None
+        self.layers = build_layers(config, EncoderBlock)
+        self.final_norm = build_final_norm(config)
 
     def forward(self, batch: TokenBatch) -> Float[Tensor, "tokens hidden"]:
         """Return T_i, the final hidden state, for each token."""
-        tokens: Tensor = self.embeddings(batch)
+        tokens, bias = self.embeddings(batch), self.find_bias(batch)
         for layer in self.layers:
-            tokens = self._compute(layer, tokens, batch)
-        return tokens
+            tokens = self._compute(layer, tokens, batch, bias)
+        normalized: Tensor = self.final_norm(tokens)
+        return normalized
+
+    def find_bias(self, batch: TokenBatch) -> Float[Tensor, "heads longest longest"] | None:
+        """Return what all layers add to the scores of each sequence."""
+        if self.relative_bias is None:
+            return None
+        assert isinstance(batch, PackedBatch), "no decoder has relative positions"
+        bias: Tensor = self.relative_bias(max(batch.lengths))
+        return bias
 
     def _compute(
-        self, layer: nn.Module, tokens: Float[Tensor, "tokens hidden"], batch: TokenBatch
+        self,
+        layer: nn.Module,
+        tokens: Float[Tensor, "tokens hidden"],
+        batch: TokenBatch,
+        bias: Float[Tensor, "heads longest longest"] | None,
     ) -> Float[Tensor, "tokens hidden"]:
         computed: Tensor
         if self.recomputes and self.training:
-            computed = checkpoint(layer, tokens, batch, use_reentrant=False)
+            computed = checkpoint(layer, tokens, batch, None, bias, use_reentrant=False)
         else:
-            computed = layer(tokens, batch)
+            computed = layer(tokens, batch, None, bias)
         return computed
 
     def summary_states(self, batch: PackedBatch) -> Float[Tensor, "sequences hidden"]:
         """Return the final states of `summary_tokens` only; the last layer skips the others."""
-        tokens: Tensor = self.embeddings(batch)
+        tokens, bias = self.embeddings(batch), self.find_bias(batch)
         for layer in self.layers[:-1]:
-            tokens = layer(tokens, batch)
-        summaries: Tensor = self.layers[-1](tokens, batch, summary_tokens(self.config, batch))
+            tokens = layer(tokens, batch, None, bias)
+        kept = summary_tokens(self.config, batch)
+        summaries: Tensor = self.final_norm(self.layers[-1](tokens, batch, kept, bias))
         return summaries
 
-    def hidden_states(self, batch: PackedBatch) -> Iterator[Float[Tensor, "tokens hidden"]]:
-        """Yield the embeddings, then each layer's hidden states; the last are T_i."""
-        tokens: Tensor = self.embeddings(batch)
+    def hidden_states(
+        self, batch: PackedBatch, embedded: Float[Tensor, "tokens hidden"] | None = None
+    ) -> Iterator[Float[Tensor, "tokens hidden"]]:
+        """Yield the embeddings, or those given, then each layer's states; the last are T_i."""
+        tokens = self.embeddings(batch) if embedded is None else embedded
+        bias = self.find_bias(batch)
         yield tokens
         for layer in self.layers:
-            tokens = layer(tokens, batch)
-            yield tokens
+            tokens = layer(tokens, batch, None, bias)
+            yield self.final_norm(tokens) if layer is self.layers[-1] else tokens
 
     def count_operations(self, batch: PackedBatch, *, only_summaries: bool = False) -> float:
         """Count the floating-point operations of a training step's matrix products.
@@ -82,17 +105,18 @@ class BertEncoder(nn.Module):
         counted as if it were bidirectional. A frozen matrix that passes gradients on costs once
         the forward pass, and a low-rank update is too small to count.
         """
-        hidden, inner = self.config.hidden_size, self.config.intermediate_size
-        squares = sum(length * length for length in batch.lengths)
-        attention = batch.num_tokens * 3 * hidden * hidden + 2 * hidden * squares
-        total = 0.0
+        hidden, total = self.config.hidden_size, 0.0
         for layer in self.layers:
+            assert isinstance(layer, EncoderBlock)
             trained = {name for name, each in layer.named_parameters() if each.requires_grad}
             passes = 1 + bool(trained) + ("feed_forward.up.weight" in trained)
             is_cut = only_summaries and layer is self.layers[-1]
             num_outputs = len(batch.lengths) if is_cut else batch.num_tokens
-            products = attention + num_outputs * (hidden * hidden + 2 * hidden * inner)
-            total += 2.0 * passes * products
+            reach = math.inf if (window := layer.attention.window) is None else 2 * window + 1
+            pairs = sum(length * min(length, reach) for length in batch.lengths)
+            inner = layer.feed_forward.up.weight.numel() + layer.feed_forward.down.weight.numel()
+            products = 3 * batch.num_tokens * hidden * hidden + 2 * hidden * pairs
+            total += 2.0 * passes * (products + num_outputs * (hidden * hidden + inner))
         return total
 
 
@@ -104,29 +128,55 @@ def build_embeddings(config: BertConfig) -> Embeddings:
         num_segments=config.type_vocab_size,
         hidden_size=config.hidden_size,
         layer_norm_epsilon=config.layer_norm_eps,
-        dropout_rate=config.hidden_dropout_prob,
+        dropout_rate=config.dropout_rates["embeddings"],
         parts=config.parts,
     )
 
 
 def build_layers(config: BertConfig, block: type[Block]) -> nn.ModuleList:
-    """Build the blocks of a config's sizes; attention is causal if it says so."""
-    size = config.hidden_size
-    return nn.ModuleList(
+    """Build the blocks of a config's sizes and parts; attention is causal if it says so."""
+    size, parts = config.hidden_size, config.parts
+    layers = nn.ModuleList(
         block(
             attention=SelfAttention(
                 size,
                 config.num_attention_heads,
                 config.attention_probs_dropout_prob,
                 is_causal=config.is_decoder,
+                window=parts.find_window(number),
+                rotary_base=parts.find_rotary_base(number),
+                has_bias=parts.has_biases,
             ),
-            feed_forward=FeedForward(size, config.intermediate_size, config.hidden_act),
+            feed_forward=FeedForward(
+                size,
+                config.intermediate_size,
+                config.hidden_act,
+                dropout_rate=config.dropout_rates["inner"],
+                parts=parts,
+            ),
             hidden_size=size,
             layer_norm_epsilon=config.layer_norm_eps,
-            dropout_rate=config.hidden_dropout_prob,
+            dropout_rates=config.dropout_rates,
+            parts=parts,
         )
-        for _ in range(config.num_hidden_layers)
+        for number in range(config.num_hidden_layers)
     )
+    if not parts.has_first_norm:
+        for first in layers[:1]:
+            first.attention_norm = nn.Identity()
+    return layers
+
+
+def build_final_norm(config: BertConfig) -> nn.Module:
+    """Build the layer norm behind the last block, or nothing if blocks end with theirs."""
+    if not config.parts.normalizes_first:
+        return nn.Identity()
+    return build_norm(config, config.hidden_size)
+
+
+def build_norm(config: BertConfig, size: int) -> nn.LayerNorm:
+    """Build a layer norm."""
+    return nn.LayerNorm(size, eps=config.layer_norm_eps, bias=config.parts.has_biases)
 
 
 def summary_tokens(config: BertConfig, batch: PackedBatch) -> Int[Tensor, " sequences"]:
@@ -140,37 +190,57 @@ def summary_tokens(config: BertConfig, batch: PackedBatch) -> Int[Tensor, " sequ
 class Pooler(nn.Module):
     """Computes C: the state of each sequence's summary token ([CLS]), a dense layer and tanh.
 
+    Heads of other families have another activation or a layer norm, or read the mean of the tokens.
+
     Args:
         config: the sizes.
-        parts: what heads of other families have.
+        parts: what the head has.
+        dropout_rate: before the dense layer.
     """
 
-    def __init__(self, config: BertConfig, parts: HeadParts = BERT_HEAD) -> None:
+    def __init__(
+        self, config: BertConfig, parts: HeadParts = BERT_HEAD, dropout_rate: float = 0.0
+    ) -> None:
         super().__init__()
-        self.config = config
-        self.dropout = classifier_dropout(config) if parts.drops_first else None
-        self.dense = nn.Linear(config.hidden_size, config.hidden_size, bias=parts.has_bias)
+        self.config, self.reads_mean = config, parts.pooling == "mean"
+        size = config.hidden_size
+        self.dropout = Dropout(dropout_rate)
+        self.dense = nn.Linear(size, size, bias=parts.has_bias)
         self.activation = ACTIVATIONS[parts.activation]
+        self.norm = build_norm(config, size) if parts.has_norm else nn.Identity()
 
     def forward(
         self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch
     ) -> Float[Tensor, "sequences hidden"]:
         """Return C for each sequence of the batch."""
+        if self.reads_mean:
+            return self.pool(reduce_tokens(tokens, batch, "mean"))
         return self.pool(tokens[summary_tokens(self.config, batch)])
 
-    def pool(
-        self, summaries: Float[Tensor, "sequences hidden"]
-    ) -> Float[Tensor, "sequences hidden"]:
+    def read(self, encoder: BertEncoder, batch: PackedBatch) -> Float[Tensor, "sequences hidden"]:
+        """Return C for each sequence, with as little of the encoder's last layer as it needs."""
+        if self.reads_mean:
+            return self.forward(encoder(batch), batch)
+        return self.pool(encoder.summary_states(batch))
+
+    def pool(self, states: Float[Tensor, "rows hidden"]) -> Float[Tensor, "rows hidden"]:
         """Return C from the states of the summary tokens."""
-        read = summaries if self.dropout is None else self.dropout(summaries)
-        pooled: Tensor = self.activation(self.dense(read))
+        pooled: Tensor = self.norm(self.activation(self.dense(self.dropout(states))))
         return pooled
 
 
-def classifier_dropout(config: BertConfig) -> Dropout:
-    """Build the dropout before a classifier, with the same rate as in transformers."""
-    rate = config.classifier_dropout
-    return Dropout(config.hidden_dropout_prob if rate is None else rate)
+def build_pooler(config: BertConfig, architecture: str) -> Pooler | None:
+    """Build what the head of a class has before its last layer; None if it has nothing."""
+    parts = config.find_head(architecture)
+    if parts is None:
+        return None
+    rate = config.find_dropout(architecture) if parts.drops_first else 0.0
+    return Pooler(config, parts, rate)
+
+
+def build_dropout(config: BertConfig, architecture: str) -> Dropout:
+    """Build the dropout before the last layer of a class, with the same rate as in transformers."""
+    return Dropout(config.find_dropout(architecture))
 
 
 @dataclass(frozen=True)
@@ -192,8 +262,7 @@ class BertModel(PretrainedBert):
     def __init__(self, config: BertConfig, *, has_pooler: bool = True) -> None:
         super().__init__(config)
         self.encoder = BertEncoder(config)
-        head = config.find_head(type(self).__name__)
-        self.pooler = Pooler(config, head) if has_pooler else None
+        self.pooler = build_pooler(config, type(self).__name__) if has_pooler else None
         initialize(self, config.initializer_range)
 
     def forward_packed(self, batch: PackedBatch, mask: PaddingMask) -> BertOutput:

@@ -9,14 +9,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.encoder import BertEncoder, classifier_dropout, summary_tokens
+from bertkit.models.bert.encoder import BertEncoder, build_dropout, summary_tokens
 from bertkit.models.bert.feature_head import LAYERS, read_feature_head
-from bertkit.models.bert.fine_tuning import ClassifierBert
+from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.models.bert.weights import initialize
 from bertkit.nn.packing import PackedBatch, reduce_tokens
 
 
-class BertFeatureBased(ClassifierBert):
+class BertFeatureBased(FineTunedBert):
     """Logits from hidden states, as `config.feature_head` says."""
 
     def __init__(self, config: BertConfig) -> None:
@@ -25,10 +25,15 @@ class BertFeatureBased(ClassifierBert):
         self.scored = self.head.scores
         self.encoder = BertEncoder(config)
         width = config.hidden_size * len(self.head_layers)
-        self.dropout = classifier_dropout(config)
+        self.dropout = build_dropout(config, type(self).__name__)
         num_scores = 1 if self.scored == "choice" else config.num_labels
         self.classifier = nn.Linear(width, num_scores)
         initialize(self, config.initializer_range)
+
+    @property
+    def last_linear(self) -> nn.Linear:
+        """As in `FineTunedBert`."""
+        return self.classifier
 
     @property
     def head_layers(self) -> tuple[int, ...]:

@@ -13,9 +13,8 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
 from bertkit.base.errors import InputError
-from bertkit.models.bert.architectures import QUESTION_ANSWERING, check_config
 from bertkit.models.bert.config import BertConfig, Scored
-from bertkit.models.bert.encoder import BertEncoder, Pooler, classifier_dropout
+from bertkit.models.bert.encoder import BertEncoder, Pooler, build_dropout, build_pooler
 from bertkit.models.bert.pretrained import PaddingMask, PretrainedBert, check_shapes
 from bertkit.models.bert.weights import initialize
 from bertkit.nn.dropout import Dropout
@@ -26,6 +25,7 @@ class FineTunedBert(PretrainedBert):
     """Base of the models below: an encoder, and a head on its hidden states."""
 
     encoder: BertEncoder
+    dropout: Dropout
     scored: Scored  # what has a row of logits
 
     def forward_packed(self, batch: PackedBatch, mask: PaddingMask) -> Any:
@@ -56,13 +56,12 @@ class FineTunedBert(PretrainedBert):
     def summarize(
         self, tokens: Float[Tensor, "tokens features"], batch: PackedBatch
     ) -> Float[Tensor, "rows inputs"]:
-        """Return what the head's last linear layer reads: a row for each sequence or token."""
-        del batch
-        return tokens
+        """Return what the head's dropout and last linear layer read: a row for each result."""
+        raise NotImplementedError
 
     def score(self, rows: Float[Tensor, "rows inputs"]) -> Float[Tensor, "rows ..."]:
         """Return the logits of the rows of `summarize`."""
-        scores: Tensor = self.last_linear(rows)
+        scores: Tensor = self.last_linear(self.dropout(rows))
         return scores
 
     @property
@@ -75,36 +74,22 @@ class FineTunedBert(PretrainedBert):
         return self.encoder.count_operations(batch)
 
 
-class ClassifierBert(FineTunedBert):
-    """Base of the models whose head ends in dropout and a classifier."""
-
-    dropout: Dropout
-    classifier: nn.Linear
-
-    def score(self, rows: Float[Tensor, "rows inputs"]) -> Float[Tensor, "rows ..."]:
-        """As in `FineTunedBert`."""
-        return super().score(self.dropout(rows))
-
-    @property
-    def last_linear(self) -> nn.Linear:
-        """As in `FineTunedBert`."""
-        return self.classifier
-
-
-class PooledBert(ClassifierBert):
+class PooledBert(FineTunedBert):
     """Base of the models with a head on C; the last layer computes only the tokens C needs."""
+
+    pooler: Pooler
 
     def __init__(self, config: BertConfig, num_scores: int) -> None:
         super().__init__(config)
         self.encoder = BertEncoder(config)
-        self.pooler = Pooler(config, config.find_head(type(self).__name__))
-        self.dropout = classifier_dropout(config)
+        self.add_module("pooler", build_pooler(config, type(self).__name__))
+        self.dropout = build_dropout(config, type(self).__name__)
         self.classifier = nn.Linear(config.hidden_size, num_scores)
         initialize(self, config.initializer_range)
 
     def scores(self, batch: PackedBatch) -> Float[Tensor, "sequences ..."]:
         """Return the head's logits for each sequence."""
-        return self.score(self.pooler.pool(self.encoder.summary_states(batch)))
+        return self.score(self.pooler.read(self.encoder, batch))
 
     def summarize(
         self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch
@@ -113,9 +98,34 @@ class PooledBert(ClassifierBert):
         pooled: Tensor = self.pooler(tokens, batch)
         return pooled
 
+    @property
+    def last_linear(self) -> nn.Linear:
+        """As in `FineTunedBert`."""
+        return self.classifier
+
     def count_operations(self, batch: PackedBatch) -> float:
         """As in `FineTunedBert`."""
-        return self.encoder.count_operations(batch, only_summaries=True)
+        only_summaries = not self.pooler.reads_mean
+        return self.encoder.count_operations(batch, only_summaries=only_summaries)
+
+
+class TokenBert(FineTunedBert):
+    """Base of the models with a head on each T_i; in some families, with a dense layer first."""
+
+    scored = "token"
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__(config)
+        self.encoder = BertEncoder(config)
+        self.pooler = build_pooler(config, type(self).__name__)
+        self.dropout = build_dropout(config, type(self).__name__)
+
+    def summarize(
+        self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch
+    ) -> Float[Tensor, "tokens hidden"]:
+        """As in `FineTunedBert`."""
+        del batch
+        return tokens if self.pooler is None else self.pooler.pool(tokens)
 
 
 class BertForSequenceClassification(PooledBert):
@@ -127,17 +137,18 @@ class BertForSequenceClassification(PooledBert):
         super().__init__(config, config.num_labels)
 
 
-class BertForTokenClassification(ClassifierBert):
+class BertForTokenClassification(TokenBert):
     """Token classification: `config.num_labels` logits for each token, from its T_i."""
-
-    scored = "token"
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__(config)
-        self.encoder = BertEncoder(config)
-        self.dropout = classifier_dropout(config)
         self.classifier = nn.Linear(config.hidden_size, config.num_labels)
         initialize(self, config.initializer_range)
+
+    @property
+    def last_linear(self) -> nn.Linear:
+        """As in `FineTunedBert`."""
+        return self.classifier
 
 
 @dataclass(frozen=True)
@@ -150,7 +161,7 @@ class QuestionAnsweringOutput:
     end_logits: Float[Tensor, "batch length"]
 
 
-class BertForQuestionAnswering(FineTunedBert):
+class BertForQuestionAnswering(TokenBert):
     """Extractive question answering: the first and last token of the answer in the text.
 
     Args:
@@ -160,12 +171,8 @@ class BertForQuestionAnswering(FineTunedBert):
         SettingsError: `num_labels` isn't 2.
     """
 
-    scored = "token"
-
     def __init__(self, config: BertConfig) -> None:
         super().__init__(config)
-        check_config(config, QUESTION_ANSWERING)
-        self.encoder = BertEncoder(config)
         self.qa_outputs = nn.Linear(config.hidden_size, 2)
         initialize(self, config.initializer_range)
 

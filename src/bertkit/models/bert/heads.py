@@ -13,9 +13,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from bertkit.models.bert.architectures import CAUSAL, check_config
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.encoder import BertEncoder, Pooler
+from bertkit.models.bert.encoder import BertEncoder, Pooler, build_norm
 from bertkit.models.bert.pretrained import PaddingMask, PretrainedBert
 from bertkit.models.bert.weights import initialize
 from bertkit.nn.attention import TokenBatch
@@ -55,9 +54,9 @@ class MaskedLMHead(nn.Module):
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
         size = config.parts.embedding_size or config.hidden_size
-        self.dense = nn.Linear(config.hidden_size, size)
+        self.dense = nn.Linear(config.hidden_size, size, bias=config.parts.has_biases)
         self.activation = ACTIVATIONS[config.word_activation]
-        self.norm = nn.LayerNorm(size, eps=config.layer_norm_eps)
+        self.norm = build_norm(config, size)
         self.bias = nn.Parameter(torch.zeros(config.vocab_size))
 
     @torch.no_grad()
@@ -73,12 +72,12 @@ class MaskedLMHead(nn.Module):
     def forward(
         self,
         tokens: Float[Tensor, "tokens hidden"],
-        word_embeddings: Float[Tensor, "vocabulary hidden"],
+        word_embeddings: Float[Tensor, "vocabulary features"],
     ) -> Float[Tensor, "tokens vocabulary"]:
         """Return logits of all words for each given token."""
         return F.linear(self.features(tokens), word_embeddings, self.bias)
 
-    def features(self, tokens: Float[Tensor, "tokens hidden"]) -> Float[Tensor, "tokens hidden"]:
+    def features(self, tokens: Float[Tensor, "tokens hidden"]) -> Float[Tensor, "tokens features"]:
         """Transform hidden states into the vectors to be multiplied with the word embeddings."""
         normalized: Tensor = self.norm(self.activation(self.dense(tokens)))
         return normalized
@@ -86,7 +85,7 @@ class MaskedLMHead(nn.Module):
     def loss(
         self,
         tokens: Float[Tensor, "tokens hidden"],
-        word_embeddings: Float[Tensor, "vocabulary hidden"],
+        word_embeddings: Float[Tensor, "vocabulary features"],
         labels: Int[Tensor, " tokens"],
         smoothing: float = 0.0,
     ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
@@ -224,10 +223,6 @@ class BertLMHeadModel(WordScoringBert):
 
     direction = MappingProxyType({"is_decoder": True})
     word_offset = 1
-
-    def __init__(self, config: BertConfig) -> None:
-        check_config(config, CAUSAL)
-        super().__init__(config)
 
     def next_scores(
         self, batch: TokenBatch, positions: Int[Tensor, " chosen"] | None = None

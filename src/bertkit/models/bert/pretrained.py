@@ -13,7 +13,7 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError, InputError, SettingsError
 from bertkit.checkpoints.peft import AdapterOrigin
 from bertkit.models.bert.adapter import fill_adapter, save_adapter
-from bertkit.models.bert.architectures import check_class
+from bertkit.models.bert.architectures import check_class, check_config
 from bertkit.models.bert.config import CROSS_ENCODER, FEATURE_HEAD, BertConfig
 from bertkit.models.bert.labels import LABEL_KEYS
 from bertkit.models.bert.weights import fill_model, save_weights, without_memory
@@ -37,6 +37,7 @@ class PretrainedBert(nn.Module):
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
+        check_config(config, type(self).__name__)
         self.config = config
         self.adapter_origin: AdapterOrigin | None = None  # of a model that is trained with LoRA
         self.new_heads: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from bertkit.models.bert.config import BertConfig, Size
+from bertkit.models.bert.config import SEQUENCE_CLASSIFICATION, BertConfig, Size
 from bertkit.models.roberta.names import ROBERTA
 from bertkit.nn.parts import EncoderParts, HeadParts
 
@@ -31,9 +31,11 @@ class RobertaConfig(BertConfig):
         """As in `BertConfig`."""
         return EncoderParts(position_offset=self.pad_token_id + 1)
 
-    def find_head(self, architecture: str) -> HeadParts:
+    def find_head(self, architecture: str) -> HeadParts | None:
         """As in `BertConfig`."""
-        return HeadParts(drops_first=architecture == "BertForSequenceClassification")
+        if architecture == SEQUENCE_CLASSIFICATION:
+            return HeadParts(drops_first=True)
+        return super().find_head(architecture)
 
     @property
     def word_activation(self) -> str:

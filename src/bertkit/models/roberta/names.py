@@ -1,16 +1,13 @@
 """Tensor names of RoBERTa, XLM-RoBERTa and CamemBERT in Hugging Face's files."""
 
-from bertkit.checkpoints.names import BERT_NAMES, PARTS, EncoderNames, with_parameters
+from bertkit.checkpoints.names import EncoderNames, rename_encoder, with_parameters
 
 PREFIX = "roberta."
-NAMES = {
-    ours: tuple(f"{PREFIX}{their.removeprefix('bert.')}" for their in theirs)
-    for ours, theirs in BERT_NAMES.items()
-    if theirs[0].startswith("bert.")
-}
+NAMES, PARTS = rename_encoder(PREFIX)
 HEAD_NAMES = {
     **with_parameters(
         {
+            "pooler.dense": [f"{PREFIX}pooler.dense"],
             "masked_lm.dense": ["lm_head.dense"],
             "masked_lm.norm": ["lm_head.layer_norm"],
             "classifier": ["classifier"],
@@ -22,7 +19,7 @@ HEAD_NAMES = {
 ROBERTA = EncoderNames(
     names={**NAMES, **HEAD_NAMES},
     parts={
-        **{their.replace("bert.", PREFIX): part for their, part in PARTS.items()},
+        **PARTS,
         "lm_head": "masked_lm",
         "classifier.dense": "pre_classifier",
     },

@@ -43,6 +43,7 @@ from bertkit.inference.heads import (
 from bertkit.inference.settings import Precision
 from bertkit.models.bert.config import BertConfig
 from bertkit.nn.packed_ids import PackedIds
+from bertkit.nn.parts import BERT_HEAD
 from bertkit.nn.positions import rotary_waves
 from bertkit.training.processor import has_native_bf16
 
@@ -176,7 +177,7 @@ class OpenVinoEngine(Engine):
         self.precision = precision
         self.layers = resolve_layers(layers, config.num_hidden_layers)
         self.has_pooler = POOLER in weights
-        self._heads = NumpyGraph(config, self.weights, config.find_head(architecture))
+        self._heads = NumpyGraph(config, self.weights, config.find_head(architecture) or BERT_HEAD)
         self._parts = self._heads.parts
         self._start()
 

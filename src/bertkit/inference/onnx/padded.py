@@ -20,6 +20,7 @@ from bertkit.inference.onnx.activations import ACTIVATIONS
 from bertkit.inference.onnx.graph import OnnxGraph
 from bertkit.inference.onnx.sentences import write_pooling
 from bertkit.models.bert.config import BertConfig
+from bertkit.nn.parts import BERT_HEAD
 from bertkit.nn.positions import MAX_DISTANCE, find_buckets, rotary_frequencies
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class PaddedGraph(Graph[str]):
         architecture: str,
         precision: GraphPrecision = "fp32",
     ) -> None:
-        super().__init__(config, weights, config.find_head(architecture))
+        super().__init__(config, weights, config.find_head(architecture) or BERT_HEAD)
         self.onnx, self.precision = onnx, precision
         self._mask = self._places = ""
         self._masks: dict[int | None, str] = {}

@@ -3,7 +3,7 @@
 `mark_own_head` and `unmark_own_head` do so for the shapes of heads that other tools must refuse.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -21,11 +21,12 @@ SHOWN_PROBLEMS = 8
 
 # A tool that knows only names would load bertkit's own classifiers behind a pooler with random
 # weights, or without the layers before it, and answer without an error. So their weight is stored
-# as [labels, 1, features]: the shape fits no other class. Where one scores tokens, a mark has the
-# name of the other layer that transformers may look for.
+# as [labels, 1, features]: the shape fits no other class. Marks have the names of other layers that
+# transformers may look for: that for answers where tokens are scored, and the last one of a
+# classifier where a family has layers of its own there.
 FEATURE_BASED = "BertFeatureBased"
 CLASSIFIER = "classifier.weight"
-MARK = "qa_outputs.weight"
+MARKS = (ANSWERS, LAST_LAYER) = ("qa_outputs.weight", "classifier.out_proj.weight")
 MARK_SHAPE = (1,)
 
 
@@ -152,17 +153,13 @@ def is_own_head(config: Mapping[str, JsonValue]) -> bool:
     return config.get("architectures") == [FEATURE_BASED]
 
 
-def mark_own_head(
-    tensors: Mapping[str, LazyTensor], *, scores_tokens: bool
-) -> dict[str, LazyTensor]:
-    """Return the tensors with a classifier in a shape that other tools refuse."""
+def mark_own_head(tensors: Mapping[str, LazyTensor], marks: Iterable[str]) -> dict[str, LazyTensor]:
+    """Return the tensors with a classifier, and marks, in a shape that other tools refuse."""
     weight = tensors[CLASSIFIER]
     num_scores, num_features = weight.shape
     marked = {**tensors, CLASSIFIER: weight.reshaped((num_scores, 1, num_features))}
-    if scores_tokens:
-        read_zeros = partial(np.zeros, MARK_SHAPE, weight.dtype.stored)
-        marked[MARK] = LazyTensor(MARK_SHAPE, weight.dtype, read_zeros)
-    return marked
+    read_zeros = partial(np.zeros, MARK_SHAPE, weight.dtype.stored)
+    return marked | dict.fromkeys(marks, LazyTensor(MARK_SHAPE, weight.dtype, read_zeros))
 
 
 def unmark_own_head(tensors: Mapping[str, LazyTensor]) -> dict[str, LazyTensor]:
@@ -173,6 +170,6 @@ def unmark_own_head(tensors: Mapping[str, LazyTensor]) -> dict[str, LazyTensor]:
     kept = {
         name: tensor
         for name, tensor in tensors.items()
-        if name != MARK or tensor.shape != MARK_SHAPE
+        if name not in MARKS or tensor.shape != MARK_SHAPE
     }
     return {**kept, CLASSIFIER: weight.reshaped((weight.shape[0], weight.shape[2]))}

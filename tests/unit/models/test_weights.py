@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from bertkit.checkpoints.torch_tensors import lazy_tensor, read_tensor
-from bertkit.checkpoints.transfer import MARK, unmark_own_head
+from bertkit.checkpoints.transfer import ANSWERS, unmark_own_head
 from bertkit.models.bert.arrays import store_head
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.feature_based import BertFeatureBased
@@ -48,7 +48,7 @@ def test_what_is_marked_is_read_as_it_was(config):
     weight = lazy_tensor(WEIGHT)
     stored = store_head(config, {"classifier.weight": weight, "classifier.bias": weight})
     assert tuple(stored["classifier.weight"].shape) == (2, 1, 3)
-    assert (MARK in stored) == (config is TAGGER)
+    assert (ANSWERS in stored) == (config is TAGGER)
     assert all(tensor.read().shape == tensor.shape for tensor in stored.values())
     read = unmark_own_head(stored)
     assert read.keys() == {"classifier.weight", "classifier.bias"}

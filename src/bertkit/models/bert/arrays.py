@@ -11,7 +11,14 @@ from bertkit.checkpoints.checkpoint import Checkpoint, LazyTensor
 from bertkit.checkpoints.elements import ElementType
 from bertkit.checkpoints.families import find_family
 from bertkit.checkpoints.names import HEADS, NameTable
-from bertkit.checkpoints.transfer import CLASSIFIER, import_tensors, is_own_head, mark_own_head
+from bertkit.checkpoints.transfer import (
+    ANSWERS,
+    CLASSIFIER,
+    LAST_LAYER,
+    import_tensors,
+    is_own_head,
+    mark_own_head,
+)
 from bertkit.models.bert.labels import ConfigValues
 
 # Left to right, these read the last token of a text in bertkit, and the first in transformers.
@@ -107,9 +114,12 @@ def store_head(config: ConfigValues, tensors: Mapping[str, LazyTensor]) -> dict[
     reads_last = config.get("is_decoder") and config.get("architectures") in READ_ONE_TOKEN
     if CLASSIFIER not in tensors or not (is_own or reads_last):
         return dict(tensors)
-    head = config.get("feature_head")
+    head, names = config.get("feature_head"), find_family(config).names
     scores_tokens = is_own and isinstance(head, dict) and head["scores"] == "token"
-    return mark_own_head(tensors, scores_tokens=scores_tokens)
+    marks = [ANSWERS] if scores_tokens else []
+    if any((LAST_LAYER,) in own.values() for own in names.by_class.values()):
+        marks.append(LAST_LAYER)
+    return mark_own_head(tensors, marks)
 
 
 def describe_config(config: ConfigValues, architecture: str, dtype: ElementType) -> dict[str, Any]:

@@ -15,7 +15,9 @@ from safetensors.torch import load_file, save_file
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from tests.closeness import assert_close, close
 from tests.exhaustive import mark_all_but
+from tests.families import FAMILIES, make_folder
 from tests.parity.agreement import pad_sequences
+from tests.parity.test_families import HERE
 from tests.unit.recipes.finetune.small import make_rows, save_model, write_rows
 from torch import Tensor
 
@@ -162,6 +164,17 @@ def test_each_pooling_has_equal_scores_elsewhere(
 ):
     output = train(name, sentence_encoder, tmp_path, monkeypatch, SETTINGS, pooling=pooling)
     check_elsewhere(name, output, "transformers" if pooling == "cls" else "sentence-transformers")
+
+
+@pytest.mark.parametrize("pooling", mark_all_but(["mean"], ["cls", "mean"]))
+@pytest.mark.parametrize("name", mark_all_but(["classify"], WITH_COMMAND))
+@pytest.mark.parametrize("family", [name for name in HERE if FAMILIES[name].tokenizer == "bert"])
+def test_each_family_has_equal_scores_elsewhere(family, name, pooling, tmp_path, monkeypatch):
+    parent = make_folder(tmp_path / "parent", family)
+    is_averaged = name in ("classify", "regress") and pooling == "mean"
+    settings = {"pooling": pooling} if is_averaged else {}
+    output = train(name, parent, tmp_path, monkeypatch, SETTINGS, **settings)
+    check_elsewhere(name, output, "sentence-transformers" if is_averaged else "transformers")
 
 
 @pytest.mark.parametrize("name", mark_all_but(["classify"], WITH_COMMAND))

@@ -150,12 +150,13 @@ def make_model(
     return model
 
 
-def randomize(model: nn.Module) -> None:
+def randomize(model: nn.Module, standard_deviation: float = 0.2) -> None:
     """Draw every weight, those of norms around 1, so that signals neither fade nor explode."""
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float64) * 0.2
+            noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+            noise *= standard_deviation
             parameter.copy_(noise + 1 if name.lower().endswith("norm.weight") else noise)
 
 

@@ -47,14 +47,6 @@ def write_tensorflow(model: transformers.BertModel, folder: Path) -> None:
     write_bundle(folder, to_variables(state))
 
 
-@pytest.fixture
-def emptied(tmp_path):
-    """A folder whose 440 MB don't stay."""
-    yield tmp_path
-    for path in tmp_path.iterdir():
-        path.unlink()
-
-
 OTHERS = [write_shards, write_bin, write_tensorflow]
 
 

@@ -4,6 +4,7 @@ import pytest
 import torch
 import transformers
 from tests.closeness import assert_close
+from tests.families import random_batch, randomize
 from tests.published_encoders import PUBLISHED
 
 from bertkit.checkpoints.families import FAMILIES, find_family
@@ -47,3 +48,35 @@ def test_ours_have_the_same_tensors(encoder):
     expected = {name: tuple(tensor.shape) for name, tensor in theirs.state_dict().items()}
     prefix = config.names.prefix
     assert {name.removeprefix(prefix): shape for name, shape in found.items()} == expected
+
+
+# The base-sized one of each family, and how far the longest of three sequences goes.
+FULL_SIZED = {
+    "distilbert/distilbert-base-uncased": 300,
+    "google/electra-small-discriminator": 300,
+    "FacebookAI/roberta-base": 300,
+    "microsoft/mpnet-base": 400,
+    "answerdotai/ModernBERT-base": 1500,
+}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    "name", [one.name for one in PUBLISHED if one.name in FULL_SIZED and one.family in FAMILIES]
+)
+def test_hidden_states_agree_at_full_size(name, emptied):
+    (encoder,) = [one for one in PUBLISHED if one.name == name]
+    theirs = transformers.AutoModel.from_config(
+        transformers.AutoConfig.for_model(**encoder.config)
+    ).eval()
+    randomize(theirs, 0.02)
+    theirs.save_pretrained(emptied)
+    batch = random_batch(encoder.family, [5, FULL_SIZED[name], 31])
+    ours = BertModel.from_pretrained(emptied)
+    pad_id = encoder.config["pad_token_id"]
+    real = batch["attention_mask"].bool()
+    batch["input_ids"] = batch["input_ids"].masked_fill(~real, pad_id)
+    with torch.no_grad():
+        expected = theirs(**batch).last_hidden_state
+        found = ours(batch["input_ids"], batch.get("token_type_ids"), batch["attention_mask"])
+    assert_close(found.last_hidden_state[real], expected[real])

@@ -54,6 +54,10 @@ FAMILIES = {
         "DistilBERT", "DistilBert", "bertkit.models.distilbert.config:DistilBertConfig"
     ),
     "electra": Family("ELECTRA", "Electra", "bertkit.models.electra.config:ElectraConfig"),
+    "modernbert": Family(
+        "ModernBERT", "ModernBert", "bertkit.models.modernbert.config:ModernBertConfig"
+    ),
+    "mpnet": Family("MPNet", "MPNet", "bertkit.models.mpnet.config:MPNetConfig"),
     "roberta": Family("RoBERTa", "Roberta", ROBERTA),
     "xlm-roberta": Family("XLM-RoBERTa", "XLMRoberta", ROBERTA),
 }
@@ -91,8 +95,6 @@ OTHERS = {
     "mbart": ("mBART", WRITING),
     "mistral": ("Mistral", WRITING),
     "mobilebert": ("MobileBERT", ENGLISH),
-    "modernbert": ("ModernBERT", ENGLISH),
-    "mpnet": ("MPNet", ENGLISH),
     "mt5": ("mT5", WRITING),
     "new": ("GTE", ENGLISH),
     "nomic_bert": ("Nomic BERT", ENGLISH),

@@ -75,10 +75,11 @@ PARTS = {
     "qa_outputs": "qa_outputs",
 }
 # Parts that are ignored by models that don't use them: the heads of models by our names, and what
-# only other families have: a classifier's first layer, and what finds words that were replaced.
+# only other families have: a classifier's first layer, that of any head, and what finds words that
+# were replaced.
 HEADS = (
     *("pooler", "masked_lm", "next_sentence", "classifier", "qa_outputs"),
-    *("pre_classifier", "discriminator"),
+    *("pre_classifier", "prediction_head", "discriminator"),
 )
 
 # Names of layer norms in older files, such as `bert-base-uncased`.
@@ -108,7 +109,7 @@ class EncoderNames:
 
     Attributes:
         names: of each of our names those that it is made of; `{layer}` counts from 0.
-        parts: the part of the model by the first two words of a foreign name, or the first one.
+        parts: the part of the model by the first three words of a foreign name, or fewer.
         prefix: what stands before the names of the encoder, except in files of a bare encoder.
         backbone: the first words of the names in files of a bare encoder.
         copies: tied tensors that some files store a second time: copy → original.
@@ -143,7 +144,8 @@ class EncoderNames:
     def find_part(self, name: str) -> str:
         """Return the part of the model that a tensor belongs to, or its name's first word."""
         words = name.split(".")
-        return self.parts.get(".".join(words[:2]), self.parts.get(words[0], words[0]))
+        beginnings = (".".join(words[:number]) for number in (3, 2, 1))
+        return next((self.parts[each] for each in beginnings if each in self.parts), words[0])
 
     def list_heads(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the heads (pooler included) that foreign names contain, in the table's order."""

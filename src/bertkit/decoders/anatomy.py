@@ -9,13 +9,8 @@ from bertkit.checkpoints.names import count_parameters
 from bertkit.decoders.config import EncoderDecoderConfig
 from bertkit.decoders.names import ENCODER_DECODER, SHARED, UNUSED_PARTS
 from bertkit.jobs.inspect import Anatomy, Shapes, describe_sizes
-from bertkit.models.bert.architectures import (
-    ENCODER,
-    MASKED_LM,
-    expected_shapes,
-    linear_shapes,
-    norm_shapes,
-)
+from bertkit.models.bert.architectures import MASKED_LM, expected_shapes, linear_shapes, norm_shapes
+from bertkit.models.bert.config import ENCODER
 
 ARCHITECTURE = "EncoderDecoderModel"
 

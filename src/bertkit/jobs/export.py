@@ -15,8 +15,8 @@ from bertkit.inference.onnx.export import write_onnx
 from bertkit.inference.onnx.models import find_kind
 from bertkit.jobs.convert import WrittenFolder, check_output, write_companions
 from bertkit.jobs.settings import ExportSettings
-from bertkit.models.bert.architectures import ENCODER
 from bertkit.models.bert.arrays import describe_config
+from bertkit.models.bert.config import ENCODER
 from bertkit.models.open_model import OpenModel
 
 

@@ -26,6 +26,7 @@ class EncoderParts:
             embeddings, is normalized.
         is_gated: whether the inner layer of a feed-forward network is multiplied by a gate.
         has_biases: whether linear layers of the blocks, and all layer norms, have biases.
+        has_head_biases: whether the dense layers of heads have biases.
     """
 
     position_offset: int = 0
@@ -38,6 +39,7 @@ class EncoderParts:
     has_first_norm: bool = True
     is_gated: bool = False
     has_biases: bool = True
+    has_head_biases: bool = True
 
     def find_window(self, layer: int) -> int | None:
         """Return the largest distance at which tokens of a layer attend, or None for any."""
@@ -58,14 +60,12 @@ class HeadParts:
     Attributes:
         activation: the activation behind the head's dense layer.
         has_norm: whether a layer norm follows it.
-        has_bias: whether the dense layer has a bias.
         drops_first: whether dropout comes before the dense layer, too.
         pooling: what represents a sequence: [CLS], or the mean of its tokens.
     """
 
     activation: str = "tanh"
     has_norm: bool = False
-    has_bias: bool = True
     drops_first: bool = False
     pooling: Literal["cls", "mean"] = "cls"
 

@@ -26,7 +26,7 @@ from bertkit.inference.engines.engine import Engine, check_finite
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.pipeline import NamedInput, compute_in_batches, is_several
 from bertkit.inference.stream import EncodedTexts, TextCounts, TextEncoder
-from bertkit.models.bert.architectures import ENCODER
+from bertkit.models.bert.config import ENCODER
 from bertkit.models.open_model import OpenModel
 from bertkit.nn.packed_ids import PackedIds, reduce_sequences
 

@@ -18,8 +18,7 @@ from bertkit.inference.loading import LoadedModel
 from bertkit.inference.pipeline import NamedInput, Pipeline, compute_in_batches
 from bertkit.inference.settings import EngineSettings
 from bertkit.inference.stream import NUL, TextCounts, cut_windows
-from bertkit.models.bert.architectures import ENCODER
-from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.config import ENCODER, BertConfig
 from bertkit.models.open_model import OpenModel
 from bertkit.nn.packed_ids import PackedIds
 from bertkit.tokenization.encoding import Encoding

@@ -18,7 +18,7 @@ from bertkit.inference.engines.choice import open_engine
 from bertkit.inference.engines.engine import Engine, check_finite, resolve_layers
 from bertkit.inference.loading import find_max_length
 from bertkit.inference.pipeline import Loadable
-from bertkit.models.bert.architectures import ENCODER
+from bertkit.models.bert.config import ENCODER
 from bertkit.models.open_model import OpenModel
 from bertkit.nn.packed_ids import PackedIds
 from bertkit.tokenization.tokenizer import Tokenizer

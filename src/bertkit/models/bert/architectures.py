@@ -13,6 +13,7 @@ from bertkit.checkpoints.families import Family, find_family
 from bertkit.checkpoints.names import EMBEDDINGS, HEADS, LAYER, EncoderNames
 from bertkit.checkpoints.transfer import FEATURE_BASED
 from bertkit.models.bert.config import (
+    ENCODER,
     MULTIPLE_CHOICE,
     QUESTION_ANSWERING,
     READ_TOKENS,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 IS_NEXT, NOT_NEXT = 0, 1  # outputs of the next sentence head
 Shapes = dict[str, tuple[int, ...]]  # by our name of a weight
 
-ENCODER = "BertModel"
 PRE_TRAINING = "BertForPreTraining"
 NEXT_SENTENCE = "BertForNextSentencePrediction"
 CAUSAL = "BertLMHeadModel"
@@ -207,7 +207,7 @@ def _pooler(config: BertConfig, architecture: str) -> Shapes:
         return {}
     norm = norm_shapes("pooler.norm", size, has_bias=config.parts.has_biases)
     return {
-        **linear_shapes("pooler.dense", size, size, has_bias=head.has_bias),
+        **linear_shapes("pooler.dense", size, size, has_bias=config.parts.has_head_biases),
         **(norm if head.has_norm else {}),
     }
 
@@ -217,7 +217,9 @@ def _masked_lm(config: BertConfig) -> Shapes:
     size = parts.embedding_size or config.hidden_size
     return {
         "masked_lm.bias": (config.vocab_size,),
-        **linear_shapes("masked_lm.dense", size, config.hidden_size, has_bias=parts.has_biases),
+        **linear_shapes(
+            "masked_lm.dense", size, config.hidden_size, has_bias=parts.has_head_biases
+        ),
         **norm_shapes("masked_lm.norm", size, has_bias=parts.has_biases),
     }
 

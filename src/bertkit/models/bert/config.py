@@ -54,6 +54,7 @@ Size = Annotated[int, Field(ge=1, le=1 << 24)]
 Scored = Literal["sequence", "token", "choice"]
 ProblemType = Literal["single_label_classification", "multi_label_classification", "regression"]
 
+ENCODER = "BertModel"
 QUESTION_ANSWERING = "BertForQuestionAnswering"
 TAGGING = "BertForTokenClassification"
 SEQUENCE_CLASSIFICATION = "BertForSequenceClassification"

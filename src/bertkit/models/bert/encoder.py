@@ -205,7 +205,7 @@ class Pooler(nn.Module):
         self.config, self.reads_mean = config, parts.pooling == "mean"
         size = config.hidden_size
         self.dropout = Dropout(dropout_rate)
-        self.dense = nn.Linear(size, size, bias=parts.has_bias)
+        self.dense = nn.Linear(size, size, bias=config.parts.has_head_biases)
         self.activation = ACTIVATIONS[parts.activation]
         self.norm = build_norm(config, size) if parts.has_norm else nn.Identity()
 

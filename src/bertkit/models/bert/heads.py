@@ -54,7 +54,7 @@ class MaskedLMHead(nn.Module):
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
         size = config.parts.embedding_size or config.hidden_size
-        self.dense = nn.Linear(config.hidden_size, size, bias=config.parts.has_biases)
+        self.dense = nn.Linear(config.hidden_size, size, bias=config.parts.has_head_biases)
         self.activation = ACTIVATIONS[config.word_activation]
         self.norm = build_norm(config, size)
         self.bias = nn.Parameter(torch.zeros(config.vocab_size))

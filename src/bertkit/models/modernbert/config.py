@@ -1,0 +1,147 @@
+"""The sizes of a ModernBERT, under the names of `config.json`."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from bertkit.models.bert.config import ACTIVATIONS, ENCODER, NOT_NONE, BertConfig, Rate, Size
+from bertkit.models.modernbert.layers import GLOBAL, LOCAL, read_layers
+from bertkit.models.modernbert.names import MODERNBERT
+from bertkit.nn.parts import EncoderParts, HeadParts
+
+Kind = Literal["full_attention", "sliding_attention"]
+Base = Annotated[float, Field(gt=1.0)]
+BIASES = ("norm_bias", "attention_bias", "mlp_bias")
+
+
+class ModernBertConfig(BertConfig):
+    """The architecture; the defaults are those of ModernBERT-base.
+
+    Layers are global or local. Every head has a dense layer and a norm before its last layer.
+
+    Attributes:
+        local_attention: tokens of a local layer's window, half of them on either side.
+        global_attn_every_n_layers: layer 0 and every n-th one after it are global.
+        layer_types: the kind of each layer, where that isn't so.
+        global_rope_theta: base of the rotary positions of global layers.
+        local_rope_theta: the same for local ones; None for that of global ones.
+        embedding_dropout: dropout on the embeddings; `hidden_dropout_prob` is `mlp_dropout`, that
+            within feed-forward networks.
+        classifier_activation: the activation of the layer before the last one of every head.
+        classifier_pooling: what a classifier of sequences reads: [CLS], or the mean of the tokens.
+
+    Source: Warner et al. 2024, section 2.1 and appendix A.
+    """
+
+    model_types = ("modernbert",)
+    names: ClassVar = MODERNBERT
+    their_keys: ClassVar = {
+        "hidden_act": "hidden_activation",
+        "hidden_dropout_prob": "mlp_dropout",
+        "attention_probs_dropout_prob": "attention_dropout",
+        "layer_norm_eps": "norm_eps",
+    }
+
+    model_type: str = "modernbert"
+    vocab_size: Size = 50368
+    num_hidden_layers: Annotated[int, Field(ge=1, le=256)] = 22
+    intermediate_size: Size = 1152
+    hidden_dropout_prob: Rate = 0.0
+    attention_probs_dropout_prob: Rate = 0.0
+    max_position_embeddings: Size = 8192
+    type_vocab_size: Annotated[Literal[0], Field(exclude=True)] = 0
+    layer_norm_eps: Annotated[float, Field(gt=0.0)] = 1e-5
+    pad_token_id: int = 50283
+    classifier_dropout: Rate | None = 0.0
+    position_embedding_type: Annotated[str | None, Field(exclude=True)] = None  # says nothing
+    local_attention: Annotated[int, Field(ge=2, le=1 << 24)] = 128
+    global_attn_every_n_layers: Size = 3
+    layer_types: Annotated[list[Kind] | None, NOT_NONE] = None
+    global_rope_theta: Base = 160_000.0
+    local_rope_theta: Base | None = 10_000.0
+    embedding_dropout: Rate = 0.0
+    norm_bias: bool = False
+    attention_bias: bool = False
+    mlp_bias: bool = False
+    classifier_bias: bool = False
+    decoder_bias: Literal[True] = True
+    classifier_activation: str = "gelu"
+    classifier_pooling: Literal["cls", "mean"] = "cls"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_layers(cls, values: object) -> object:
+        if not isinstance(values, dict):
+            return values
+        if "norm_eps" in values:  # published configs have BERT's key, too, which counts for nothing
+            values = {name: value for name, value in values.items() if name != "layer_norm_eps"}
+        return read_layers(values)
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        if len({getattr(self, name) for name in BIASES}) > 1:
+            raise ValueError(f"{', '.join(BIASES)} must be the same, all true or all false")
+        if self.hidden_size // self.num_attention_heads % 2:
+            raise ValueError("hidden_size / num_attention_heads must be even, for rotary positions")
+        if self.layer_types is not None and len(self.layer_types) != self.num_hidden_layers:
+            raise ValueError(
+                f"layer_types must have a kind for each of {self.num_hidden_layers} layers, got"
+                f" {len(self.layer_types)}"
+            )
+        if self.classifier_activation not in ACTIVATIONS:
+            raise ValueError(f"unknown classifier_activation {self.classifier_activation!r:.80}")
+        return self
+
+    @property
+    def kinds(self) -> Sequence[str]:
+        """The kind of each layer."""
+        numbers, step = range(self.num_hidden_layers), self.global_attn_every_n_layers
+        return self.layer_types or [LOCAL if number % step else GLOBAL for number in numbers]
+
+    @property
+    def parts(self) -> EncoderParts:
+        """As in `BertConfig`."""
+        bases = {GLOBAL: self.global_rope_theta}
+        bases[LOCAL] = self.local_rope_theta or self.global_rope_theta
+        windows = {GLOBAL: None, LOCAL: self.local_attention // 2}
+        return EncoderParts(
+            has_positions=False,
+            rotary_bases=tuple(bases[kind] for kind in self.kinds),
+            windows=tuple(windows[kind] for kind in self.kinds),
+            normalizes_first=True,
+            has_first_norm=False,
+            is_gated=True,
+            has_biases=self.norm_bias,
+            has_head_biases=self.classifier_bias,
+        )
+
+    def find_head(self, architecture: str) -> HeadParts | None:
+        """As in `BertConfig`."""
+        if architecture == ENCODER:
+            return None
+        return HeadParts(
+            activation=self.classifier_activation,
+            has_norm=True,
+            pooling=self.classifier_pooling,
+        )
+
+    def find_dropout(self, architecture: str) -> float:
+        """As in `BertConfig`."""
+        del architecture
+        return self.classifier_dropout or 0.0
+
+    @property
+    def dropout_rates(self) -> Mapping[str, float]:
+        """As in `BertConfig`."""
+        return {
+            "embeddings": self.embedding_dropout,
+            "attention": self.attention_probs_dropout_prob,
+            "inner": self.hidden_dropout_prob,
+            "feed_forward": 0.0,
+        }
+
+    @property
+    def word_activation(self) -> str:
+        """As in `BertConfig`."""
+        return self.classifier_activation

@@ -169,9 +169,7 @@ def _tokens(encoded: EncodedText) -> list[JsonObject]:
         list(accumulate((2 if ord(letter) > 0xFFFF else 1 for letter in text), initial=0))
         for text in (encoded.text, encoded.pair or "")
     ]
-    rows = zip(
-        encoding.tokens, encoding.token_type_ids, encoded.words, encoding.offsets, strict=True
-    )
+    rows = zip(encoding.tokens, encoded.sides, encoded.words, encoding.offsets, strict=True)
     return [
         {
             "text": text,
@@ -195,7 +193,7 @@ def _view_data(
         "name": view.name,
         "title": view.title,
         "heading": state_view(view, inputs, start, {**data, "patterns": patterns}),
-        "legend": [*legend, *filter(None, [observation.mask.note])],
+        "legend": [*legend, *filter(None, [observation.note])],
         "data": data,
     }
 

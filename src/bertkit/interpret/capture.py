@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Float
@@ -24,7 +24,6 @@ from torch.utils.hooks import RemovableHandle
 
 from bertkit.nn.attention import SelfAttention, score_keys
 from bertkit.nn.masks import BIDIRECTIONAL, AttentionMask
-from bertkit.nn.packing import PackedBatch
 
 AnyAttention = TypeVar("AnyAttention", bound=nn.Module)
 
@@ -42,15 +41,18 @@ class AttentionHeads:
     value: Float[Tensor, "heads attended features"]
     context: Float[Tensor, "heads length features"] | None
     mask: AttentionMask = BIDIRECTIONAL
+    bias: Float[Tensor, "heads length attended"] | None = None
 
     @property
     def scores(self) -> Float[Tensor, "heads length attended"]:
-        """The scores of `score_keys`: a row for each query, a column for each key.
+        """The scores of `score_keys` and the bias: a row for each query, a column for each key.
 
         They are as large as the weights, so they aren't cached. Scores of keys that the mask hides
         are minus infinity.
         """
         scores = score_keys(self.query, self.key)
+        if self.bias is not None:
+            scores = scores + self.bias
         allowed = self.mask.find_allowed(*scores.shape[-2:])
         return scores.masked_fill(~allowed.to(scores.device), -math.inf)
 
@@ -74,11 +76,13 @@ class LayerAttention:
     lengths: tuple[int, ...]  # tokens of each sequence
     attended_lengths: tuple[int, ...]  # of the keys; equal to `lengths` in self-attention
     mask: AttentionMask = BIDIRECTIONAL
+    bias: Float[Tensor, "heads longest longest"] | None = None  # added to each sequence's scores
 
     def heads(self, sequence: int = 0) -> AttentionHeads:
         """Return all heads on one sequence of the batch, numbered from 0."""
         tokens = _find_tokens(self.lengths, sequence)
         attended = _find_tokens(self.attended_lengths, sequence)
+        length, bias = self.lengths[sequence], self.bias
         is_whole = len(self.context) == len(self.query)
         return AttentionHeads(
             widen(self.query[tokens].transpose(0, 1)),
@@ -86,6 +90,7 @@ class LayerAttention:
             widen(self.value[attended].transpose(0, 1)),
             widen(self.context[tokens].transpose(0, 1)) if is_whole else None,
             self.mask,
+            None if bias is None else widen(bias[:, :length, :length]),
         )
 
 
@@ -131,14 +136,17 @@ def _watch(attention: SelfAttention, captured: list[LayerAttention]) -> Iterator
     """Register hooks around one layer's self-attention."""
     seen, num_heads = dict[str, Tensor](), attention.num_heads
 
-    def note(_: nn.Module, inputs: tuple[Tensor, PackedBatch], __: Tensor) -> None:
+    def note(_: nn.Module, inputs: tuple[Any, ...], __: Tensor) -> None:
         query, key, value = seen.pop("heads").unbind(dim=1)
-        lengths, context = inputs[1].lengths, seen.pop("context")
+        batch, *options = inputs[1:]
+        bias = options[1] if len(options) > 1 else None
+        lengths, context = batch.lengths, seen.pop("context")
         captured.append(
-            LayerAttention(query, key, value, context, lengths, lengths, attention.mask)
+            LayerAttention(query, key, value, context, lengths, lengths, attention.mask, bias)
         )
 
-    yield attention.query_key_value.register_forward_hook(keep_heads(seen, "heads", 3, num_heads))
+    projected = attention.rotary or attention.query_key_value  # what the scores are computed from
+    yield projected.register_forward_hook(keep_heads(seen, "heads", 3, num_heads))
     yield attention.output.register_forward_pre_hook(keep_heads(seen, "context", num_heads))
     yield attention.register_forward_hook(note)
 

@@ -265,7 +265,9 @@ def _list_steps(steps: "HeadSteps") -> Iterator[str]:
     tables = [_table("Q · Kᵀ", steps.products.tolist(), *names)]
     divided = f"/ √{steps.query.shape[1]}" if steps.is_scaled else ""
     # what is done to the products before the softmax
-    if title := ", ".join(filter(None, [divided, "masked" if steps.mask.name else ""])):
+    bias = "" if steps.bias is None else "+ bias of distance"
+    masked = "masked" if steps.mask.name else ""
+    if title := ", ".join(filter(None, [divided, bias, masked])):
         tables.append(_table(title, steps.scores.tolist(), *names))
     yield from _beside(*tables, _table("softmax, in %", _percent(steps), *names, digits=1))
     yield ""

@@ -148,7 +148,7 @@ class HeadReader:
         lasts = {word: position for position, word in enumerate(encoded.words)}
         about = []
         for first in firsts:
-            text = encoded.pair if encoding.token_type_ids[first] else encoded.text
+            text = encoded.pair if encoded.sides[first] else encoded.text
             stop = encoding.offsets[lasts[encoded.words[first]]][1]
             about.append((text or "")[encoding.offsets[first][0] : stop])
         logarithms, question = scores[firsts].log_softmax(dim=-1), "the tag of each word"
@@ -159,7 +159,7 @@ class HeadReader:
         encoded, encoding = self.encoded, self.encoded.encoding
         if encoded.pair is None:
             return None
-        num_before = encoding.token_type_ids.index(1)
+        num_before = encoded.sides.index(1)
         offsets = np.array(encoding.offsets[num_before:-1], dtype=np.int32)
         parts, owners = (range(len(offsets)),), np.zeros(len(offsets), dtype=np.int32)
         windows = Windows(parts, owners, offsets, num_before)

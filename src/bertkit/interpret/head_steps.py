@@ -45,6 +45,7 @@ class HeadSteps:
     value: Float[Tensor, "attended value_features"]
     mask: AttentionMask = BIDIRECTIONAL
     is_scaled: bool = True
+    bias: Float[Tensor, "length attended"] | None = None  # added to the scores
     name: HeadName | None = None  # of a model's head
     given: Mapping[str, Tensor] = field(default_factory=dict)  # X and weights
 
@@ -60,8 +61,9 @@ class HeadSteps:
 
     @cached_property
     def scores(self) -> Float[Tensor, "length attended"]:
-        """The products divided by √d; minus infinity where the mask hides a key."""
+        """The products divided by √d, and the bias; minus infinity where the mask hides a key."""
         scores = score_keys(self.query, self.key) if self.is_scaled else self.products
+        scores = scores if self.bias is None else scores + self.bias
         return scores.masked_fill(~self.allowed, -math.inf)
 
     @cached_property
@@ -162,7 +164,8 @@ def attend_text(
     tokens = tuple(encoded.tokens)
     query, key, value = (part[head].cpu() for part in (heads.query, heads.key, heads.value))
     mask = choose_mask(settings, heads.mask)
-    return HeadSteps(tokens, tokens, query, key, value, mask, is_scaled, name)
+    bias = None if heads.bias is None else heads.bias[head].cpu()
+    return HeadSteps(tokens, tokens, query, key, value, mask, is_scaled, bias, name)
 
 
 def project(given: Mapping[str, Tensor]) -> tuple[Tensor, Tensor, Tensor]:

@@ -135,14 +135,19 @@ class InspectedModel(AnyInspected):
             InputError: a text is empty, there are more tokens than the model takes, or a pair was
                 given to a model that takes single texts.
         """
-        encoding = self.tokenizer.encode(text, pair, read_mask=True)
-        for name, part in (("the text", text), ("the second text", pair)):
-            if part is not None and not self.tokenizer.piece_ids([part])[0]:
+        tokenizer, texts = self.tokenizer, [text] if pair is None else [text, pair]
+        encoding = tokenizer.encode(text, pair, read_mask=True)
+        lengths = [len(ids) for ids in tokenizer.piece_ids(texts, read_mask=True)]
+        for name, length in zip(("the text", "the second text"), lengths, strict=False):
+            if not length:
                 raise InputError(f"{name} is empty; give at least one word")
         self.loaded.check_text("the text", len(encoding.ids), is_empty=False)
         if pair is not None:
             self.loaded.check_pairs()
-        return EncodedText(text, pair, encoding, number_words(encoding, self.tokenizer))
+        num_first = None if pair is None else tokenizer.find_starts(*lengths)[1]
+        ends = tokenizer.describe_piece(encoding.ids[0]), tokenizer.describe_piece(encoding.ids[-1])
+        words = number_words(encoding, tokenizer)
+        return EncodedText(text, pair, encoding, words, num_first, ends)
 
     @torch.inference_mode()
     def observe(self, encoded: EncodedText, without: Sequence[HeadName] = ()) -> Observation:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
@@ -16,6 +17,7 @@ from bertkit.models.bert.config import BertConfig
 from bertkit.nn.masks import AttentionMask
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.encoding import Encoding
+from bertkit.tokenization.engine import CLS, SEP
 from bertkit.tokenization.tokenizer import Tokenizer
 
 MAX_LISTED_TOKENS = 40
@@ -29,11 +31,20 @@ class EncodedText:
     pair: str | None
     encoding: Encoding  # offsets are into the token's own text
     words: tuple[int, ...]  # word index of each token, from 0; −1 for [CLS] and [SEP]
+    num_first: int | None = None  # tokens before the second text, special ones included
+    ends: tuple[str, str] = (CLS, SEP)  # the tokens before the first text and after the last
 
     @property
     def tokens(self) -> list[str]:
         """The tokens, including special tokens."""
         return list(self.encoding.tokens)
+
+    @property
+    def sides(self) -> list[int]:
+        """Of each token, 0 if it is of the first text, 1 of the second."""
+        length = len(self.words)
+        num_first = length if self.num_first is None else self.num_first
+        return [0] * num_first + [1] * (length - num_first)
 
     def pack(self) -> PackedBatch:
         """Return a new batch of this text; autograd can't use tensors of inference mode."""
@@ -100,21 +111,39 @@ class Observation:
         """The text of the keys."""
         return self.attended or self.encoded
 
+    @cached_property
+    def layers_by_mask(self) -> dict[AttentionMask, list[int]]:
+        """The layers, from 1, by which tokens their tokens may attend to."""
+        found: dict[AttentionMask, list[int]] = {}
+        for number, heads in enumerate(self.layers, start=1):
+            found.setdefault(heads.mask, []).append(number)
+        return found
+
     @property
-    def mask(self) -> AttentionMask:
-        """Which tokens a token may attend to."""
-        return self.layers[0].mask
+    def note(self) -> str:
+        """What layers leave out, for explanations; empty if each token may attend to all."""
+        if len(self.layers_by_mask) == 1:
+            return self.layers[0].mask.note
+        return " ".join(
+            f"Layers {', '.join(map(str, numbers))}: {mask.note}"
+            for mask, numbers in self.layers_by_mask.items()
+            if mask.note
+        )
 
     @cached_property
     def allowed(self) -> Bool[Tensor, "length attended"]:
-        """For each token, which tokens it may attend to."""
-        return self.mask.find_allowed(len(self.encoded.tokens), len(self.columns.tokens))
+        """For each token, which tokens it may attend to, in one layer at least."""
+        return torch.stack([*map(self._find_allowed, self.layers_by_mask)]).any(dim=0)
+
+    def _find_allowed(self, mask: AttentionMask) -> Bool[Tensor, "length attended"]:
+        return mask.find_allowed(len(self.encoded.tokens), len(self.columns.tokens))
 
     def find_patterns(self, layer: int) -> list[HeadPattern]:
         """Return the attention pattern of each head of a layer, from 1."""
         attended = None if self.attended is None else self.attended.tokens
-        weights = self.layers[layer - 1].weights
-        return find_patterns(weights, self.encoded.tokens, attended, self.allowed)
+        heads, encoded = self.layers[layer - 1], self.encoded
+        allowed = self._find_allowed(heads.mask)
+        return find_patterns(heads.weights, encoded.tokens, attended, allowed, encoded.ends)
 
 
 def find_token(tokens: Sequence[str], token: str) -> int:

@@ -5,6 +5,7 @@ Source: Clark et al. 2019, "What Does BERT Look At?", sections 3 and 4.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from jaxtyping import Bool, Float
@@ -32,31 +33,41 @@ def _named(
     return columns.expand(len(tokens), -1)
 
 
-def _same_word(tokens: Sequence[str], attended: Sequence[str]) -> Bool[Tensor, "length attended"]:
+def _same_word(
+    tokens: Sequence[str], attended: Sequence[str], ends: Sequence[str]
+) -> Bool[Tensor, "length attended"]:
     numbers = {token: number for number, token in enumerate(dict.fromkeys([*tokens, *attended]))}
-    numbers |= {CLS: -1, SEP: -1}
+    numbers |= dict.fromkeys(ends, -1)
     rows, columns = (
         torch.tensor([numbers[token] for token in text]) for text in (tokens, attended)
     )
     return (rows[:, None] == columns) & (columns >= 0)
 
 
-# The target tokens of each pattern: a row for each query, True where the pattern attends.
-# Where queries and keys are of two texts, there are no patterns by position.
-ACROSS: dict[str, Target] = {
-    "[CLS]": lambda tokens, attended: _named(tokens, attended, CLS),
-    "[SEP]": lambda tokens, attended: _named(tokens, attended, SEP),
-    "same word": _same_word,
-}
-PATTERNS: dict[str, Target] = {
-    "next": lambda tokens, _: _shifted(tokens, 1),
-    "previous": lambda tokens, _: _shifted(tokens, -1),
-    ITSELF: lambda tokens, _: _shifted(tokens, 0),
-    **ACROSS,
-    "same word": lambda tokens, attended: _same_word(tokens, attended).fill_diagonal_(
-        fill_value=False
-    ),
-}
+def list_patterns(cls: str = CLS, sep: str = SEP, *, is_across: bool = False) -> dict[str, Target]:
+    """Return the target tokens of each pattern: a row for each query, True where it attends.
+
+    Where queries and keys are of two texts, there are no patterns by position.
+
+    Args:
+        cls: the token before the text.
+        sep: the token after it.
+    """
+    across: dict[str, Target] = {
+        cls: partial(_named, name=cls),
+        sep: partial(_named, name=sep),
+        "same word": partial(_same_word, ends=(cls, sep)),
+    }
+    if is_across:
+        return across
+    same = across["same word"]
+    return {
+        "next": lambda tokens, _: _shifted(tokens, 1),
+        "previous": lambda tokens, _: _shifted(tokens, -1),
+        ITSELF: lambda tokens, _: _shifted(tokens, 0),
+        **across,
+        "same word": lambda *texts: same(*texts).fill_diagonal_(fill_value=False),
+    }
 
 
 @dataclass(frozen=True)
@@ -78,6 +89,7 @@ def find_patterns(
     tokens: Sequence[str],
     attended: Sequence[str] | None = None,
     allowed: Bool[Tensor, "length attended"] | None = None,
+    ends: tuple[str, str] = (CLS, SEP),
 ) -> list[HeadPattern]:
     """Return the attention pattern of each head of a layer.
 
@@ -86,11 +98,13 @@ def find_patterns(
         tokens: the tokens of the queries, including special tokens.
         attended: the tokens of the keys if they are of another text.
         allowed: which keys each query may attend to; None if it is all.
+        ends: the special tokens before the text and after it.
     """
     weights = weights.float().cpu()
     if allowed is None:
         allowed = torch.ones(weights.shape[1:], dtype=torch.bool)
-    finders, keys = (PATTERNS, tokens) if attended is None else (ACROSS, attended)
+    keys = tokens if attended is None else attended
+    finders = list_patterns(*ends, is_across=attended is not None)
     targets = {name: find(tokens, keys) for name, find in finders.items()}
     if not allowed.all():  # patterns that the mask leaves; what a token attends to of itself
         kept = {name: target & allowed for name, target in targets.items()}  # counts as that alone

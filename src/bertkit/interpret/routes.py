@@ -73,7 +73,7 @@ def attend(loaded: ReadyModel, text: str | tuple[str, str], layer: int | None) -
     weights = inputs.observation.layers[shown - 1].weights.cpu().numpy()
     return {
         "tokens": encoded.tokens,
-        "segments": encoded.encoding.token_type_ids,
+        "segments": encoded.sides,
         "layer": shown,
         "start": {"head": start.head, "token": start.token},
         "num_layers": inspected.model.config.num_hidden_layers,

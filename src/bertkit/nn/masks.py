@@ -58,7 +58,7 @@ def within(window: int) -> AttentionMask:
     """Return the mask of a layer whose tokens attend to those at a distance of at most `window`."""
     return AttentionMask(
         "local",
-        f"Tokens attend to those at a distance of at most {window} in this layer.",
+        f"Tokens attend to those at a distance of at most {window}.",
         window=window,
     )
 

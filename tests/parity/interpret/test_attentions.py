@@ -2,8 +2,11 @@
 
 import pytest
 import torch
+import transformers
+from tests import families
 from tests.closeness import assert_close
 from tests.parity.agreement import SIZES, random_batch, randomize
+from tests.parity.test_families import HERE
 from transformers import BertConfig as TheirConfig
 from transformers import BertModel as TheirModel
 
@@ -30,3 +33,20 @@ def test_weights_agree(tmp_path, is_inference):
             weights = layer.heads(sequence).weights
             theirs_here = their_layer[sequence, :, :length, :length]
             assert_close(weights, theirs_here)
+
+
+@pytest.mark.parametrize("family", HERE)
+@torch.inference_mode()
+def test_weights_of_each_family_agree(tmp_path, family):
+    folder = families.make_folder(tmp_path, family, with_tokenizer=False)
+    theirs = transformers.AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
+    ours = BertModel.from_pretrained(folder)
+    batch = families.random_batch(family, LENGTHS)
+    with capture_attention(ours.encoder) as layers:
+        ours(batch["input_ids"], batch.get("token_type_ids"), batch["attention_mask"])
+    expected = theirs(**batch, output_attentions=True).attentions
+    for layer, their_layer in zip(layers, expected, strict=True):
+        for sequence, length in enumerate(LENGTHS):
+            heads = layer.heads(sequence)
+            assert_close(heads.weights, their_layer[sequence, :, :length, :length])
+            assert_close(heads.weights @ heads.value, heads.context)

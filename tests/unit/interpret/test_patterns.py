@@ -6,9 +6,10 @@ import pytest
 import torch
 from tests.closeness import close
 
-from bertkit.interpret.patterns import PATTERNS, find_patterns
+from bertkit.interpret.patterns import find_patterns, list_patterns
 from bertkit.nn.masks import CAUSAL
 
+PATTERNS = list_patterns()
 TOKENS = ["[CLS]", "the", "cat", "saw", "the", "hat", "[SEP]"]
 LENGTH = len(TOKENS)
 

@@ -152,7 +152,7 @@ def find_swap(encoded: EncodedText) -> tuple[int, int] | None:
     such words, the first and the last are taken.
     """
     counts, words = Counter(encoded.tokens), Counter(encoded.words)
-    rows = zip(encoded.tokens, encoded.words, encoded.encoding.token_type_ids, strict=True)
+    rows = zip(encoded.tokens, encoded.words, encoded.sides, strict=True)
     positions = [
         position
         for position, (token, word, segment) in enumerate(rows)

@@ -6,6 +6,7 @@ import { scrollBox } from "./scroll.js";
 
 const HUES = {
   next: "c0", previous: "c2", itself: "c3", "[CLS]": "c4", "[SEP]": "c1", "same word": "c5",
+  "<s>": "c4", "</s>": "c1",
 };
 const OTHER_HUE = "quiet";
 const NAMED_SHADE = 0.4; // of a pattern that has no share

@@ -57,7 +57,8 @@ def test_each_attention_is_between_its_texts(tmp_path, joined):
     shapes = {name: one.layers[0].weights.shape for name, one in observed.items()}
     assert shapes == {"cross": (2, 5, 8), "encoder": (2, 8, 8), "decoder": (2, 5, 5)}
     assert [len(one.layers) for one in observed.values()] == [3, 2, 3]
-    assert [one.mask for one in observed.values()] == [BIDIRECTIONAL, BIDIRECTIONAL, CAUSAL]
+    masks = [{*one.layers_by_mask} for one in observed.values()]
+    assert masks == [{BIDIRECTIONAL}, {BIDIRECTIONAL}, {CAUSAL}]
     assert [len(one.states) for one in observed.values()] == [4, 3, 4]
     assert observed["cross"].encoded.tokens == WRITTEN_TOKENS
     assert observed["cross"].attended.tokens == READ_TOKENS

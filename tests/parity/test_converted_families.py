@@ -6,16 +6,13 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from tests.families import FAMILY_HEADS, class_name, make_folder, make_model
-from tests.parity.test_families import HERE
+from tests.families import FAMILIES, FAMILY_HEADS, class_name, make_folder, make_model
 
 from bertkit.jobs.convert import convert
 from bertkit.jobs.inspect import describe
 from bertkit.jobs.settings import ConvertSettings
 
-every_head = pytest.mark.parametrize(
-    ("family", "head"), [(family, head) for family, head in FAMILY_HEADS if family in HERE]
-)
+every_head = pytest.mark.parametrize(("family", "head"), FAMILY_HEADS)
 
 
 def assert_equal_models(folder: Path, expected: transformers.PreTrainedModel) -> None:
@@ -59,7 +56,7 @@ FILES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("files", FILES)
-@pytest.mark.parametrize("family", HERE)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_shards_and_pickles_are_read(family: str, files: str, tmp_path: Path) -> None:
     model, source = make_model(family, "ForMaskedLM"), tmp_path / "theirs"
     model.save_pretrained(source, **FILES[files])

@@ -17,7 +17,6 @@ from tests.closeness import assert_close, close
 from tests.exhaustive import mark_all_but
 from tests.families import FAMILIES, make_folder
 from tests.parity.agreement import pad_sequences
-from tests.parity.test_families import HERE
 from tests.unit.recipes.finetune.small import make_rows, save_model, write_rows
 from torch import Tensor
 
@@ -168,7 +167,9 @@ def test_each_pooling_has_equal_scores_elsewhere(
 
 @pytest.mark.parametrize("pooling", mark_all_but(["mean"], ["cls", "mean"]))
 @pytest.mark.parametrize("name", mark_all_but(["classify"], WITH_COMMAND))
-@pytest.mark.parametrize("family", [name for name in HERE if FAMILIES[name].tokenizer == "bert"])
+@pytest.mark.parametrize(
+    "family", [name for name, one in FAMILIES.items() if one.tokenizer == "bert"]
+)
 def test_each_family_has_equal_scores_elsewhere(family, name, pooling, tmp_path, monkeypatch):
     parent = make_folder(tmp_path / "parent", family)
     is_averaged = name in ("classify", "regress") and pooling == "mean"

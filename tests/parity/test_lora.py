@@ -11,9 +11,8 @@ import transformers
 from sentence_transformers import SentenceTransformer
 from tests.closeness import assert_close
 from tests.exhaustive import mark_all_but
-from tests.families import class_name, make_folder, random_batch
+from tests.families import FAMILIES, class_name, make_folder, random_batch
 from tests.parity.agreement import pad_sequences
-from tests.parity.test_families import HERE
 from tests.parity.test_finetune import CASES, MULTIPLIED, SETTINGS, check_elsewhere, train
 from tests.unit.recipes.finetune.small import save_model
 from torch import Tensor, nn
@@ -163,7 +162,7 @@ FAMILY_KINDS = {
     "ForTokenClassification": ("TOKEN_CLS", BertForTokenClassification),
 }
 every_kind = pytest.mark.parametrize("head", FAMILY_KINDS)
-every_family = pytest.mark.parametrize("family", HERE)
+every_family = pytest.mark.parametrize("family", FAMILIES)
 
 
 @every_kind

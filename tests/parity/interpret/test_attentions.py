@@ -6,7 +6,6 @@ import transformers
 from tests import families
 from tests.closeness import assert_close
 from tests.parity.agreement import SIZES, random_batch, randomize
-from tests.parity.test_families import HERE
 from transformers import BertConfig as TheirConfig
 from transformers import BertModel as TheirModel
 
@@ -35,7 +34,7 @@ def test_weights_agree(tmp_path, is_inference):
             assert_close(weights, theirs_here)
 
 
-@pytest.mark.parametrize("family", HERE)
+@pytest.mark.parametrize("family", families.FAMILIES)
 @torch.inference_mode()
 def test_weights_of_each_family_agree(tmp_path, family):
     folder = families.make_folder(tmp_path, family, with_tokenizer=False)

@@ -123,14 +123,15 @@ def list_own_heads(names: EncoderNames, architecture: str, found: Collection[str
     """Return the heads that a class can load of files which have these, in the words of `HEADS`.
 
     They are named as our models name them: the first layer of a RoBERTa's classifier is a pooler.
+    What a ModernBERT's files call a classifier is that of the class, and no other head.
     """
-    known = names.find_names(architecture)
-    return [
-        head
-        for head in HEADS
-        if (theirs := known.get(FIRST_WEIGHTS.get(head, f"{head}.weight")))
-        and names.find_part(theirs[0]) in found
-    ]
+    known, own = names.find_names(architecture), ARCHITECTURES[architecture].heads
+    heads: dict[str, str] = {}  # by the foreign name of a weight
+    for head in sorted(HEADS, key=lambda name: name not in own):
+        theirs = known.get(FIRST_WEIGHTS.get(head, f"{head}.weight"))
+        if theirs and names.find_part(theirs[0]) in found:
+            heads.setdefault(theirs[0], head)
+    return [head for head in HEADS if head in heads.values()]
 
 
 def list_used_heads(architecture: str, found: Collection[str]) -> tuple[str, ...]:

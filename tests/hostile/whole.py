@@ -12,8 +12,8 @@ from bertkit.checkpoints.elements import ElementType
 from bertkit.checkpoints.torch_tensors import export_tensors
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForPreTraining
-from bertkit.tokenization.folder import config_content, engine_json
 from bertkit.tokenization.settings import UNCASED
+from bertkit.tokenization.word_piece import config_content, engine_json
 
 CONFIG: dict[str, Any] = {
     "model_type": "bert",

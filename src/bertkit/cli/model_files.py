@@ -118,7 +118,8 @@ def _list_rows(description: "ModelDescription") -> Iterator[tuple[str, str]]:
     if description.dtypes:
         yield "tensors", ", ".join(f"{name} ({n:,})" for name, n in description.dtypes.items())
     if (tokenizer := description.tokenizer) is not None:
-        case = "uncased" if tokenizer["lowercase"] else "cased"
+        case = "uncased" if tokenizer.get("lowercase") else "cased"
+        case = tokenizer.get("algorithm", case)
         yield "tokenizer", f"{tokenizer['entries']:,} entries, {case}"
     if (sentences := description.sentences) is not None:
         modules, length = ", ".join(sentences["modules"]), sentences["max_seq_length"]

@@ -32,7 +32,7 @@ from bertkit.base.remote import find_info
 from bertkit.base.transfers import fetch
 from bertkit.data.mapped_array import MappedArray
 from bertkit.data.problems import ReadReport, describe_long_words, describe_unknown
-from bertkit.tokenization.folder import MANIFEST_FILE as TOKENIZER_MANIFEST
+from bertkit.tokenization.names import MANIFEST_FILE as TOKENIZER_MANIFEST
 from bertkit.tokenization.tokenizer import Tokenizer
 
 MANIFEST = "manifest.json"

@@ -166,13 +166,11 @@ class FillMask(EncoderPipeline[str, FilledText]):
     def _target_id(self, word: str) -> int:
         """Return the id of a target, which must be a single vocabulary entry."""
         tokenizer = self.loaded.tokenizer
-        pieces = tokenizer.piece_ids([word])[0]
-        exact = tokenizer.token_to_id(word)
-        if exact is not None:
-            return exact
-        if len(pieces) != 1 or pieces[0] == tokenizer.unk_id:
+        entry = tokenizer.find_entry(word)
+        if entry is None:
+            pieces = tokenizer.word_piece_ids([word])[0]
             shown = " ".join(map(tokenizer.describe_piece, pieces)) or "none"
             raise InputError(
                 f"the target {word!r} isn't a single vocabulary entry (tokens: {shown})"
             )
-        return pieces[0]
+        return entry

@@ -37,19 +37,14 @@ from bertkit.models.bert.arrays import describe_config, store_head
 from bertkit.models.bert.feature_head import describe_modules
 from bertkit.models.open_model import OpenModel
 from bertkit.tasks.saved import requires_pairs
-from bertkit.tokenization.folder import (
-    ADDED_FILE,
-    CONFIG_FILE,
-    ENGINE_FILE,
-    VOCABULARY_FILE,
-    read_folder,
-    write_folder,
-)
+from bertkit.tokenization.folder import read_folder, write_folder
+from bertkit.tokenization.names import ADDED_FILE, CONFIG_FILE, ENGINE_FILE, VOCABULARY_FILE
 
-# The files of a tokenizer that isn't BERT's; they are copied unchanged.
+# The files of a tokenizer that bertkit can't read; they are copied unchanged.
 FOREIGN_FILES = (VOCABULARY_FILE, ENGINE_FILE, CONFIG_FILE, ADDED_FILE)
 # Other files to copy: documentation, a fine-tuned model's task, the names of the special tokens.
 OTHER_FILES = ("README.md", "LICENSE", "LICENSE.txt", TASK_FILE, "special_tokens_map.json")
+MUST_LOWERCASE = "other programs must lowercase texts: the tokenizer doesn't"
 MAX_COPIED_BYTES = 64 << 20
 
 
@@ -68,7 +63,7 @@ def write_companions(source: OpenModel, folder: Path, sentences: SentenceModel |
 
 
 def write_tokenizer(source: OpenModel, folder: Path, sentences: SentenceModel | None) -> Written:
-    """Rewrite the tokenizer of a model, or copy one that isn't BERT's.
+    """Write the tokenizer of a model anew, or copy one that bertkit can't read.
 
     It gets what the files of sentence-transformers say beside it, which other programs don't read:
     the maximum length, and that texts are lowercased.
@@ -78,17 +73,21 @@ def write_tokenizer(source: OpenModel, folder: Path, sentences: SentenceModel | 
         note = f"there is no tokenizer: {home} has neither {VOCABULARY_FILE} nor {ENGINE_FILE}"
         return {}, (note,)
     try:
-        vocabulary, settings = read_folder(home)
+        definition = read_folder(home)
     except InputError as error:
-        note = f"the tokenizer isn't a BERT tokenizer and was copied unchanged ({error})"
+        note = f"bertkit can't read the tokenizer; it was copied unchanged ({error})"
         return copy_files(home, folder, FOREIGN_FILES), (note, *list_unknown(source, sentences))
-    source.check_vocabulary(len(vocabulary))
-    max_length = source.model_max_length or source.config.max_length
+    source.check_vocabulary(len(definition.vocabulary))
+    max_length, notes = source.model_max_length or source.config.max_length, tuple[str, ...]()
     if sentences is not None:
         max_length = sentences.max_seq_length
-        lowercase = settings.lowercase or sentences.lowercase
-        settings = settings.model_copy(update={"lowercase": lowercase})
-    return write_folder(folder, vocabulary, settings, max_length=max_length), ()
+    if sentences is not None and sentences.lowercase and not definition.settings.lowercase:
+        if definition.source:  # is written as it was
+            notes = (MUST_LOWERCASE,)
+        else:
+            settings = definition.settings.model_copy(update={"lowercase": True})
+            definition = replace(definition, settings=settings)
+    return write_folder(folder, definition, max_length=max_length), notes
 
 
 def list_unknown(source: OpenModel, sentences: SentenceModel | None) -> tuple[str, ...]:
@@ -97,7 +96,7 @@ def list_unknown(source: OpenModel, sentences: SentenceModel | None) -> tuple[st
         return ()
     notes = []
     if sentences.lowercase:
-        notes.append("other programs must lowercase texts: the tokenizer doesn't")
+        notes.append(MUST_LOWERCASE)
     if (source.model_max_length or sys.maxsize) > sentences.max_seq_length:
         notes.append(
             f"other programs must truncate texts to {sentences.max_seq_length:,} tokens: the"

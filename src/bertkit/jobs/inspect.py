@@ -204,9 +204,11 @@ def describe(path: str | Path, *, revision: str | None = None) -> ModelDescripti
     def read_tokenizer() -> dict[str, Any] | None:
         if not opened.has_tokenizer:
             return None
-        vocabulary, settings = read_folder(opened.folder)
-        opened.check_vocabulary(len(vocabulary))
-        return {"entries": len(vocabulary), **settings.model_dump()}
+        definition = read_folder(opened.folder)
+        opened.check_vocabulary(num_entries := len(definition.vocabulary))
+        if definition.kind == "WordPiece":
+            return {"entries": num_entries, **definition.settings.model_dump()}
+        return {"entries": num_entries, "algorithm": definition.kind}
 
     return ModelDescription(
         folder=opened.folder,

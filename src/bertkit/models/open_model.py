@@ -51,12 +51,8 @@ from bertkit.models.bert.architectures import (
 from bertkit.models.bert.arrays import read_weights
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.labels import LABEL_KEYS, ConfigValues
-from bertkit.tokenization.folder import (
-    ENGINE_FILE,
-    TOKENIZER_FILES,
-    VOCABULARY_FILE,
-    read_max_length,
-)
+from bertkit.tokenization.folder import read_max_length
+from bertkit.tokenization.names import ENGINE_FILE, TOKENIZER_FILES, VOCABULARY_FILE
 from bertkit.tokenization.tokenizer import Tokenizer
 
 if TYPE_CHECKING:

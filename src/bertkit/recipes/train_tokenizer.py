@@ -15,7 +15,7 @@ from bertkit.data.documents import open_corpus
 from bertkit.data.problems import WARNING, ReadReport, describe_long_words, describe_unknown
 from bertkit.data.sources import CorpusInput, ReaderSettings
 from bertkit.reports.text import format_percent
-from bertkit.tokenization.folder import CONFIG_FILE, ENGINE_FILE, MANIFEST_FILE, VOCABULARY_FILE
+from bertkit.tokenization.names import CONFIG_FILE, ENGINE_FILE, MANIFEST_FILE, VOCABULARY_FILE
 from bertkit.tokenization.settings import VocabularySettings
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.tokenization.training import WordCounts, build_vocabulary, count_unknown, count_words

@@ -8,6 +8,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from bertkit.base.errors import SettingsError
+
 Item = TypeVar("Item")
 
 
@@ -98,6 +100,29 @@ def cut_longest_first(length_a: int, length_b: int, budget: int) -> tuple[int, i
         return length_a, length_b
     kept_b = min(length_b, max(budget - length_a, budget // 2))
     return budget - kept_b, kept_b
+
+
+def fit_lengths(
+    lengths: Sequence[int], num_special: int, max_length: int | None
+) -> tuple[int, ...]:
+    """Return how many tokens of a text, or of two, to keep beside the special ones."""
+    if max_length is None:
+        return tuple(lengths)
+    budget = max_length - num_special
+    if budget < 0:
+        raise SettingsError(
+            f"a length of {max_length} has no room for the {num_special} special tokens"
+            f" of {'a pair' if len(lengths) == 2 else 'one text'}; raise it"
+        )
+    return cut_longest_first(lengths[0], sum(lengths[1:]), budget)[: len(lengths)]
+
+
+def trim(text: str, span: tuple[int, int]) -> tuple[int, int]:
+    """Return a span without the blanks at its beginning."""
+    start, stop = span
+    while start < stop and text[start].isspace():
+        start += 1
+    return start, stop
 
 
 def stack_padded(

@@ -2,7 +2,8 @@
 
 BERT's algorithm: drop control characters, turn all white space into spaces, put spaces around
 Chinese characters, strip accents, lowercase, split at white space and around punctuation, then
-split each word greedily into the longest vocabulary entries.
+split each word greedily into the longest vocabulary entries. The engines of other algorithms are
+built in `piece_tables.py`.
 
 Source: google-research/bert `tokenization.py`.
 """
@@ -14,11 +15,11 @@ from tokenizers import Encoding as EngineEncoding
 from tokenizers import Tokenizer as Engine
 from tokenizers import decoders, models, normalizers, pre_tokenizers
 
+from bertkit.tokenization.names import OF_BERT
 from bertkit.tokenization.settings import MAX_WORD_CHARS, TokenizerSettings
 from bertkit.tokenization.words import SURROGATE
 
-PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
-SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
+PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = OF_BERT
 UNUSED = re.compile(r"\[unused\d+\]")  # entries that published vocabularies keep free
 CONTINUATION = "##"
 MAX_KNOWN_CHUNKS = 1 << 18
@@ -69,16 +70,19 @@ def run_engine(engine: Engine, text: str) -> EngineEncoding:
 class KnownChunks(dict[str, tuple[int, ...]]):
     """A cache from space-separated chunks of text to their token ids, filled on first access.
 
-    BERT's algorithm never looks across a space, so a text's ids are those of its chunks. A full
+    No algorithm looks across a space between words, so a text's ids are those of its chunks. A full
     cache is cleared, so its memory is bounded (50 MB for English, 150 MB at worst) and it adapts
     when the domain changes. The ids of a chunk of plain letters, digits and punctuation are joined
-    from those of its words, which are far fewer than the chunks.
+    from those of its words, which are far fewer than the chunks, where that `joins_words`.
     """
 
-    def __init__(self, engine: Engine, max_chunks: int = MAX_KNOWN_CHUNKS) -> None:
+    def __init__(
+        self, engine: Engine, max_chunks: int = MAX_KNOWN_CHUNKS, *, joins_words: bool = True
+    ) -> None:
         super().__init__()
         self._engine = engine
         self._max_chunks = max_chunks
+        self._joins_words = joins_words
 
     def __missing__(self, chunk: str) -> tuple[int, ...]:
         ids = self._cut(chunk)
@@ -89,8 +93,27 @@ class KnownChunks(dict[str, tuple[int, ...]]):
         return ids
 
     def _cut(self, chunk: str) -> tuple[int, ...]:
-        if PLAIN_CHUNK.fullmatch(chunk):
+        if self._joins_words and PLAIN_CHUNK.fullmatch(chunk):
             words = PLAIN_WORD.findall(chunk)
             if len(words) > 1:
                 return tuple(token for word in words for token in self[word])
         return tuple(run_engine(self._engine, chunk).ids)
+
+
+# A space between ordinary characters, at which a text may be divided whatever the algorithm: what
+# is beside it neither joins it in one character (as marks do) nor is itself a kind of blank.
+BORDER = re.compile(r"(?<=[\w!-~]) (?=[\w!-~])")
+
+
+def cut_words(text: str) -> list[str]:
+    """Divide a text at single spaces between words; what is less plain stays together."""
+    is_plain = text.isascii() and text.isprintable() and "  " not in text
+    if is_plain and text[:1] != " " and text[-1:] != " ":
+        return text.split(" ")
+    return BORDER.split(text)
+
+
+def cut_with_spaces(text: str) -> list[str]:
+    """Divide a text before such spaces, which belong to the words behind them."""
+    first, *others = cut_words(text)
+    return [first, *(f" {word}" for word in others)]

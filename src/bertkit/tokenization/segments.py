@@ -28,6 +28,13 @@ class Pieces:
     ids: NDArray[np.uint32]  # `[tokens]`, of all texts, concatenated, without special tokens
     ends: NDArray[np.int64]  # `[texts]`, the end of each text, counted in tokens
 
+    @classmethod
+    def join(cls, texts: Sequence[Sequence[int]]) -> "Pieces":
+        """Join the ids of several texts."""
+        ends = np.cumsum([len(ids) for ids in texts], dtype=np.int64)
+        num_ids = int(ends[-1]) if len(ends) else 0
+        return cls(np.fromiter(chain.from_iterable(texts), np.uint32, num_ids), ends)
+
     def to_lists(self) -> list[list[int]]:
         """Return the ids of each text."""
         starts = [0, *self.ends.tolist()]

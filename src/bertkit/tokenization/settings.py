@@ -29,6 +29,7 @@ MAX_WORD_CHARS = 100  # a longer word is [UNK]
 MAX_ENTRIES = 1_000_000  # limit for any vocabulary
 UNCASED = TokenizerSettings()
 CASED = TokenizerSettings(lowercase=False, strip_accents=False)
+UNCHANGED = TokenizerSettings(lowercase=False, strip_accents=False, split_cjk=False)
 
 
 class VocabularySettings(TokenizerSettings):

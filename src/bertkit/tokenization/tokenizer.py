@@ -1,6 +1,5 @@
 """The tokenizer: text to token ids and back."""
 
-import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -8,40 +7,37 @@ from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Self
-from unicodedata import category
 
 import numpy as np
 import numpy.typing as npt
-from tokenizers import AddedToken
 from tokenizers import Tokenizer as Engine
 
 from bertkit.base.checksums import FileRecord
-from bertkit.base.errors import InputError, SettingsError
+from bertkit.base.errors import InputError
+from bertkit.tokenization.definition import Definition
 from bertkit.tokenization.encoding import (
     BatchEncoding,
     Encoding,
-    Template,
-    cut_longest_first,
+    fit_lengths,
     stack_padded,
+    trim,
     weave,
 )
 from bertkit.tokenization.engine import (
-    CLS,
-    CONTINUATION,
-    MASK,
-    PAD,
     PLAIN_WORD,
-    SEP,
-    SPECIAL_TOKENS,
-    UNK,
     UNUSED,
     KnownChunks,
-    build_engine,
+    cut_with_spaces,
+    cut_words,
     run_engine,
 )
-from bertkit.tokenization.folder import check_vocabulary, read_folder, write_folder
+from bertkit.tokenization.folder import read_folder, write_folder
 from bertkit.tokenization.segments import Pieces, cut_texts
 from bertkit.tokenization.settings import MAX_WORD_CHARS, UNCASED, TokenizerSettings
+from bertkit.tokenization.spelling import Spelling
+from bertkit.tokenization.tokenizer_json import start_engine
+from bertkit.tokenization.vocabulary import check_vocabulary
+from bertkit.tokenization.word_spans import add_marks, find_pre_tokens, find_written_words
 
 # Longer than a word may be, without spaces and the ideographs at which BERT splits words.
 IDEOGRAPHS = (
@@ -52,51 +48,59 @@ LONG_CHUNK = re.compile(rf"[^\s{IDEOGRAPHS}]{{{MAX_WORD_CHARS + 1}}}")
 
 
 class Tokenizer:
-    """WordPiece with BERT's normalization.
+    """Text to token ids and back: WordPiece, Unigram or byte-level BPE.
 
-    Strings such as `[SEP]` in a text are plain text; with `read_mask=True`, `[MASK]` is the mask.
+    Strings such as `[SEP]` in a text are plain text; with `read_mask=True`, the text of the mask,
+    such as `[MASK]`, is the mask.
 
     Args:
-        vocabulary: the entries in the order of their ids; `##` marks a continuation of a word.
-        settings: how text is normalized.
+        vocabulary: the entries of a WordPiece in the order of their ids, of which `##` marks a
+            continuation of a word; or what the files of another tokenizer define.
+        settings: how WordPiece normalizes text.
 
     Raises:
         InputError: the vocabulary is empty, too large, repeats an entry, lacks a special token, or
             doesn't begin with [PAD].
     """
 
-    def __init__(self, vocabulary: Sequence[str], settings: TokenizerSettings = UNCASED) -> None:
-        check_vocabulary(vocabulary, "the vocabulary")
-        self.vocabulary = tuple(vocabulary)
-        self.settings = settings
-        self._engine = build_engine(self.vocabulary, settings)
-        self._known_chunks = KnownChunks(self._engine)
+    def __init__(
+        self, vocabulary: Sequence[str] | Definition, settings: TokenizerSettings = UNCASED
+    ) -> None:
+        if not isinstance(vocabulary, Definition):
+            check_vocabulary(vocabulary, "the vocabulary")
+            vocabulary = Definition.of_bert(vocabulary, settings)
+        self.definition = vocabulary
+        self.kind, self.vocabulary = vocabulary.kind, vocabulary.vocabulary
+        self.settings, self.special = vocabulary.settings, vocabulary.special
+        self._engine = start_engine(vocabulary)
+        self._known_chunks = KnownChunks(self._engine, joins_words=self.kind == "WordPiece")
         self._ids = {token: index for index, token in enumerate(self.vocabulary)}
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
-            self._ids[token] for token in (PAD, UNK, CLS, SEP, MASK)
+            self._ids[token] for token in self.special
         )
-        self.special_ids = frozenset(self._ids[token] for token in SPECIAL_TOKENS)
-        self.template = Template.of_bert(self.cls_id, self.sep_id)
+        self.special_ids = frozenset(self._ids[token] for token in vocabulary.controls)
+        self.template = vocabulary.template
         self.frame_ids = self.template.list_ids()  # of the special tokens around texts
         self._num_special = tuple(frame.num_special for frame in self.template)
 
-    def __reduce__(self) -> tuple[type[Self], tuple[tuple[str, ...], TokenizerSettings]]:
+    def __reduce__(self) -> tuple[type[Self], tuple[Definition]]:
         """Return how a copy is built, also in another process, without the known chunks."""
-        return type(self), (self.vocabulary, self.settings)
+        return type(self), (self.definition,)
 
     @classmethod
     def load(cls, path: str | Path) -> "Tokenizer":
-        """Load from a folder (`vocab.txt` or `tokenizer.json`) or from a `vocab.txt` itself.
+        """Load from a folder (`tokenizer.json` or `vocab.txt`) or from a `vocab.txt` itself.
 
         Raises:
             MissingFileError: there is no such file or folder.
             DamagedFileError: a file is too large, not UTF-8, not JSON, or its checksum is wrong.
-            InputError: the vocabulary is invalid, or the files need an algorithm other than BERT's.
+            InputError: the vocabulary is invalid, or the files ask for what no encoder has that
+                bertkit knows.
         """
-        return cls(*read_folder(Path(path)))
+        return cls(read_folder(Path(path)))
 
     def save(self, folder: Path, *, max_length: int | None = None) -> dict[str, FileRecord]:
-        """Write `vocab.txt`, `tokenizer.json` and `tokenizer_config.json`.
+        """Write `tokenizer.json`, `tokenizer_config.json` and, of a WordPiece, `vocab.txt`.
 
         `transformers.AutoTokenizer` loads the folder and gives the same ids.
 
@@ -110,23 +114,22 @@ class Tokenizer:
         Raises:
             StorageError: writing failed.
         """
-        return write_folder(Path(folder), self.vocabulary, self.settings, max_length=max_length)
+        return write_folder(Path(folder), self.definition, max_length=max_length)
 
     @property
     def mask(self) -> str:
         """The text of the mask token, such as `[MASK]`."""
-        return self.vocabulary[self.mask_id]
+        return self.special.mask
 
     @property
     def vocab_size(self) -> int:
         """Number of entries, special tokens included."""
         return len(self.vocabulary)
 
-    @cached_property
+    @property
     def fingerprint(self) -> str:
-        """SHA-256 of vocabulary and settings; equal for tokenizers that give the same ids."""
-        content = "\n".join((self.settings.fingerprint(), *self.vocabulary))
-        return hashlib.sha256(content.encode()).hexdigest()
+        """SHA-256 of what decides ids; equal for tokenizers that give the same ones."""
+        return self.definition.fingerprint
 
     @cached_property
     def unused_ids(self) -> frozenset[int]:
@@ -135,36 +138,51 @@ class Tokenizer:
         return frozenset(index for index, token in named if UNUSED.fullmatch(token))
 
     @cached_property
-    def is_continuation(self) -> npt.NDArray[np.bool_]:
-        """For each id, whether it continues a word; shape [vocab_size]."""
-        marks = [token.startswith(CONTINUATION) and len(token) > 2 for token in self.vocabulary]
-        return np.array(marks, dtype=np.bool_)
+    def _spelling(self) -> Spelling:
+        return Spelling(self.definition)
 
-    @cached_property
+    @property
+    def is_continuation(self) -> npt.NDArray[np.bool_]:
+        """For each id, whether it continues a word; shape [vocab_size].
+
+        In scripts without blanks between words each piece is a word of its own.
+        """
+        return self._spelling.is_continuation
+
+    @property
     def token_lengths(self) -> npt.NDArray[np.int64]:
         """For each id, its characters of text: `##` and special tokens have none; [vocab_size]."""
-        lengths = np.array([len(token) for token in self.vocabulary], dtype=np.int64)
-        lengths[list(self.special_ids)] = 0
-        return lengths - len(CONTINUATION) * self.is_continuation
+        return self._spelling.lengths
+
+    @property
+    def descriptions(self) -> Sequence[str]:
+        """The entries as people read them; `##` marks a piece that continues a word."""
+        return self._spelling.descriptions
+
+    def describe_piece(self, index: int) -> str:
+        """Return an entry as people read it."""
+        return self.descriptions[index]
 
     @cached_property
     def _mask_engine(self) -> Engine:
-        engine = build_engine(self.vocabulary, self.settings)
-        engine.add_special_tokens([AddedToken(MASK, normalized=False, special=True)])
-        return engine
+        return start_engine(self.definition, reads_mask=True)
 
     def token_to_id(self, token: str) -> int | None:
         """Return the id of a vocabulary entry, or None if there is no such entry."""
         return self._ids.get(token)
 
-    @property
-    def descriptions(self) -> Sequence[str]:
-        """The entries as people read them; `##` marks a piece that continues a word."""
-        return self.vocabulary
+    def find_entry(self, word: str) -> int | None:
+        """Return the id of the entry that is a whole word; None if it has several pieces.
 
-    def describe_piece(self, index: int) -> str:
-        """Return an entry as people read it."""
-        return self.descriptions[index]
+        Among the spellings of other algorithms than WordPiece, that with a blank in front is taken
+        first.
+        """
+        if self.kind == "WordPiece" and word in self._ids:
+            return self._ids[word]
+        for [ids] in (self.word_piece_ids([word]), self.piece_ids([word])):
+            if len(ids) == 1 and ids[0] != self.unk_id:
+                return ids[0]
+        return self._ids.get(word)
 
     def num_special(self, num_texts: int = 1) -> int:
         """Return how many special tokens stand around one text, or around two."""
@@ -212,18 +230,20 @@ class Tokenizer:
         """
         check_texts([text] if pair is None else [text, pair])
         engine = self._mask_engine if read_mask else self._engine
-        parts = [run_engine(engine, part) for part in (text, pair) if part is not None]
-        kept = self._fit([len(part) for part in parts], max_length)
-        cut = list(zip(parts, kept, strict=True))
-        ids, types = self.join(*(part.ids[:count] for part, count in cut))
+        parts = [self._run(engine, part) for part in (text, pair) if part is not None]
+        kept = fit_lengths([len(ids) for ids, _ in parts], self.num_special(len(parts)), max_length)
+        cut = [
+            (ids[:count], spans[:count]) for (ids, spans), count in zip(parts, kept, strict=True)
+        ]
+        ids, types = self.join(*(own for own, _ in cut))
         gaps = [[(0, 0)] * len(gap) for gap in self.template[len(parts) - 1].gaps]
-        offsets = chain.from_iterable(weave(gaps, [part.offsets[:count] for part, count in cut]))
+        offsets = chain.from_iterable(weave(gaps, [spans for _, spans in cut]))
         return Encoding(ids, types, [*offsets], [self.vocabulary[index] for index in ids])
 
     def encode_pieces(self, text: str) -> Encoding:
         """Encode one text without special tokens."""
-        whole = run_engine(self._engine, text)
-        return Encoding(whole.ids, [0] * len(whole), whole.offsets, whole.tokens)
+        ids, offsets = self._run(self._engine, text)
+        return Encoding(ids, [0] * len(ids), offsets, [self.vocabulary[index] for index in ids])
 
     def encode_batch(
         self,
@@ -260,35 +280,29 @@ class Tokenizer:
         ]
         rows = []
         for parts in zip(*columns, strict=True):
-            kept = self._fit([len(part) for part in parts], limit)
+            kept = fit_lengths([len(part) for part in parts], self.num_special(len(parts)), limit)
             rows.append(self.join(*(part[:n] for part, n in zip(parts, kept, strict=True))))
         length = pad_to or max((len(ids) for ids, _ in rows), default=0)
         return stack_padded(rows, length, self.pad_id)
 
     def find_words(self, text: str) -> list[tuple[int, int]]:
-        """Return the spans of BERT's words (split at spaces and punctuation): `text[start:stop]`.
+        """Return the spans of words (split at spaces and punctuation): `text[start:stop]`.
 
         Characters that normalization drops, such as control characters, belong to no word, unless
-        they are inside one or are combining marks right after it.
+        they are inside one or are combining marks right after it. `word_spans.py` says what words
+        are in scripts without blanks.
         """
         if text.isascii() and text.isprintable():
             return [word.span() for word in PLAIN_WORD.finditer(text)]
-        encoding = run_engine(self._engine, text)
-        spans: dict[int | None, tuple[int, int]] = {}
-        for word, (start, stop) in zip(encoding.word_ids, encoding.offsets, strict=True):
-            spans[word] = (spans[word][0] if word in spans else start, stop)
-        if not self.settings.strip_accents:
-            return list(spans.values())
-        words = []
-        for start, stop in spans.values():
-            while stop < len(text) and category(text[stop]) == "Mn":  # a mark that was stripped
-                stop += 1
-            words.append((start, stop))
-        return words
+        if self.kind != "WordPiece":
+            return find_written_words(text, lambda run: self.encode_pieces(run).offsets)
+        words = find_pre_tokens(self._engine, text)
+        return add_marks(text, words) if self.settings.strip_accents else words
 
     def count_in_long_words(self, text: str) -> int:
         """Count the characters in words that are [UNK] because they are too long."""
-        if max(map(len, text.split()), default=0) <= MAX_WORD_CHARS:
+        longest = max(map(len, text.split()), default=0)
+        if self.kind != "WordPiece" or longest <= MAX_WORD_CHARS:
             return 0
         if self.settings.split_cjk and LONG_CHUNK.search(text) is None:
             return 0
@@ -300,10 +314,15 @@ class Tokenizer:
         if read_mask:
             return [run_engine(self._mask_engine, text).ids for text in texts]
         known_ids = self._known_chunks.__getitem__
-        return [list(chain.from_iterable(map(known_ids, text.split(" ")))) for text in texts]
+        if self.kind == "WordPiece":
+            return [list(chain.from_iterable(map(known_ids, text.split(" ")))) for text in texts]
+        cut = cut_words if self.kind == "Unigram" else cut_with_spaces
+        return [list(chain.from_iterable(map(known_ids, cut(text)))) for text in texts]
 
     def word_piece_ids(self, words: Iterable[str]) -> list[list[int]]:
         """Return the token ids of words that are given one by one, as if blanks stood between."""
+        if self.kind == "BPE":
+            words = (f" {word}" if word.strip() else "" for word in words)
         return self.piece_ids(words)
 
     def piece_arrays(self, texts: Sequence[str]) -> Pieces:
@@ -311,7 +330,9 @@ class Tokenizer:
 
         It is faster from a few thousand characters in total; a mebibyte per call is best.
         """
-        return cut_texts(texts, self._known_chunks)
+        if self.kind == "WordPiece":
+            return cut_texts(texts, self._known_chunks)
+        return Pieces.join(self.piece_ids(texts))
 
     def decode(self, ids: Iterable[int], *, skip_special_tokens: bool = True) -> str:
         """Join pieces into readable text; by default special tokens are left out.
@@ -332,18 +353,12 @@ class Tokenizer:
                 raise InputError(f"token ids go from 0 to {self.vocab_size - 1}, got {index}")
         return known
 
-    def _fit(self, lengths: Sequence[int], max_length: int | None) -> tuple[int, ...]:
-        """Return how many tokens of each text to keep."""
-        if max_length is None:
-            return tuple(lengths)
-        num_special = self.num_special(len(lengths))
-        budget = max_length - num_special
-        if budget < 0:
-            raise SettingsError(
-                f"a length of {max_length} has no room for the {num_special} special tokens"
-                f" of {'a pair' if len(lengths) == 2 else 'one text'}; raise it"
-            )
-        return cut_longest_first(lengths[0], sum(lengths[1:]), budget)[: len(lengths)]
+    def _run(self, engine: Engine, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """Return ids and offsets of a text's pieces; a blank before a word isn't of its piece."""
+        found = run_engine(engine, text)
+        if self.kind != "Unigram":
+            return found.ids, found.offsets
+        return found.ids, [trim(text, span) for span in found.offsets]
 
 
 def check_texts(texts: Sequence[object]) -> None:

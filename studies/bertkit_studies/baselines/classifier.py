@@ -18,7 +18,7 @@ from bertkit.data.order import EpochOrder
 from bertkit.decoders.seq2seq.token_pairs import Numbers, TokenTexts
 from bertkit.nn.packed_ids import plan_batches
 from bertkit.nn.packing import PackedBatch
-from bertkit.tokenization.folder import TOKENIZER_FILES
+from bertkit.tokenization.names import TOKENIZER_FILES
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Scores
 from bertkit_studies.baselines.plan import BaselinePlan, hash_arrays

@@ -129,7 +129,8 @@ class WordVectors(Loadable):
         self._entries = list(range(self._tokenizer.vocab_size))
         if not all_entries:  # whole words: no pieces, special or unused entries
             left_out = self._tokenizer.special_ids | self._tokenizer.unused_ids
-            is_piece = self._tokenizer.is_continuation.tolist()
+            names = self._tokenizer.descriptions
+            is_piece = [name.startswith("##") and len(name) > 2 for name in names]
             self._entries = [id_ for id_ in self._entries if not (is_piece[id_] or id_ in left_out)]
         if not isinstance(self._source, Engine) and not table.is_whole:
             has_vector = np.any(self._source, axis=1).tolist()
@@ -195,8 +196,8 @@ class WordVectors(Loadable):
     def _find(self, word: str) -> NamedWord:
         """Find the entries of a word: the entry with that exact spelling, or else its pieces."""
         tokenizer = self._tokenizer
-        exact = tokenizer.token_to_id(word)
-        ids = tokenizer.piece_ids([word])[0] if exact is None else [exact]
+        exact = tokenizer.find_entry(word)
+        ids = tokenizer.word_piece_ids([word])[0] if exact is None else [exact]
         pieces = tuple(map(tokenizer.describe_piece, ids))
         if not ids or (exact is None and tokenizer.unk_id in ids):
             shown = " ".join(pieces) or "none"

@@ -65,7 +65,7 @@ from bertkit.recipes.prepare.work_unit import (
     unit_path,
 )
 from bertkit.recipes.settings import PrepareSettings
-from bertkit.tokenization.folder import MANIFEST_FILE as TOKENIZER_MANIFEST
+from bertkit.tokenization.names import MANIFEST_FILE as TOKENIZER_MANIFEST
 from bertkit.tokenization.tokenizer import Tokenizer
 
 

@@ -1,5 +1,8 @@
 """The encoders that bertkit says it loads, built from their published configs, without weights."""
 
+import re
+from pathlib import Path
+
 import pytest
 import torch
 import transformers
@@ -80,3 +83,23 @@ def test_hidden_states_agree_at_full_size(name, emptied):
         expected = theirs(**batch).last_hidden_state
         found = ours(batch["input_ids"], batch.get("token_type_ids"), batch["attention_mask"])
     assert_close(found.last_hidden_state[real], expected[real])
+
+
+ROW = re.compile(r"^\| ([\w-]+) \| (`.*) \| .* \|$", re.MULTILINE)
+EXAMPLE = re.compile(r"`([\w./-]+)` \((\d+)\)")
+
+
+def test_the_readme_has_a_row_for_each_family_and_names_all_of_them():
+    page = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    _, _, section = page.partition("## Encoders that load\n")
+    rows = ROW.findall(section.partition("\n## ")[0])
+    assert {family for family, _ in rows} == {family.title for family in FAMILIES.values()}
+    listed = {
+        (name, family, int(millions))
+        for family, examples in rows
+        for name, millions in EXAMPLE.findall(examples)
+    }
+    expected = {
+        (one.name, FAMILIES[one.family].title, round(one.num_parameters / 1e6)) for one in PUBLISHED
+    }
+    assert listed == expected

@@ -34,7 +34,8 @@ def write_block(graph: Graph[Value], layer: int, tokens: Value, *, is_highest: b
         is_highest: whether no block follows, so that only the tokens that `keep` chooses go on.
     """
     name, is_first = f"encoder.layers.{layer}", graph.parts.normalizes_first
-    read = graph.norm(f"{name}.attention_norm", tokens) if is_first and layer else tokens
+    has_norm = is_first and (layer > 0 or graph.parts.has_first_norm)
+    read = graph.norm(f"{name}.attention_norm", tokens) if has_norm else tokens
     query, key, value = graph.linear_parts(f"{name}.attention.query_key_value", read)
     context = graph.attend(query, key, value, layer)
     if is_highest:

@@ -34,7 +34,7 @@ import transformers
 from tests.tokenizer_folders import make_tokenizer
 from torch import Tensor, nn
 
-from bench_embed import DEFAULT_BATCH_SIZE, IN_BF16, IN_FP32, OURS, THEIRS, THEIRS_AT_BEST
+from bench_embed import DEFAULT_BATCH_SIZE, IN_BF16, IN_FP32, OURS, THEIRS, THEIRS_AT_BEST, Embed
 from bench_embed import describe as describe_embedding
 from bench_embed import measure as measure_embedding
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
@@ -170,7 +170,7 @@ def embed(bench: Bench, name: str, rounds: int) -> dict[str, Any]:
     ours = {
         side: load_embedder(folder, *OURS[side], place) for side in ("bertkit", "bertkit" + IN_FP32)
     }
-    fixed = {**ours, THEIRS: lambda texts: theirs(texts, DEFAULT_BATCH_SIZE)}
+    fixed: dict[str, Embed] = {**ours, THEIRS: lambda texts: theirs(texts, DEFAULT_BATCH_SIZE)}
     sized = {THEIRS_AT_BEST: theirs, THEIRS_AT_BEST + IN_BF16: in_bf16}
     tokenizer = Tokenizer.load(folder)
     return measure_embedding(bench.texts[name], fixed, sized, rounds, place, tokenizer)
@@ -187,7 +187,7 @@ def predict_words(bench: Bench, name: str, rounds: int) -> dict[str, Any]:
         is_masked[0] = True
         labels = batch.input_ids.where(is_masked, torch.tensor(IGNORED))
         hidden = batch.input_ids.masked_fill(is_masked, mask_id)
-        rows, label_rows = (ids.split(list(batch.lengths)) for ids in (hidden, labels))
+        rows, label_rows = (torch.split(ids, list(batch.lengths)) for ids in (hidden, labels))
         places = is_masked.nonzero().flatten()
         ours = replace(batch, input_ids=hidden), places, labels[places]
         return ours, {**pad(rows), "labels": fill(label_rows, IGNORED)}

@@ -38,6 +38,8 @@ SMALLEST = {
     "bench_decode": "--data {data} --size tiny --texts 2 --tokens 2 --rounds 1",
     "bench_embed": "--data {data} --sets short --every 4 --rounds 1",
     "bench_explain": "--data {data} --rows 32 --texts 4",
+    "bench_families": "--data {data} --families modernbert --sets short --size tiny --every 4"
+    " --rounds 1",
     "bench_few_labels": "--data {data} --sets sst2 --counts 4 --draws 2 --ways solved"
     " --test-rows 30",
     "bench_fill_mask": "--data {data} --models tiny --texts 4 --rounds 1",

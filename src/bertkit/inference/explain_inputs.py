@@ -67,7 +67,27 @@ class WordNumbers:
         return [*chain.from_iterable(numbers)], self._tokenizer.join(*texts)[1]
 
     def encode_pieces(self, text: str) -> Encoding:
-        """Encode the next text, or the next word of a sentence; its ids are numbers of words."""
+        """Encode the next text; its ids are numbers of words."""
+        whole = self._tokenizer.encode_pieces(text)
+        return replace(whole, ids=self._number(text, whole.offsets))
+
+    def piece_ids(self, texts: Iterable[str]) -> list[list[int]]:
+        """Return the numbers of each text's pieces."""
+        return [self.encode_pieces(text).ids for text in texts]
+
+    def word_piece_ids(self, words: Iterable[str]) -> list[list[int]]:
+        """Return the numbers of the pieces of each of the next words of a sentence."""
+        numbers = []
+        for word in words:
+            placed = self._tokenizer.place_word(word)
+            shift = len(placed) - len(word)
+            offsets = self._tokenizer.encode_pieces(placed).offsets
+            moved = [(start - shift, stop - shift) for start, stop in offsets]
+            numbers.append(self._number(word, moved))
+        return numbers
+
+    def _number(self, text: str, offsets: Sequence[tuple[int, int]]) -> list[int]:
+        """Return the number of the word of each piece of the next text, or word of a sentence."""
         part = self._names[0]
         begin = self._parts[part].find(text, self._done)
         if len(self._names) > 1:
@@ -79,19 +99,12 @@ class WordNumbers:
             ExplainedWord(text[start:stop], 0.0, part, begin + start, begin + stop)
             for start, stop in spans
         ]
-        starts, ids = [start for start, _ in spans], []
-        whole = self._tokenizer.encode_pieces(text)
-        for start, stop in whole.offsets:
+        starts, numbers = [start for start, _ in spans], []
+        for start, stop in offsets:
             place = bisect_right(starts, start) - 1
             is_inside = place >= 0 and start < min(stop, spans[place][1])
-            ids.append(first + place if is_inside else NO_WORD)
-        return replace(whole, ids=ids)
-
-    def piece_ids(self, texts: Iterable[str]) -> list[list[int]]:
-        """Return the numbers of each text's pieces."""
-        return [self.encode_pieces(text).ids for text in texts]
-
-    word_piece_ids = piece_ids
+            numbers.append(first + place if is_inside else NO_WORD)
+        return numbers
 
 
 @dataclass(frozen=True)

@@ -321,9 +321,13 @@ class Tokenizer:
 
     def word_piece_ids(self, words: Iterable[str]) -> list[list[int]]:
         """Return the token ids of words that are given one by one, as if blanks stood between."""
-        if self.kind == "BPE":
-            words = (f" {word}" if word.strip() else "" for word in words)
-        return self.piece_ids(words)
+        return self.piece_ids(map(self.place_word, words))
+
+    def place_word(self, word: str) -> str:
+        """Return a word as it stands in a text: behind a blank, if its pieces depend on that."""
+        if self.kind != "BPE":
+            return word
+        return f" {word}" if word.strip() else ""
 
     def piece_arrays(self, texts: Sequence[str]) -> Pieces:
         """Return the ids of `piece_ids` as arrays: the fast path for a corpus.

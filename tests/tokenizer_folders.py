@@ -209,11 +209,11 @@ def unigram(
     specials: list[str], normalizer: Layout, pre_tokenizer: Layout, max_length: int
 ) -> tuple[Layout, dict[str, str], int]:
     """A Unigram tokenizer: special tokens first, the mask last."""
-    scores = [[token, 0.0] for token in specials]
+    scores = [(token, 0.0) for token in specials]
     scores += [
-        [piece, score] for piece, score in train_unigram(TEXTS.values()) if piece not in specials
+        (piece, score) for piece, score in train_unigram(TEXTS.values()) if piece not in specials
     ]
-    scores.append(["<mask>", 0.0])
+    scores.append(("<mask>", 0.0))
     ids = number([piece for piece, _ in scores])
     layout = build_layout(
         model={"type": "Unigram", "unk_id": 3, "vocab": scores},

@@ -325,9 +325,10 @@ class Tokenizer:
 
     def place_word(self, word: str) -> str:
         """Return a word as it stands in a text: behind a blank, if its pieces depend on that."""
-        if self.kind != "BPE":
+        if self.kind == "WordPiece":
             return word
-        return f" {word}" if word.strip() else ""
+        space = " " * (self.kind == "BPE")
+        return f"{space}{word}" if word.strip() else ""
 
     def piece_arrays(self, texts: Sequence[str]) -> Pieces:
         """Return the ids of `piece_ids` as arrays: the fast path for a corpus.

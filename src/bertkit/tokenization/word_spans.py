@@ -40,9 +40,10 @@ def find_pre_tokens(engine: Engine, text: str) -> list[Span]:
 
 def add_marks(text: str, spans: list[Span]) -> list[Span]:
     """Extend words by the marks behind them that normalization has stripped."""
-    words = []
-    for start, stop in spans:
-        while stop < len(text) and category(text[stop]) == "Mn":
+    words = list[Span]()
+    limits = [start for start, _ in spans[1:]] + [len(text)]
+    for (start, stop), limit in zip(spans, limits, strict=False):
+        while stop < limit and category(text[stop]) == "Mn":
             stop += 1
         words.append((start, stop))
     return words

@@ -1,7 +1,12 @@
 """What must hold for any text."""
 
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.tokenizer_folders import KINDS, make_tokenizer
 from tests.vocabularies import train_vocabulary
 
 from bertkit.tokenization.engine import SPECIAL_TOKENS
@@ -98,3 +103,24 @@ def test_words_have_the_pieces_of_their_text(tokenizer, text):
 def test_the_fast_path_for_words_equals_the_engine(tokenizer, text):
     # What isn't ASCII takes the slow path; the sign behind the blank is a word of its own.
     assert tokenizer.find_words(f"{text} é")[:-1] == tokenizer.find_words(text)
+
+
+@settings(max_examples=60)
+@given(st.sampled_from([kind for kind in KINDS if kind != "bert"]), texts)
+def test_pieces_and_words_of_every_kind_lie_in_the_text(kind, text):
+    tokenizer = load_kind(kind)
+    encoding = tokenizer.encode_pieces(text)
+    assert [encoding.ids] == tokenizer.piece_ids([text])
+    assert tokenizer.piece_arrays([text]).to_lists() == [encoding.ids]
+    starts = [start for start, _ in encoding.offsets]
+    assert starts == sorted(starts)
+    assert all(0 <= start <= stop <= len(text) for start, stop in encoding.offsets)
+    spans = tokenizer.find_words(text)
+    ends = [0, *(stop for _, stop in spans)]
+    assert all(end <= start < stop for end, (start, stop) in zip(ends, spans, strict=False))
+
+
+@cache
+def load_kind(kind: str) -> Tokenizer:
+    with TemporaryDirectory() as folder:
+        return Tokenizer.load(make_tokenizer(Path(folder), kind))

@@ -166,7 +166,7 @@ class PieceFile(NamedTuple):
                 " remove it there if that is intended"
             )
         entries = [*table.entries, *(one.content for one in behind)]
-        ids = check_entries(entries, source)
+        ids = check_entries(entries, source, are_lines=False)
         for one in added:
             if ids[one.content] != one.id:
                 raise InputError(

@@ -32,6 +32,7 @@ from bertkit.tokenization.engine import (
     run_engine,
 )
 from bertkit.tokenization.folder import read_folder, write_folder
+from bertkit.tokenization.layout import BLANK
 from bertkit.tokenization.segments import Pieces, cut_texts
 from bertkit.tokenization.settings import MAX_WORD_CHARS, UNCASED, TokenizerSettings
 from bertkit.tokenization.spelling import Spelling
@@ -363,7 +364,10 @@ class Tokenizer:
         found = run_engine(engine, text)
         if self.kind != "Unigram":
             return found.ids, found.offsets
-        return found.ids, [trim(text, span) for span in found.offsets]
+        return found.ids, [
+            trim(text, span) if token.startswith(BLANK) else span
+            for token, span in zip(found.tokens, found.offsets, strict=True)
+        ]
 
 
 def check_texts(texts: Sequence[object]) -> None:

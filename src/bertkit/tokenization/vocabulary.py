@@ -17,12 +17,17 @@ MAX_FILE_BYTES = 32 << 20  # a vocabulary of 500,000 entries has 15 million
 MAX_ENTRY_CHARS = 1000
 
 
-def check_entries(vocabulary: Sequence[str], source: str) -> dict[str, int]:
-    """Reject invalid entries, which `source` names in the message; return the id of each."""
+def check_entries(
+    vocabulary: Sequence[str], source: str, *, are_lines: bool = True
+) -> dict[str, int]:
+    """Reject invalid entries, which `source` names in the message; return the id of each.
+
+    Those that `are_lines` of a file have no line end in them.
+    """
     check_size(len(vocabulary), source)
     seen: dict[str, int] = {}
     for index, token in enumerate(vocabulary):
-        if problem := _entry_problem(token):
+        if problem := _entry_problem(token, is_line=are_lines):
             raise InputError(f"{source}: entry {index} is {problem}")
         if token in seen:
             raise InputError(
@@ -86,12 +91,12 @@ def order_entries(listed: JsonValue, source: str) -> list[str]:
     return vocabulary
 
 
-def _entry_problem(token: str) -> str | None:
+def _entry_problem(token: str, *, is_line: bool) -> str | None:
     if not token:
         return "empty"
     if len(token) > MAX_ENTRY_CHARS:
         return f"{len(token):,} characters long; at most {MAX_ENTRY_CHARS:,} are allowed"
-    if "\n" in token or "\r" in token:
+    if is_line and ("\n" in token or "\r" in token):
         return f"{token!r}, which contains a line end"
     if not token.isascii() and token != token.encode("utf-8", "ignore").decode():
         return f"{token!r}, which contains half a character"

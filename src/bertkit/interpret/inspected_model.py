@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -136,6 +136,7 @@ class InspectedModel(AnyInspected):
                 given to a model that takes single texts.
         """
         tokenizer, texts = self.tokenizer, [text] if pair is None else [text, pair]
+        describe = tokenizer.describe_piece
         encoding = tokenizer.encode(text, pair, read_mask=True)
         lengths = [len(ids) for ids in tokenizer.piece_ids(texts, read_mask=True)]
         for name, length in zip(("the text", "the second text"), lengths, strict=False):
@@ -145,9 +146,9 @@ class InspectedModel(AnyInspected):
         if pair is not None:
             self.loaded.check_pairs()
         num_first = None if pair is None else tokenizer.find_starts(*lengths)[1]
-        ends = tokenizer.describe_piece(encoding.ids[0]), tokenizer.describe_piece(encoding.ids[-1])
-        words = number_words(encoding, tokenizer)
-        return EncodedText(text, pair, encoding, words, num_first, ends)
+        words, tokens = number_words(encoding, tokenizer), [*map(describe, encoding.ids)]
+        legible, ends = replace(encoding, tokens=tokens), (tokens[0], tokens[-1])
+        return EncodedText(text, pair, legible, words, num_first, ends)
 
     @torch.inference_mode()
     def observe(self, encoded: EncodedText, without: Sequence[HeadName] = ()) -> Observation:

@@ -48,7 +48,7 @@ class CausalObjective(Objective[CausalBatch]):
     model_kind = BertLMHeadModel
     batch_kind = CausalBatch
     progress_metrics = MappingProxyType({"clm_accuracy": "next-word acc."})
-    num_segments = 1
+    num_texts = 1
     num_evaluated = 8  # logits of all words at every token are large
     sets_length = True
 

@@ -114,7 +114,7 @@ class EncoderDecoderModel(nn.Module):
         encoder, decoder = config.halves
         self.encoder, self.decoder = BertEncoder(encoder), Decoder(decoder)
         self.masked_lm = MaskedLMHead(config.decoder)
-        initialize(self, config.encoder.initializer_range)
+        initialize(self, encoder)
         self.join()
 
     def join(self) -> None:

@@ -32,7 +32,7 @@ def test_what_is_drawn_is_cut_at_two_deviations_and_the_rest_is_plain():
     model = BertForPreTraining(BertConfig.preset("tiny", vocab_size=500))
     for parameter in model.parameters():
         torch.nn.init.constant_(parameter, 9.0)
-    initialize(model, 0.5)
+    initialize(model, model.config.model_copy(update={"initializer_range": 0.5}))
     for name, parameter in model.named_parameters():
         if name.endswith("bias"):
             assert not parameter.any(), name

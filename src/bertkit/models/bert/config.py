@@ -157,6 +157,11 @@ class BertConfig(ModelConfig):
         parts = ("embeddings", "attention", "cross_attention", "feed_forward")
         return {**dict.fromkeys(parts, self.hidden_dropout_prob), "inner": 0.0}
 
+    def find_deviation(self, weight: str) -> float:
+        """Return the standard deviation of a weight's initial values, by our name."""
+        del weight
+        return self.initializer_range
+
     @property
     def word_activation(self) -> str:
         """The activation of the masked LM head."""
@@ -214,6 +219,13 @@ class BertConfig(ModelConfig):
     @classmethod
     def _none_is_false(cls, value: bool | None) -> bool | None:
         return False if value is None else value
+
+    @field_validator("is_decoder")
+    @classmethod
+    def _reads_both_ways(cls, value: bool) -> bool:
+        if value and "bert" not in cls.model_types:
+            raise ValueError(f"must be false: a {cls.model_types[0]} reads both ways here")
+        return value
 
     @field_validator("hidden_act")
     @classmethod

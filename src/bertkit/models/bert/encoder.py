@@ -263,7 +263,7 @@ class BertModel(PretrainedBert):
         super().__init__(config)
         self.encoder = BertEncoder(config)
         self.pooler = build_pooler(config, type(self).__name__) if has_pooler else None
-        initialize(self, config.initializer_range)
+        initialize(self, config)
 
     def forward_packed(self, batch: PackedBatch, mask: PaddingMask) -> BertOutput:
         """Return C, and T_i of all tokens."""

@@ -28,7 +28,7 @@ class BertFeatureBased(FineTunedBert):
         self.dropout = build_dropout(config, type(self).__name__)
         num_scores = 1 if self.scored == "choice" else config.num_labels
         self.classifier = nn.Linear(width, num_scores)
-        initialize(self, config.initializer_range)
+        initialize(self, config)
 
     @property
     def last_linear(self) -> nn.Linear:

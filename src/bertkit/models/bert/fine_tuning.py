@@ -85,7 +85,7 @@ class PooledBert(FineTunedBert):
         self.add_module("pooler", build_pooler(config, type(self).__name__))
         self.dropout = build_dropout(config, type(self).__name__)
         self.classifier = nn.Linear(config.hidden_size, num_scores)
-        initialize(self, config.initializer_range)
+        initialize(self, config)
 
     def scores(self, batch: PackedBatch) -> Float[Tensor, "sequences ..."]:
         """Return the head's logits for each sequence."""
@@ -143,7 +143,7 @@ class BertForTokenClassification(TokenBert):
     def __init__(self, config: BertConfig) -> None:
         super().__init__(config)
         self.classifier = nn.Linear(config.hidden_size, config.num_labels)
-        initialize(self, config.initializer_range)
+        initialize(self, config)
 
     @property
     def last_linear(self) -> nn.Linear:
@@ -174,7 +174,7 @@ class BertForQuestionAnswering(TokenBert):
     def __init__(self, config: BertConfig) -> None:
         super().__init__(config)
         self.qa_outputs = nn.Linear(config.hidden_size, 2)
-        initialize(self, config.initializer_range)
+        initialize(self, config)
 
     @property
     def last_linear(self) -> nn.Linear:

@@ -109,7 +109,7 @@ class WordScoringBert(PretrainedBert):
         self.masked_lm = MaskedLMHead(config)
         if self.predicts_pairs:
             self.next_sentence = nn.Linear(config.hidden_size, 2)
-        initialize(self, config.initializer_range)
+        initialize(self, config)
 
     def forward_packed(self, batch: PackedBatch, mask: PaddingMask) -> Any:
         """Return logits of all words, `[batch, length, vocabulary]`, zeros at padding."""
@@ -160,7 +160,7 @@ class BertForNextSentencePrediction(PairScoringBert):
         self.encoder = BertEncoder(config)
         self.pooler = Pooler(config)
         self.next_sentence = nn.Linear(config.hidden_size, 2)
-        initialize(self, config.initializer_range)
+        initialize(self, config)
 
     def pair_scores(self, batch: PackedBatch) -> Float[Tensor, "sequences 2"]:
         """Return logits of "B follows A" (0) and "it doesn't" (1)."""

@@ -111,12 +111,7 @@ class PretrainedBert(nn.Module):
                 model = cls._for_heads(config, opened.heads)
         except SettingsError as error:
             raise CheckpointError(f"{opened.folder}: {error}") from None
-        model.new_heads = fill_model(
-            model,
-            opened.checkpoint,
-            standard_deviation=config.initializer_range,
-            new_heads=new_heads,
-        )
+        model.new_heads = fill_model(model, opened.checkpoint, config, new_heads=new_heads)
         return model.eval()
 
     def save_pretrained(self, folder: str | Path) -> dict[str, FileRecord]:

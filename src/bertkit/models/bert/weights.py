@@ -18,25 +18,30 @@ from bertkit.checkpoints.names import NameTable
 from bertkit.checkpoints.torch_tensors import export_tensors, lazy_tensors, to_tensors
 from bertkit.checkpoints.transfer import check_finite
 from bertkit.models.bert.arrays import describe_config, read_weights, store_head
+from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.labels import ConfigValues
 
 
-def initialize(model: nn.Module, standard_deviation: float) -> None:
+def initialize(model: nn.Module, config: BertConfig, prefix: str = "") -> None:
     """Initialize weights from the default generator: truncated normal; biases 0; norms 1.
+
+    Args:
+        config: says the standard deviation of each weight.
+        prefix: stands before the names of the module's weights in the whole model.
 
     Source: google-research/bert, which truncates at two standard deviations.
     """
     if next(model.parameters()).is_meta:
         return  # there are no values to initialize
-    limit = 2 * standard_deviation
-    for module in model.modules():
+    for path, module in model.named_modules(prefix=prefix):
         for name, parameter in module.named_parameters(recurse=False):
+            deviation = config.find_deviation(f"{path}.{name}")
             if name == "bias":
                 nn.init.zeros_(parameter)
             elif isinstance(module, nn.LayerNorm):
                 nn.init.ones_(parameter)
             else:
-                nn.init.trunc_normal_(parameter, std=standard_deviation, a=-limit, b=limit)
+                nn.init.trunc_normal_(parameter, std=deviation, a=-2 * deviation, b=2 * deviation)
 
 
 class _WithoutValues(TorchFunctionMode):
@@ -67,19 +72,19 @@ def without_memory() -> Iterator[None]:
 
 @in_own_thread
 def fill_model(
-    model: nn.Module, checkpoint: Checkpoint, *, standard_deviation: float, new_heads: bool = False
+    model: nn.Module, checkpoint: Checkpoint, config: BertConfig, *, new_heads: bool = False
 ) -> tuple[str, ...]:
     """Load weights into a model built with `without_memory`; return its new heads.
 
-    As in `read_weights`; with `new_heads`, those are initialized from the default generator with
-    this standard deviation, in the order returned.
+    As in `read_weights`; with `new_heads`, those are initialized as in `initialize`, in the order
+    returned.
     """
     expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     tensors, missing = read_weights(checkpoint, expected, type(model).__name__, new_heads=new_heads)
     model.load_state_dict(to_tensors(tensors), strict=False, assign=True)
     for head in missing:
         module = model.get_submodule(head)
-        initialize(module.to_empty(device="cpu"), standard_deviation)
+        initialize(module.to_empty(device="cpu"), config, head)
     for parameter in model.parameters():
         parameter.requires_grad_(True)
     return missing

@@ -1,11 +1,20 @@
 """The sizes of a ModernBERT, under the names of `config.json`."""
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bertkit.models.bert.config import ACTIVATIONS, ENCODER, NOT_NONE, BertConfig, Rate, Size
+from bertkit.models.bert.config import (
+    ACTIVATIONS,
+    ENCODER,
+    NOT_NONE,
+    BertConfig,
+    Rate,
+    Size,
+    find_sizes,
+)
 from bertkit.models.modernbert.layers import GLOBAL, LOCAL, read_layers
 from bertkit.models.modernbert.names import MODERNBERT
 from bertkit.nn.parts import EncoderParts, HeadParts
@@ -140,6 +149,19 @@ class ModernBertConfig(BertConfig):
             "inner": self.hidden_dropout_prob,
             "feed_forward": 0.0,
         }
+
+    def find_deviation(self, weight: str) -> float:
+        """As in `BertConfig`: less where a layer adds to the residual, more in the last one."""
+        if weight.startswith(("classifier", "qa_outputs")):
+            return float(self.hidden_size**-0.5)
+        adds = weight.endswith(("output.weight", "down.weight", "dense.weight"))
+        return self.initializer_range / (math.sqrt(2 * self.num_hidden_layers) if adds else 1)
+
+    @classmethod
+    def preset(cls, name: str, **changes: Any) -> Self:
+        """As in `BertConfig`; the inner layer is 1.5 times as wide, since the gate doubles it."""
+        size = find_sizes(name)["hidden_size"]
+        return super().preset(name, **{"intermediate_size": size * 3 // 2, **changes})
 
     @property
     def word_activation(self) -> str:

@@ -18,9 +18,10 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import InputError, pluralize
 from bertkit.base.json_files import read_json
 from bertkit.base.progress import announce
+from bertkit.checkpoints.families import FAMILIES
 from bertkit.data.order import ExampleOrder
 from bertkit.data.shards import Shard, ShardSet
-from bertkit.models.bert.architectures import IS_NEXT
+from bertkit.models.bert.architectures import IS_NEXT, has_class
 from bertkit.models.bert.config import BertConfig, describe_direction, find_sizes
 from bertkit.models.bert.heads import BertForMaskedLM, BertForPreTraining, WordScoringBert
 from bertkit.models.bert.neighbor_heads import attend_to_neighbors
@@ -155,6 +156,8 @@ def load_source(
     return model
 
 
+# Keys of a config for the ids of [PAD], [CLS] and [SEP], which a BERT's doesn't have.
+ID_KEYS = ("pad_token_id", "bos_token_id", "eos_token_id")
 # With neighbor heads, random weights have a standard deviation of this / √hidden_size.
 SCALED_DEVIATION = 0.7
 
@@ -176,10 +179,18 @@ def build_config(settings: PretrainSettings, tokenizer: Tokenizer) -> BertConfig
     direction = OBJECTIVES[settings.objective].model_kind.direction
     changes = {"vocab_size": tokenizer.vocab_size, **settings.dropout_rates}
     if not settings.size.endswith(".json"):
+        if settings.architecture != "bert":
+            ids = (tokenizer.pad_id, tokenizer.cls_id, tokenizer.sep_id)
+            changes |= dict(zip(ID_KEYS, ids, strict=True))
+        if settings.architecture == "roberta":
+            changes["type_vocab_size"] = count_segments(settings, tokenizer)
         if settings.initialization == "neighbors":
             hidden_size = find_sizes(settings.size)["hidden_size"]
             changes["initializer_range"] = SCALED_DEVIATION / math.sqrt(hidden_size)
-        return BertConfig.preset(settings.size, **changes, **direction)
+        config = FAMILIES[settings.architecture].config.preset(
+            settings.size, **changes, **direction
+        )
+        return check_config(config, settings, tokenizer, Path(settings.size))
     path = Path(settings.size)
     content = read_json(path, limit_bytes=1 << 20)
     if not isinstance(content, dict):
@@ -189,14 +200,32 @@ def build_config(settings: PretrainSettings, tokenizer: Tokenizer) -> BertConfig
             f"{path} says {', '.join(direction)}, {way}, and the objective {settings.objective} is"
             " bidirectional; remove it there, or choose another objective"
         )
+    kind = content.get("model_type", "bert")
+    if settings.architecture not in ("bert", kind):
+        raise InputError(
+            f"{path} is a {kind!s:.40}; leave out architecture, {settings.architecture}"
+        )
     config = BertConfig.from_dict({**content, **changes, **direction}, path)
-    return check_config(config, settings, path)
+    return check_config(config, settings, tokenizer, path)
 
 
-def check_config(config: BertConfig, settings: PretrainSettings, source: Path) -> BertConfig:
+def check_config(
+    config: BertConfig, settings: PretrainSettings, tokenizer: Tokenizer, source: Path
+) -> BertConfig:
     """Return the config; raise if it doesn't fit the objective or the requested length."""
-    num_segments = OBJECTIVES[settings.objective].num_segments
-    if config.type_vocab_size < num_segments:
+    if not has_class(config.names, OBJECTIVES[settings.objective].model_kind.__name__):
+        raise InputError(
+            f"{source} is a {config.model_type}, which doesn't predict the next sentence; train it"
+            " on masked words alone, with the objective mlm"
+        )
+    has_embeddings = config.parts.has_positions and config.parts.embedding_size is None
+    if settings.initialization == "neighbors" and not has_embeddings:
+        raise InputError(
+            f"{source} is a {config.model_type}, whose first layer can't begin with heads that"
+            " attend to neighboring tokens; give --recipe paper, or --architecture modernbert"
+        )
+    num_segments = count_segments(settings, tokenizer)
+    if 0 < config.type_vocab_size < num_segments:
         raise InputError(
             f"{source}: type_vocab_size must be at least {num_segments}, for sentences A and B,"
             f" and is {config.type_vocab_size}"
@@ -208,6 +237,12 @@ def check_config(config: BertConfig, settings: PretrainSettings, source: Path) -
             " model takes; make it smaller"
         )
     return config
+
+
+def count_segments(settings: PretrainSettings, tokenizer: Tokenizer) -> int:
+    """Count the token types of the objective's examples."""
+    frame = tokenizer.template[OBJECTIVES[settings.objective].num_texts - 1]
+    return 1 + max(frame.types)
 
 
 def build_new_model(config: BertConfig, settings: PretrainSettings) -> WordScoringBert:

@@ -123,7 +123,9 @@ class Pretraining(Recipe[PretrainingJob, PretrainResult]):
         else:
             self.source = open_source(settings.model, settings, tokenizer)
             self._take_objective(find_objective(self.source))
-            self.config = check_config(self.source.config, self.settings, self.source.folder)
+            self.config = check_config(
+                self.source.config, self.settings, tokenizer, self.source.folder
+            )
             self.model_max_length = self.source.model_max_length
 
     def _take_objective(self, name: ObjectiveName) -> None:

@@ -16,6 +16,7 @@ from bertkit.tasks.objectives.settings import (
 )
 from bertkit.training.settings import BudgetSettings, LoopSettings, Positive
 
+ArchitectureName = Literal["bert", "modernbert", "roberta"]
 Recipe = Literal["modern", "paper"]
 # Settings of a new model that are chosen together. "paper" is Devlin et al. 2018; the measurements
 # behind "modern" are in docs/results.md.
@@ -74,6 +75,11 @@ class PretrainSettings(ObjectiveSettings, LoopSettings, BudgetSettings):
         default=DEFAULT_SIZE,
         description="Size of a new model: tiny, mini, small, medium, base, large, layers x width"
         " such as 3x128, or a config.json with other sizes.",
+    )
+    architecture: ArchitectureName = Field(
+        default="bert",
+        description="Family of a new model. The others than BERT are trained on masked words alone,"
+        " from random weights. A config.json says its own.",
     )
     model: str | None = Field(
         default=None,
@@ -161,6 +167,11 @@ class PretrainSettings(ObjectiveSettings, LoopSettings, BudgetSettings):
         chosen = {**RECIPES.get(str(recipe), {}), **TUNED.get((str(recipe), str(size)), {})}
         if values.get("objective") in {name for name, added in ADDED.items() if not added.masks}:
             chosen.pop("mask_rate", None)
+        architecture = values.get("architecture", "bert")
+        if architecture != "bert":
+            chosen["objective"] = "mlm"
+        if architecture == "modernbert":
+            chosen["initialization"] = "random"  # it has no learned positions
         if not is_new:
             chosen.pop("objective", None)  # the model has one
         return {**chosen, **values, "size": size, "recipe": recipe}
@@ -173,6 +184,8 @@ class PretrainSettings(ObjectiveSettings, LoopSettings, BudgetSettings):
             raise ValueError("`recipe` and `initialization` are for new models; leave them out")
         if self.model is None and self.revision is not None:
             raise ValueError("`revision` is that of a model; give `model` too")
+        if self.architecture != "bert" and self.model is not None:
+            raise ValueError("`architecture` is for new models; leave it out")
         return self
 
     @model_validator(mode="after")

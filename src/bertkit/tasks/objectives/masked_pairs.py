@@ -153,7 +153,7 @@ class MaskedBatch(WordBatch):
 class MaskedPairs(Objective[Batch]):
     """Base of the objectives on `[CLS] A [SEP] B [SEP]` with masked words."""
 
-    num_segments = 2
+    num_texts = 2
     num_evaluated = 64
     has_random_pairs: ClassVar[bool]  # whether half of the Bs are from another document
 

@@ -78,7 +78,7 @@ class Objective(ABC, Generic[Batch]):
     batch_kind: ClassVar[type[WordBatch]]
     # accuracies to show during training, with column headings
     progress_metrics: ClassVar[Mapping[str, str]]
-    num_segments: ClassVar[int]  # segments that the model must have
+    num_texts: ClassVar[int]  # of an example
     num_evaluated: ClassVar[int]  # sequences that an evaluation computes at a time
     # whether the model reads as many tokens as in this training, whatever it read before
     sets_length: ClassVar[bool] = False

@@ -204,6 +204,7 @@ class FinetuneRerankKeywords(FinetuneKeywords, total=False):
 
 class PretrainKeywords(TypedDict, total=False):
     size: str | None  # 'mini'
+    architecture: Literal['bert', 'modernbert', 'roberta']  # 'bert'
     model: str | None  # None
     revision: str | None  # None
     recipe: Literal['modern', 'paper']  # 'modern'

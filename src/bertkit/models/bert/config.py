@@ -1,7 +1,7 @@
 """The sizes of a BERT, under the names of `config.json`."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
@@ -156,6 +156,10 @@ class BertConfig(ModelConfig):
         """
         parts = ("embeddings", "attention", "cross_attention", "feed_forward")
         return {**dict.fromkeys(parts, self.hidden_dropout_prob), "inner": 0.0}
+
+    def keep_layers(self, numbers: Sequence[int]) -> Self:
+        """Return the config of a model that has these layers alone, from 0."""
+        return self.model_copy(update={"num_hidden_layers": len(numbers)})
 
     def find_deviation(self, weight: str) -> float:
         """Return the standard deviation of a weight's initial values, by our name."""

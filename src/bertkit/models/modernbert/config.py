@@ -157,6 +157,12 @@ class ModernBertConfig(BertConfig):
         adds = weight.endswith(("output.weight", "down.weight", "dense.weight"))
         return self.initializer_range / (math.sqrt(2 * self.num_hidden_layers) if adds else 1)
 
+    def keep_layers(self, numbers: Sequence[int]) -> Self:
+        """As in `BertConfig`, each layer of its kind."""
+        kinds = [self.kinds[number] for number in numbers]
+        kept = {"num_hidden_layers": len(kinds), "layer_types": kinds}
+        return type(self)(**{**self.to_dict(), **kept})
+
     @classmethod
     def preset(cls, name: str, **changes: Any) -> Self:
         """As in `BertConfig`; the inner layer is 1.5 times as wide, since the gate doubles it."""

@@ -31,7 +31,8 @@ def read_layers(values: Mapping[str, Any]) -> dict[str, Any]:
         if "rope_theta" in found:
             read[key] = found["rope_theta"]
     kinds = read.get("layer_types")
-    if isinstance(kinds, list) and (step := find_step(kinds)):
+    is_whole = isinstance(kinds, list) and len(kinds) == read.get("num_hidden_layers")
+    if is_whole and (step := find_step(kinds)):
         del read["layer_types"]
         read["global_attn_every_n_layers"] = step
     return read

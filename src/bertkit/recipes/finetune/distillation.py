@@ -60,7 +60,7 @@ def shape_student(model: FineTunedBert, task: AnyTask) -> None:
     if num_layers is not None and num_layers != config.num_hidden_layers:
         kept = choose_layers(config.num_hidden_layers, num_layers)
         layers = nn.ModuleList([model.encoder.layers[number] for number in kept])
-        changed = config.model_copy(update={"num_hidden_layers": num_layers})
+        changed = config.keep_layers(kept)
         model.encoder.layers, model.config, model.encoder.config = layers, changed, changed
         shown = ", ".join(str(number + 1) for number in kept)
         announce(f"the student has layers {shown} of {config.num_hidden_layers}")

@@ -88,3 +88,15 @@ def test_help_shows_what_a_new_model_gets(capsys):
         text = shown[shown.index(f"--{name} ") :]
         assert text[text.index("[default: ") :].startswith(f"[default: {values}]")
     assert "0.0001]" not in shown  # the paper's learning rate
+
+
+def test_other_architectures_predict_masked_words_alone():
+    def choose(**values):
+        settings = PretrainSettings(**values)
+        return settings.objective, settings.initialization, settings.mask_rate
+
+    assert choose(architecture="modernbert") == ("mlm", "random", 0.4)
+    assert choose(architecture="roberta") == ("mlm", "neighbors", 0.4)
+    assert choose(architecture="modernbert", recipe="paper") == ("mlm", "random", 0.15)
+    with pytest.raises(ValidationError, match="`architecture` is for new models"):
+        PretrainSettings(architecture="roberta", model="a")

@@ -21,8 +21,8 @@ def begin(
 ) -> list[str]:
     words = (
         f"pretrain --data {workshop}/shards --size {size} --architecture {architecture}"
-        f" --device cpu --output {output} --steps 24 --batch-size 8 --max-length 32 --eval-examples 32"
-        " --schedule constant --warmup 0"
+        f" --device cpu --output {output} --steps 24 --batch-size 8 --max-length 32"
+        " --eval-examples 32 --schedule constant --warmup 0"
     )
     return [*words.split(), *map(str, more)]
 

@@ -31,10 +31,10 @@ def read_layers(values: Mapping[str, Any]) -> dict[str, Any]:
         if "rope_theta" in found:
             read[key] = found["rope_theta"]
     kinds = read.get("layer_types")
-    is_whole = isinstance(kinds, list) and len(kinds) == read.get("num_hidden_layers")
-    if is_whole and (step := find_step(kinds)):
-        del read["layer_types"]
-        read["global_attn_every_n_layers"] = step
+    if isinstance(kinds, list) and len(kinds) == read.get("num_hidden_layers"):
+        if step := find_step(kinds):
+            del read["layer_types"]
+            read["global_attn_every_n_layers"] = step
     return read
 
 

@@ -31,10 +31,11 @@ def read_layers(values: Mapping[str, Any]) -> dict[str, Any]:
         if "rope_theta" in found:
             read[key] = found["rope_theta"]
     kinds = read.get("layer_types")
-    if isinstance(kinds, list) and len(kinds) == read.get("num_hidden_layers"):
-        if step := find_step(kinds):
-            del read["layer_types"]
-            read["global_attn_every_n_layers"] = step
+    is_whole = isinstance(kinds, list) and len(kinds) == read.get("num_hidden_layers")
+    step = find_step(kinds) if is_whole and kinds else None
+    if step is not None:
+        del read["layer_types"]
+        read["global_attn_every_n_layers"] = step
     return read
 
 

@@ -14,7 +14,7 @@ ENGINES = ["torch", "openvino"]
 # `{}` is the mask, which takes the blank before it along where a family's tokenizer says so.
 MASKED = ["All human {} are born free.", "{} être", "人人生而{},平等。", "free {} {}!", "a\n{}"]
 ROOM = {"max_position_embeddings": 520}  # for a pair of the longest texts
-every_family = pytest.mark.parametrize("family", list(FAMILIES))
+every_family = pytest.mark.parametrize("family", sorted(FAMILIES.keys() - {"electra-wide"}))
 every_engine = pytest.mark.parametrize("engine", ENGINES)
 
 

@@ -24,7 +24,7 @@ SENTENCES = [*TEXTS.values(), "free", ""]
 MAX_TOKENS = 40
 QUERY = "Who is born free?"
 ENGINES = ["torch", "openvino"]
-every_family = pytest.mark.parametrize("family", list(FAMILIES))
+every_family = pytest.mark.parametrize("family", sorted(FAMILIES.keys() - {"electra-wide"}))
 
 
 def write_sentence_encoder(folder: Path, family: str, pooling: str) -> Path:

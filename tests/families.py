@@ -166,23 +166,28 @@ def make_folder(
     head: str = "Model",
     *,
     with_tokenizer: bool = True,
+    kind: str | None = None,
     **changes: Any,
 ) -> Path:
     """Write a tiny model's folder as transformers does, and return it.
 
-    With a tokenizer, the model has its vocabulary and special tokens. The other arguments are
-    those of `make_model`.
+    With a tokenizer, the model has its vocabulary and special tokens. A tokenizer of another
+    family's kind says only how many entries there are: the multilingual MiniLM is a BERT with
+    XLM-R's, and its config has the special tokens of BERT. The other arguments are those of
+    `make_model`.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    tokens = write_tokenizer(folder, family) if with_tokenizer else {}
+    tokens = write_tokenizer(folder, family, kind) if with_tokenizer else {}
     make_model(family, head, **{**tokens, **changes}).save_pretrained(folder)
     return folder
 
 
-def write_tokenizer(folder: Path, family: str) -> dict[str, int]:
-    """Write a family's tokenizer, and return what its config says of it."""
-    make_tokenizer(folder, FAMILIES[family].tokenizer)
+def write_tokenizer(folder: Path, family: str, kind: str | None = None) -> dict[str, int]:
+    """Write a family's tokenizer or one of a kind, and return what its config says of it."""
+    make_tokenizer(folder, kind or FAMILIES[family].tokenizer)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    if kind is not None:
+        return {"vocab_size": len(tokenizer)}
     ids = {
         "pad": tokenizer.pad_token_id,
         "cls": tokenizer.cls_token_id,

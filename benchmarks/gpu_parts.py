@@ -155,6 +155,7 @@ LEFT_OUT = {
     "bench_verdict": "judges the judgment on forty small trainings",
     "bench_few_labels": "its runs are of seconds, and compare what is learned",
     "bench_explain": "compares explanations, and Captum's gradients, on a processor",
+    "bench_families": "embeds with the engine of processors, and takes steps of training on one",
     "bench_hybrid": "ranks texts on the processor",
     "bench_index": "stores are written and searched on the processor",
     "bench_label_errors": "judges probabilities that are there, on the processor",

@@ -16,12 +16,14 @@ from bertkit.tokenization.encoding import Encoding, weave
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.tokenization.words import WRITTEN_WORD
 
+Span = tuple[int, int]  # `text[start:stop]`
+
 NO_WORD = -1
 # Marks at the ends of a word that divide sentences; others, such as ! and %, stay with it.
 DIVIDING = ".,;:…\"'`()[]{}<>«»‹›“”„‘’‚。、，；：「」『』（）《》"
 
 
-def find_written_words(text: str) -> Iterator[tuple[int, int]]:
+def find_written_words(text: str) -> Iterator[Span]:
     """Yield the spans of words between blanks, without marks around them that divide sentences.
 
     Where only such marks stand together they are a word; in scripts without blanks between words
@@ -31,6 +33,20 @@ def find_written_words(text: str) -> Iterator[tuple[int, int]]:
         word = chunk[0].strip(DIVIDING) or chunk[0]
         start = chunk.start() + chunk[0].index(word)
         yield start, start + len(word)
+
+
+def join_words(words: Sequence[Span], pieces: Sequence[Span]) -> list[Span]:
+    """Join neighboring words that one piece covers: letters of scripts without blanks."""
+    joined, ends = list[Span](), iter(sorted(pieces))
+    start, stop = next(ends, (0, 0))
+    for word in words:
+        while stop <= word[0] and (after := next(ends, None)) is not None:
+            start, stop = after
+        if joined and start < joined[-1][1] and word[0] < stop:
+            joined[-1] = (joined[-1][0], word[1])
+        else:
+            joined.append(word)
+    return joined
 
 
 def find_texts(example: TaskExample) -> dict[str, str]:
@@ -86,7 +102,7 @@ class WordNumbers:
             numbers.append(self._number(word, moved))
         return numbers
 
-    def _number(self, text: str, offsets: Sequence[tuple[int, int]]) -> list[int]:
+    def _number(self, text: str, offsets: Sequence[Span]) -> list[int]:
         """Return the number of the word of each piece of the next text, or word of a sentence."""
         part = self._names[0]
         begin = self._parts[part].find(text, self._done)
@@ -94,7 +110,7 @@ class WordNumbers:
             del self._names[0]
         else:
             self._done = begin + len(text)
-        spans, first = [*find_written_words(text)], len(self.words)
+        spans, first = join_words([*find_written_words(text)], offsets), len(self.words)
         self.words += [
             ExplainedWord(text[start:stop], 0.0, part, begin + start, begin + stop)
             for start, stop in spans

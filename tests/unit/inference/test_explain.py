@@ -12,7 +12,7 @@ from tests.unit.inference.small_task import save_answerer, save_classifier, save
 from bertkit.base import extras
 from bertkit.base.errors import MissingExtraError, SettingsError
 from bertkit.inference import explain
-from bertkit.inference.explain_inputs import find_written_words
+from bertkit.inference.explain_inputs import find_written_words, join_words
 from bertkit.inference.predictor import Predictor
 from bertkit.inference.torch_model import find_network
 from bertkit.tasks.choose import ChooseSettings
@@ -56,6 +56,14 @@ def words_of(explanation):
 )
 def test_words_are_those_that_a_reader_sees(text, words):
     assert [text[start:stop] for start, stop in find_written_words(text)] == words
+
+
+def test_letters_that_one_piece_covers_are_one_word():
+    words = [*find_written_words("I am 中国人。")]
+    pieces = [(0, 1), (2, 4), (5, 5), (5, 7), (7, 8), (8, 9)]
+    assert join_words(words, pieces) == [(0, 1), (2, 4), (5, 7), (7, 8)]
+    assert join_words(words, [(2, 3), (3, 4), (5, 8)])[2:] == [(5, 8)]
+    assert join_words(words, []) == words
 
 
 @pytest.mark.parametrize("name", ["classify", "multi", "regress"])

@@ -129,8 +129,11 @@ class WordVectors(Loadable):
         self._entries = list(range(self._tokenizer.vocab_size))
         if not all_entries:  # whole words: no pieces, special or unused entries
             left_out = self._tokenizer.special_ids | self._tokenizer.unused_ids
-            names = self._tokenizer.descriptions
-            is_piece = [name.startswith("##") and len(name) > 2 for name in names]
+            continues = self._tokenizer.is_continuation.tolist()
+            is_piece = [
+                own or (len(name) > 2 and name.startswith(("##", "\\x")))  # \x: half a character
+                for own, name in zip(continues, self._tokenizer.descriptions, strict=True)
+            ]
             self._entries = [id_ for id_ in self._entries if not (is_piece[id_] or id_ in left_out)]
         if not isinstance(self._source, Engine) and not table.is_whole:
             has_vector = np.any(self._source, axis=1).tolist()

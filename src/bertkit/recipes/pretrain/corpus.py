@@ -63,7 +63,7 @@ def hide_word(shard: Shard, index: int, tokenizer: Tokenizer) -> Blank | None:
         for place in range(1, len(ids) - 1)
         if words[place].isalpha()
         and len(words[place]) >= FEWEST_LETTERS
-        and not tokenizer.is_continuation[ids[place + 1]]
+        and not tokenizer.is_continuation[ids[place : place + 2]].any()
     ]
     if not whole:
         return None

@@ -12,6 +12,7 @@ from bertkit.inference.fill_mask import Candidate, FillMask
 from bertkit.recipes.pretrain.corpus import Blank, choose_blanks
 from bertkit.reports.text import format_percent
 from bertkit.tasks.objectives.settings import ObjectiveName
+from bertkit.tokenization.names import OF_BERT
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.sections import Curve
 
@@ -54,11 +55,13 @@ class ObjectiveReport:
 
         The text is general English if the shards are unknown, damaged, or have no such sentence.
         """
-        texts: Sequence[str] = ()
+        texts, trial = list[str](), self.trial
         if shards is not None:
             with suppress(BertkitError):  # a run is useful without an example
-                texts = self.choose_texts(shards, shards.load_tokenizer(), 1)
-        return self.command, texts[0] if texts else self.trial
+                tokenizer = shards.load_tokenizer()
+                trial = trial.replace(OF_BERT.mask, tokenizer.mask)
+                texts += self.choose_texts(shards, tokenizer, 1)
+        return self.command, texts[0] if texts else trial
 
 
 def find_report(objective: ObjectiveName) -> ObjectiveReport:

@@ -1,6 +1,8 @@
 """Sentence splitting with Wikimedia's sentencex, and detection of sentence ends."""
 
+import re
 from collections.abc import Iterator
+from itertools import pairwise
 from unicodedata import category
 
 # The splitter's time is quadratic for texts of brackets and quotes, so longer paragraphs are cut:
@@ -9,6 +11,7 @@ PIECE_LIMIT_CHARACTERS = 8_000
 OTHER_ENDS = frozenset("…།༎")  # an ellipsis, and Tibetan marks, which also end clauses
 CLOSING_CATEGORIES = frozenset({"Pe", "Pf", "Pi", "Zs"})  # "Pi" closes in »so«
 THAI_AND_LAO = ("\u0e00", "\u0eff")  # scripts in which a space ends a sentence
+SPACE_IN_THAI = re.compile("(?<=[\u0e00-\u0eff]) +(?=[\u0e00-\u0eff])")
 
 
 def _expand(ranges: str) -> Iterator[str]:
@@ -46,6 +49,11 @@ def ends_like_a_sentence(text: str) -> bool:
             return True
         if category(character) not in CLOSING_CATEGORIES and character not in "\"'":
             break
+    return _is_thai_or_lao(text)
+
+
+def _is_thai_or_lao(text: str) -> bool:
+    """Whether most letters of a text are of the scripts in which a space ends a sentence."""
     first, last = THAI_AND_LAO
     return 2 * sum(first <= character <= last for character in text) > len(text)
 
@@ -63,7 +71,18 @@ def segment_sentences(text: str, language: str = "en") -> list[str]:
     import sentencex
 
     pieces = [text] if len(text) <= PIECE_LIMIT_CHARACTERS else _cut(text)
-    return [part for piece in pieces for part in sentencex.segment(language, piece)]
+    parts = [part for piece in pieces for part in sentencex.segment(language, piece)]
+    if text.isascii():
+        return parts
+    return [sentence for part in parts for sentence in _cut_at_spaces(part)]
+
+
+def _cut_at_spaces(text: str) -> list[str]:
+    """Cut Thai and Lao text at spaces, which stand between sentences and clauses; no other text."""
+    ends = [blank.end() for blank in SPACE_IN_THAI.finditer(text)]
+    if not ends or not _is_thai_or_lao(text):
+        return [text]
+    return [text[start:end] for start, end in pairwise([0, *ends, len(text)])]
 
 
 def _cut(text: str) -> list[str]:

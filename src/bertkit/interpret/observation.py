@@ -173,11 +173,12 @@ def find_log_probabilities(
 
 def number_words(encoding: Encoding, tokenizer: Tokenizer) -> tuple[int, ...]:
     """Return the word index of each token, from 0; −1 for [CLS] and [SEP] around the texts."""
-    words, number = [], -1
+    words, number = list[int](), -1
     for index, token_id in enumerate(encoding.ids):
         if token_id in tokenizer.frame_ids and encoding.offsets[index] == (0, 0):
             words.append(-1)
             continue
-        number += not tokenizer.is_continuation[token_id]
-        words.append(max(number, 0))
+        begins_text = not words or words[-1] < 0
+        number += begins_text or not tokenizer.is_continuation[token_id]
+        words.append(number)
     return tuple(words)

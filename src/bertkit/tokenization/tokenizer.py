@@ -325,7 +325,7 @@ class Tokenizer:
         return self.piece_ids(map(self.place_word, words))
 
     def place_word(self, word: str) -> str:
-        """Return a word as it stands in a text: behind a blank, if its pieces depend on that."""
+        """Return a word or sentence as it stands in a text: BPE has it behind a blank."""
         if self.kind == "WordPiece":
             return word
         space = " " * (self.kind == "BPE")

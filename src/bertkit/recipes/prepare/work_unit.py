@@ -197,14 +197,18 @@ def batch_documents(documents: Iterable[Document]) -> Iterator[list[Document]]:
 def tokenize_documents(
     documents: Sequence[Document], settings: PrepareSettings, tokenizer: Tokenizer
 ) -> Iterator[tuple[Document, NDArray[np.uint32], NDArray[np.int64]]]:
-    """Yield each document with its token ids and the lengths of its non-empty sentences."""
+    """Yield each document with its token ids and the lengths of its non-empty sentences.
+
+    Sentences other than a document's first are tokenized as they stand in it, behind a blank.
+    """
     sentences = [
         list(document.lines)
         if settings.sentences == "lines"
         else [one for line in document.lines for one in split_sentences(line, settings.language)]
         for document in documents
     ]
-    pieces = tokenizer.piece_arrays(list(chain.from_iterable(sentences)))
+    placed = [[*own[:1], *map(tokenizer.place_word, own[1:])] for own in sentences]
+    pieces = tokenizer.piece_arrays(list(chain.from_iterable(placed)))
     ends = np.append(0, pieces.ends)
     first = 0
     for document, own in zip(documents, sentences, strict=True):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.tokenizer_folders import make_tokenizer
 
 from bertkit.base import local_workers
 from bertkit.base.errors import InputError, ResumeError, SettingsError, StoppedError
@@ -54,6 +55,22 @@ def test_text_in_another_encoding_is_refused_and_leaves_nothing(
     named = PrepareSettings(held_out=0.2, encoding="latin-1")
     result = prepare([str(corpus)], tokenizer, tmp_path / "out", named, workers=workers)
     assert "invalid-utf8" not in result.manifest.report.counts
+
+
+@pytest.mark.parametrize("kind", ["roberta", "modernbert", "xlm-roberta", "mpnet"])
+def test_sentences_of_each_kind_of_tokenizer_join_to_their_document(tmp_path, kind):
+    document = "All human beings are born free. They are equal. 人人生而自由。在尊严。"
+    source = tmp_path / "text.txt"
+    source.write_text(f"{document}\n\n" * 40)
+    folder = make_tokenizer(tmp_path / kind, kind)
+    prepare([str(source)], folder, tmp_path / "out", SETTINGS, workers=ONE)
+    tokenizer = Tokenizer.load(folder)
+    (shard,) = ShardSet.open(tmp_path / "out").train
+    starts = shard.sentence_offsets[shard.document_offsets]
+    assert shard.document_offsets[1] == 4
+    first = shard.tokens(int(starts[0]), int(starts[1])).tolist()
+    written = document.replace("。在", "。 在")  # a blank between sentences, as in other scripts
+    assert tokenizer.decode(first) == tokenizer.decode(tokenizer.piece_ids([written])[0])
 
 
 def test_what_goes_in_comes_out(corpus, tokenizer, tmp_path):

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from bertkit.base.errors import CheckpointError
-from bertkit.checkpoints.families import check_family
+from bertkit.checkpoints.families import FAMILIES, check_family, find_family
 from bertkit.decoders.names import MODEL_TYPE, OWN_MODEL_TYPE
 from bertkit.models.bert.config import BertConfig, ModelConfig
 from bertkit.models.bert.labels import ConfigValues
@@ -26,6 +26,16 @@ class PreNormConfig(BertConfig):
     def parts(self) -> EncoderParts:
         """As in `BertConfig`."""
         return EncoderParts(normalizes_first=True)
+
+
+def check_half(config: ConfigValues, source: str | Path) -> None:
+    """Raise a `CheckpointError` if a config isn't a BERT's, of which both halves are."""
+    check_family(config, source)
+    if (family := find_family(config)) is not FAMILIES["bert"]:
+        raise CheckpointError(
+            f"{source} is {family.title}, and the halves of an encoder-decoder are BERTs; take one,"
+            " such as google-bert/bert-base-multilingual-cased"
+        )
 
 
 class EncoderDecoderConfig(ModelConfig):
@@ -117,7 +127,7 @@ class EncoderDecoderConfig(ModelConfig):
             )
         for half in (values.get("encoder"), values.get("decoder")):
             if isinstance(half, dict):
-                check_family(half, source)
+                check_half(half, source)
         return super().from_dict(values, source)
 
     @property

@@ -238,3 +238,5 @@ def test_a_half_of_another_family_is_named():
     halves = {"model_type": "encoder-decoder", "encoder": {"model_type": "bert"}}
     with pytest.raises(CheckpointError, match="m/ is GPT-2, which bertkit"):
         EncoderDecoderConfig.from_dict({**halves, "decoder": {"model_type": "gpt2"}}, "m/")
+    with pytest.raises(CheckpointError, match=r"m/ is DistilBERT, and the halves .* are BERTs"):
+        EncoderDecoderConfig.from_dict({**halves, "decoder": {"model_type": "distilbert"}}, "m/")

@@ -12,7 +12,7 @@ import torch
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.base.json_files import read_json
 from bertkit.base.progress import announce, show_progress
-from bertkit.decoders.config import EncoderDecoderConfig
+from bertkit.decoders.config import EncoderDecoderConfig, check_half
 from bertkit.decoders.detokenization import Spacing
 from bertkit.decoders.generation.settings import Seq2SeqSettingsFile, read_seq2seq_file
 from bertkit.decoders.metrics import WRITING_METRICS
@@ -103,6 +103,7 @@ def read_sizes(settings: Seq2SeqSettings) -> dict[str, Any]:
         raise InputError(
             f"{settings.size} holds a {type(content).__name__}; expected a config's object"
         )
+    check_half(content, settings.size)
     return {**JOINED, **content}
 
 
@@ -144,6 +145,7 @@ def begin_from(name: str, settings: Seq2SeqSettings) -> InitialModel:
         "attention_probs_dropout_prob": WARM_ATTENTION_DROPOUT,
     }
     opened = OpenModel.open(name, revision=settings.revision).change(**rates)
+    check_half(opened.checkpoint.config, opened.folder)
     config = opened.config
     if config.is_decoder:
         raise CheckpointError(

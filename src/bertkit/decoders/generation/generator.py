@@ -100,9 +100,10 @@ class Generator(Pipeline[str, ContinuedText]):
         """Load a left-to-right model."""
         kind = opened.checkpoint.config.get("model_type", "bert")
         if kind in FAMILIES and opened.is_bidirectional:
+            way = " --model` it trains one" if kind == "bert" else "` trains a BERT"
             raise CheckpointError(
                 f"{opened.folder}: the model is bidirectional, so it can't predict the next"
-                " word; `bertkit pretrain --objective causal --model` it trains one that can"
+                f" word; `bertkit pretrain --objective causal{way} that can"
             )
         loaded = TorchModel.load(BertLMHeadModel, opened, loading.device)
         cast_whole(loaded.model, loading.precision, find_device(loaded.model))

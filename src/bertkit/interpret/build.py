@@ -15,6 +15,7 @@ from bertkit.interpret.opening import Start, choose_start, state_finding
 from bertkit.interpret.views.table import choose_views
 from bertkit.interpret.views.view import View, ViewInputs
 from bertkit.reports.interactive import ENTRY, InteractivePage, JsonObject, page_modules, read_files
+from bertkit.tokenization.names import OF_BERT, SpecialTokens
 
 # Maximum attention weights of a page: 2 GiB while building. BERT-Large at 512 tokens has a fifth.
 MAX_WEIGHTS = 1 << 29
@@ -193,9 +194,19 @@ def _view_data(
         "name": view.name,
         "title": view.title,
         "heading": state_view(view, inputs, start, {**data, "patterns": patterns}),
-        "legend": [*legend, *filter(None, [observation.note])],
+        "legend": [
+            name_special(text, observation.encoded.special)
+            for text in filter(None, [*legend, observation.note])
+        ],
         "data": data,
     }
+
+
+def name_special(text: str, special: SpecialTokens) -> str:
+    """Return a text on BERT's special tokens with those of another tokenizer."""
+    for token, own in zip(OF_BERT, special, strict=True):
+        text = text.replace(token, own)
+    return text
 
 
 def _start(inputs: ViewInputs, start: Start) -> JsonObject:

@@ -147,8 +147,8 @@ class InspectedModel(AnyInspected):
             self.loaded.check_pairs()
         num_first = None if pair is None else tokenizer.find_starts(*lengths)[1]
         words, tokens = number_words(encoding, tokenizer), [*map(describe, encoding.ids)]
-        legible, ends = replace(encoding, tokens=tokens), (tokens[0], tokens[-1])
-        return EncodedText(text, pair, legible, words, num_first, ends)
+        legible = replace(encoding, tokens=tokens)
+        return EncodedText(text, pair, legible, words, num_first, tokenizer.special)
 
     @torch.inference_mode()
     def observe(self, encoded: EncodedText, without: Sequence[HeadName] = ()) -> Observation:

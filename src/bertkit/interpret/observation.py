@@ -17,7 +17,7 @@ from bertkit.models.bert.config import BertConfig
 from bertkit.nn.masks import AttentionMask
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.encoding import Encoding
-from bertkit.tokenization.engine import CLS, SEP
+from bertkit.tokenization.names import OF_BERT, SpecialTokens
 from bertkit.tokenization.tokenizer import Tokenizer
 
 MAX_LISTED_TOKENS = 40
@@ -32,7 +32,7 @@ class EncodedText:
     encoding: Encoding  # offsets are into the token's own text
     words: tuple[int, ...]  # word index of each token, from 0; −1 for [CLS] and [SEP]
     num_first: int | None = None  # tokens before the second text, special ones included
-    ends: tuple[str, str] = (CLS, SEP)  # the tokens before the first text and after the last
+    special: SpecialTokens = OF_BERT
 
     @property
     def tokens(self) -> list[str]:
@@ -143,7 +143,8 @@ class Observation:
         attended = None if self.attended is None else self.attended.tokens
         heads, encoded = self.layers[layer - 1], self.encoded
         allowed = self._find_allowed(heads.mask)
-        return find_patterns(heads.weights, encoded.tokens, attended, allowed, encoded.ends)
+        ends = encoded.special.cls, encoded.special.sep
+        return find_patterns(heads.weights, encoded.tokens, attended, allowed, ends)
 
 
 def find_token(tokens: Sequence[str], token: str) -> int:

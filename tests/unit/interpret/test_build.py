@@ -16,11 +16,18 @@ from tests.scripts import find_node
 from tests.unit.inference.small import save_small
 
 from bertkit.base.errors import SettingsError
-from bertkit.interpret.build import build_page, pack_residuals, pack_vectors, pack_weights
+from bertkit.interpret.build import (
+    build_page,
+    name_special,
+    pack_residuals,
+    pack_vectors,
+    pack_weights,
+)
 from bertkit.interpret.capture import AttentionHeads
 from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.opening import Start
 from bertkit.interpret.views.view import ViewInputs
+from bertkit.tokenization.names import SpecialTokens
 
 SHAPES = [(1, 1, 1), (1, 2, 1), (2, 1, 3), (3, 5, 2), (12, 16, 32), (16, 33, 64), (2, 512, 8)]
 READ = """
@@ -168,3 +175,9 @@ def test_the_page_holds_its_data_and_is_the_same_each_time(inspected):
     array = re.search(r'id="array-weights-2">(.*?)</script>', html)
     expected = pack_weights(inputs.observation.layers)["weights-2"]
     assert zlib.decompress(b64decode(array[1])) == expected
+
+
+def test_legends_name_the_special_tokens_of_the_model():
+    special = SpecialTokens("<pad>", "<unk>", "<s>", "</s>", "<mask>")
+    shown = name_special("[CLS] and [SEP]; write [MASK]", special)
+    assert shown == "<s> and </s>; write <mask>"

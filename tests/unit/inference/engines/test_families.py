@@ -4,6 +4,7 @@ import random
 
 import numpy as np
 import pytest
+import torch
 from tests.closeness import assert_close
 from tests.unit.inference.family_models import HEADS, HERE, LENGTHS, build_family_model, draw_ids
 from tests.unit.inference.small import arrays_of
@@ -72,3 +73,15 @@ def test_other_precisions_are_near(family, precision):
     (found,), (expected,) = start(model, (-1,), precision)(ids), start(model)(ids)
     assert_close(found, expected, within=0.1 * np.abs(expected).max())
     assert np.abs(found - expected).max() > 1e-4
+
+
+@pytest.mark.skipif(not HAS_BF16, reason="this processor has no bf16")
+def test_angles_of_positions_are_not_rounded_to_bf16():
+    model = build_family_model("modernbert", "BertModel", max_position_embeddings=1_200)
+    with torch.no_grad():
+        for layer in model.encoder.layers:  # so that attention depends on positions
+            layer.attention.query_key_value.weight *= 3.0
+    ids = draw_ids("modernbert", [1_200])
+    (found,), (expected,) = start(model, (-1,), "bf16")(ids), start(model)(ids)
+    error = np.abs(found - expected)
+    assert error[-200:].mean() < 2 * error[:60].mean()  # five times, where angles are rounded

@@ -187,3 +187,51 @@ def test_the_weights_of_modules_are_part_of_the_identity(tmp_path, name):
     opened = [OpenModel(case.write(tmp_path / f"{i}")) for i, case in enumerate(models)]
     assert name in {file.name for file in opened[0].describe_files()}
     assert opened[0].sha256 != opened[1].sha256
+
+
+SCORING = {
+    "transformer_task": "sequence-classification",
+    "modality_config": {"text": {"method": "forward", "method_output_name": "logits"}},
+    "module_output_name": "scores",
+}
+CROSS_ENCODER = {"model_type": "CrossEncoder", "prompts": {}, "default_prompt_name": None}
+
+
+def make_cross_encoder(folder: Path, encoder: object, settings: object) -> Path:
+    """An encoder with its head, as a CrossEncoder is saved; it has no other modules."""
+    changes = {
+        MODULES_FILE: to_json([{**MODULES[0], "path": ""}]),
+        ENCODER_FILE: to_json(encoder),
+        SETTINGS_FILE: to_json(settings),
+    }
+    return make(folder, changes)
+
+
+def test_a_cross_encoder_is_read_as_an_encoder_with_its_head(tmp_path):
+    folder = make_cross_encoder(tmp_path / "model", SCORING, CROSS_ENCODER)
+    opened = OpenModel.open(folder)
+    assert opened.checkpoint.format == "huggingface"
+    assert opened.sentences is None
+
+
+@pytest.mark.parametrize(
+    ("encoder", "settings"),
+    [
+        ({**SCORING, "transformer_task": "text-generation"}, CROSS_ENCODER),
+        (SCORING, {**CROSS_ENCODER, "default_prompt_name": "query"}),
+        (SCORING, {**CROSS_ENCODER, "model_type": "SparseEncoder"}),
+    ],
+)
+def test_what_else_scores_texts_is_refused(tmp_path, encoder, settings):
+    opened = OpenModel.open(make_cross_encoder(tmp_path / "model", encoder, settings))
+    with pytest.raises(CheckpointError, match="and bertkit reads SentenceTransformer"):
+        _ = opened.sentences
+
+
+def test_a_length_that_is_that_of_all_positions_is_the_longest_text(tmp_path):
+    """A RoBERTa's positions begin behind that of padding, which sentence-transformers ignores."""
+    changes = {
+        "config.json": to_json({**CONFIG, "model_type": "roberta", "pad_token_id": 1}),
+        ENCODER_FILE: to_json({"max_seq_length": CONFIG["max_position_embeddings"]}),
+    }
+    assert OpenModel.open(make(tmp_path / "model", changes)).sentences.max_seq_length == 14

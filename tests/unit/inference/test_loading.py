@@ -5,11 +5,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests.families import FAMILIES, make_folder
 from tests.unit.inference.small import save_kind, save_run, save_small, start
 
 from bertkit.base.errors import CheckpointError, DamagedFileError, InputError, SettingsError
 from bertkit.checkpoints import run_folder
 from bertkit.inference.fill_mask import FillMask
+from bertkit.inference.loading import LoadedModel
 from bertkit.inference.next_sentence import NextSentence
 from bertkit.inference.torch_model import TorchModel
 from bertkit.jobs.inspect import describe
@@ -19,6 +21,7 @@ from bertkit.models.bert.heads import (
     BertForNextSentencePrediction,
     BertForPreTraining,
 )
+from bertkit.models.open_model import OpenModel
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "tensorflow"
 TRANSFORMER = "sentence_transformers.models.Transformer"
@@ -116,6 +119,13 @@ def test_a_model_of_one_segment_judges_no_pair(tmp_path):
     assert FillMask.load(tmp_path)("the [MASK]").blanks
     with pytest.raises(InputError, match="type_vocab_size is 1"):
         NextSentence.load(tmp_path)(("the cat", "a dog"))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_model_without_a_second_segment_may_read_pairs(tmp_path, family):
+    loaded = LoadedModel.of(OpenModel.open(make_folder(tmp_path, family)))
+    assert (loaded.config.type_vocab_size < 2) == (FAMILIES[family].num_segments < 2)
+    loaded.check_pairs()
 
 
 def test_the_tokenizer_lies_where_the_encoder_does(tmp_path):

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from tests.families import FAMILIES, make_folder
 
 import bertkit
 from bertkit.base.errors import CheckpointError
+from bertkit.checkpoints.families import find_family
 from bertkit.checkpoints.names import HEADS
 from bertkit.checkpoints.transfer import FEATURE_BASED
 from bertkit.models.bert.architectures import (
@@ -12,6 +14,7 @@ from bertkit.models.bert.architectures import (
     CAUSAL,
     expected_shapes,
     find_architecture,
+    has_class,
 )
 from bertkit.models.bert.config import ACTIVATIONS, BertConfig
 from bertkit.models.bert.encoder import BertModel
@@ -22,6 +25,7 @@ from bertkit.nn.block import ACTIVATIONS as FUNCTIONS
 CONFIG = BertConfig(
     hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=4, vocab_size=9
 )
+FAMILY_TYPES = {"electra-wide": "electra"}  # `model_type`, where it isn't the name
 PUBLIC = [name for name in bertkit.__all__ if name.startswith("BertFor") or name == "BertModel"]
 
 
@@ -150,3 +154,19 @@ def test_arrays_of_another_class_are_refused_as_the_class_refuses_them(
     with pytest.raises(CheckpointError) as other:
         ARCHITECTURES[name].kind.from_pretrained(opened)
     assert str(refusal.value) == str(other.value)
+
+
+def test_a_class_whose_head_a_family_lacks_is_refused(tmp_path):
+    folder = make_folder(tmp_path, "roberta", "ForMaskedLM", with_tokenizer=False)
+    with pytest.raises(CheckpointError, match="is RoBERTa, which has no BertForPreTraining; load"):
+        bertkit.BertForPreTraining.from_pretrained(folder)
+    with pytest.raises(CheckpointError, match="which has no BertForNextSentencePrediction"):
+        OpenModel.open(folder).read_arrays("BertForNextSentencePrediction")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_head_of_a_file_makes_a_class_that_its_family_lacks(family):
+    kind = FAMILY_TYPES.get(family, family)
+    found = find_architecture({"model_type": kind}, HEADS, "here")
+    assert has_class(find_family({"model_type": kind}).names, found)
+    assert (found == "BertForPreTraining") == (kind == "bert")

@@ -161,9 +161,10 @@ def check_class(config: BertConfig, architecture: str, source: str | Path) -> No
     Its family may lack a head of the class, or it reads left to right and the class doesn't.
     """
     if architecture in ARCHITECTURES and not has_class(config.names, architecture):
+        title = find_family({"model_type": config.model_type}).title
         raise CheckpointError(
-            f"{source} is a {config.model_type}, which has no {architecture}; load a BERT for that,"
-            " such as google-bert/bert-base-uncased"
+            f"{source} is {title}, which has no {architecture}; load a BERT for that, such as"
+            " google-bert/bert-base-uncased"
         )
     if architecture in {*BIDIRECTIONAL, ENCODER}:
         reason = (

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from bertkit.base.errors import CheckpointError, SettingsError
+from bertkit.base.errors import CheckpointError, MissingFileError, SettingsError
 from bertkit.base.members import has_member
 from bertkit.base.wings import CONFIGS, load_object
 from bertkit.checkpoints.bundled import Part, find_bundled
@@ -191,6 +191,12 @@ class OpenModel:
     @cached_property
     def tokenizer(self) -> Tokenizer:
         """Its tokenizer, whose vocabulary the model has room for."""
+        if self.is_from_hub and self.checkpoint.base is None and not self.has_tokenizer:
+            raise MissingFileError(
+                f"{self.title} has no {ENGINE_FILE} on the Hub; make a folder that has one with"
+                f" transformers: AutoTokenizer.from_pretrained({self.title!r}).save_pretrained(…),"
+                " and the same of its model"
+            )
         tokenizer = Tokenizer.load(self.tokenizer_folder)
         self.check_vocabulary(tokenizer.vocab_size)
         return tokenizer

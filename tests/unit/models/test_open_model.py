@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from tests.families import make_folder
 from tests.unit.inference.small import build_sentence_model
 
-from bertkit.base.errors import SettingsError
+from bertkit.base.errors import MissingFileError, SettingsError
 from bertkit.checkpoints import huggingface
 from bertkit.checkpoints.peft import AdapterOrigin, identify_base
 from bertkit.checkpoints.sentence_transformers import write_sentence_model
@@ -132,3 +133,10 @@ def test_the_identity_is_that_of_the_files_wherever_they_are(small_folder, tmp_p
 def test_an_open_model_has_its_revision(small_folder):
     with pytest.raises(SettingsError, match="give the revision where it is opened"):
         OpenModel.open(OpenModel.open(small_folder), revision="main")
+
+
+def test_a_model_of_the_hub_without_a_tokenizer_that_is_read_says_how_one_is_made(tmp_path):
+    folder = tmp_path / "models--someone--twitter-roberta" / "snapshots" / ("0" * 40)
+    make_folder(folder, "roberta", with_tokenizer=False)
+    with pytest.raises(MissingFileError, match=r"^someone/twitter-roberta has no tok"):
+        _ = OpenModel(folder).tokenizer

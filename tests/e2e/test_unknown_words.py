@@ -11,7 +11,7 @@ from bertkit.base.errors import InputError
 from bertkit.cli.main import main
 
 KNOWN, HALF, UNKNOWN = "the cat saw a hat .", "the cat сидел тихо", "кот сидел"
-HALF_IS = "WARNING: 2 of 4 tokens (50.0 %) are not in the vocabulary and are read as [UNK]"
+HALF_IS = "WARNING: 2 of 4 tokens (50.0 %) are not in the vocabulary and are read as unknown"
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def test_many_unknown_words_are_a_warning_of_every_command(model, classifier, ru
     assert HALF_IS in run("classify", classifier, HALF)
     (other := tmp_path / "known").mkdir()
     for words in list_commands(model, classifier, KNOWN, other):
-        assert "read as [UNK]" not in run(*words), words
+        assert "read as unknown" not in run(*words), words
 
 
 def test_only_unknown_words_are_refused_by_every_command(model, classifier, run, tmp_path):
@@ -81,7 +81,7 @@ def test_only_unknown_words_are_refused_by_every_command(model, classifier, run,
             assert "(100.0 %) are not in the vocabulary" in run(*words)
             continue
         shown = run(*words, exit_code=2)
-        assert "is in the vocabulary, so that all are read as [UNK]; use a model" in shown, words
+        assert "is in the vocabulary, so that all are read as unknown; use a model" in shown, words
     assert {path.name for path in tmp_path.iterdir()} <= {"rows.csv", "i", "m"}
 
 
@@ -123,13 +123,13 @@ def test_words_that_are_too_long_are_counted_where_they_are_lost(run, tmp_path):
     words = "--tokenizer", tmp_path / "v", "--output"
     shown = run("prepare", book, *words, tmp_path / "s")
     assert f"\nWARNING: {long}" in shown
-    assert "not in the vocabulary and are read as [UNK]" in shown
+    assert "not in the vocabulary and are read as unknown" in shown
     book.write_text("\n\n".join([joined] * 12))
     advice = "1,440 of 1,440 characters (100.0 %) are in words over 100 characters"
     shown = run("train-tokenizer", book, "--output", tmp_path / "w", exit_code=2)
     assert f"no words to train a vocabulary on; {advice}" in shown
     shown = run("prepare", book, *words, tmp_path / "t", exit_code=2)
-    assert f"so that all are read as [UNK]; {advice}" in shown
+    assert f"so that all are read as unknown; {advice}" in shown
     assert not (tmp_path / "t").exists() or not any((tmp_path / "t").iterdir())
 
 

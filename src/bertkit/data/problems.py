@@ -53,13 +53,13 @@ REPEATED_HEADER = "repeated-header"  # of joined files: a broken row that loses 
 def describe_unknown(num_unknown: int, num_tokens: int, noun: str = "token") -> list[str]:
     """Describe how many tokens of texts are [UNK] in a line; none if there are none."""
     verb = "is" if num_unknown == 1 else "are"
-    what = f"{verb} not in the vocabulary and {verb} read as [UNK]"
+    what = f"{verb} not in the vocabulary and {verb} read as unknown"
     return _warn(num_unknown, num_tokens, noun, what)
 
 
 def describe_long_words(num_in_long: int, num_characters: int) -> list[str]:
     """Describe how many characters are in words too long for WordPiece; none if there are none."""
-    long = f"are in words over {MAX_WORD_CHARS} characters, which are read as [UNK]"
+    long = f"are in words over {MAX_WORD_CHARS} characters, which are read as unknown"
     return _warn(num_in_long, num_characters, "character", f"{long}; put spaces between words")
 
 
@@ -96,7 +96,7 @@ def check_unknown(
     if is_unknown(num_unknown, num_tokens):
         raise InputError(
             f"{name}: none of {pluralize(num_tokens, 'token')} is in the vocabulary, so that all"
-            f" are read as [UNK]; {advice.removeprefix(WARNING)}"
+            f" are read as unknown; {advice.removeprefix(WARNING)}"
         )
 
 

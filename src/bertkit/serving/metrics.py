@@ -40,7 +40,7 @@ class ServerMetrics:
         self.requests = self._count("te_request_count", "Requests that ended.", "route")
         self.successes = self._count("te_request_success", "Requests that were answered.", "route")
         self.failures = self._count("te_request_failure", "Requests that weren't.", "err")
-        self.unknown_tokens = self._count("te_request_unknown_tokens", "Tokens read as [UNK].")
+        self.unknown_tokens = self._count("te_request_unknown_tokens", "Tokens read as unknown.")
         self.duration = self._measure("te_request_duration", "Seconds of a request.", SECONDS)
         self.queue_duration = self._measure("te_request_queue_duration", WAITS, SECONDS)
         self.inference_duration = self._measure("te_request_inference_duration", COMPUTES, SECONDS)

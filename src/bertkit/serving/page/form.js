@@ -1,13 +1,17 @@
 import { element } from "./dom.js";
 import { rove } from "./keys.js";
 
-const MASK = "[MASK]";
+const MASK = "[MASK]"; // in examples; a model has its own
 
 /** Fields for what is typed, and a button that asks. */
 export class Form {
-  /** `typed`, what was typed before, and the values for `submit` are by the names of the fields. */
-  constructor(fields, typed, submit) {
+  /**
+   * `typed`, what was typed before, and the values for `submit` are by the names of the fields;
+   * `mask` is how the model writes a blank.
+   */
+  constructor(fields, typed, submit, mask) {
     this.typed = typed;
+    this.mask = mask ?? MASK;
     this.boxes = fields.map((field) => this.buildBox(field));
     this.submit = () => submit(
       Object.fromEntries(fields.map(({ name }, index) => [name, this.boxes[index].value])));
@@ -38,12 +42,12 @@ export class Form {
         }
       },
     });
-    box.value = this.typed[name] ?? example;
+    box.value = this.typed[name] ?? example.replaceAll(MASK, this.mask);
     return box;
   }
 
   buildWords(name, box) {
-    return new MaskableWords(box, () => {
+    return new MaskableWords(box, this.mask, () => {
       this.typed[name] = box.value;
       this.submit();
     }).root;
@@ -55,12 +59,13 @@ export class Form {
   }
 }
 
-/** The words of a text as buttons: each turns into [MASK] and back. */
+/** The words of a text as buttons: each turns into the mask and back. */
 class MaskableWords {
-  constructor(box, submit) {
+  constructor(box, mask, submit) {
     this.box = box;
+    this.mask = mask;
     this.submit = submit;
-    this.hidden = new Map(); // the words behind [MASK], by the number of their piece
+    this.hidden = new Map(); // the words behind masks, by the number of their piece
     this.root = element("div", { class: "maskable" });
     box.addEventListener("input", () => {
       this.hidden.clear();
@@ -70,11 +75,11 @@ class MaskableWords {
   }
 
   draw(current = 0) {
-    const pieces = split(this.box.value);
+    const pieces = split(this.box.value, this.mask);
     const nodes = pieces.map(({ text, isWord }, index) => {
-      const canChange = isWord && (text !== MASK || this.hidden.has(index));
+      const canChange = isWord && (text !== this.mask || this.hidden.has(index));
       return canChange ? element("button", {
-        type: "button", "aria-pressed": String(text === MASK),
+        type: "button", "aria-pressed": String(text === this.mask),
         onclick: () => this.change(pieces, index),
       }, text) : text;
     });
@@ -91,9 +96,9 @@ class MaskableWords {
 
   change(pieces, index) {
     const { text } = pieces[index];
-    const next = this.hidden.get(index) ?? MASK;
+    const next = this.hidden.get(index) ?? this.mask;
     this.hidden.delete(index);
-    if (next === MASK) {
+    if (next === this.mask) {
       this.hidden.set(index, text);
     }
     const texts = pieces.map((piece) => piece.text);
@@ -103,11 +108,12 @@ class MaskableWords {
   }
 }
 
-/** The words of a text and what is between them; [MASK] is a word. */
-function split(text) {
+/** The words of a text and what is between them; the mask is a word. */
+function split(text, mask) {
   const segmenter = new Intl.Segmenter(undefined, { granularity: "word" });
-  return text.split(/(\[MASK\])/).flatMap((part) => (part === MASK
-    ? [{ text: part, isWord: true }]
-    : [...segmenter.segment(part)].map(({ segment, isWordLike }) =>
-      ({ text: segment, isWord: isWordLike }))));
+  return text.split(mask).flatMap((part, index) => {
+    const words = [...segmenter.segment(part)].map(({ segment, isWordLike }) =>
+      ({ text: segment, isWord: isWordLike }));
+    return index > 0 ? [{ text: mask, isWord: true }, words].flat() : words;
+  });
 }

@@ -79,7 +79,7 @@ class Tryout {
       const names = listTasks(model.tasks);
       place.replaceChildren(offer("Task",
         names.map((name) => ({ value: name, text: TASKS[name].title })),
-        (name) => this.open(model.id, name)));
+        (name) => this.open(model, name)));
     });
     this.choices.replaceChildren(root, place);
   }
@@ -87,7 +87,8 @@ class Tryout {
   open(model, name) {
     this.asking?.abort();
     this.show();
-    const form = new Form(TASKS[name].fields, this.typed, (values) => this.ask(model, name, values));
+    const submit = (values) => this.ask(model.id, name, values);
+    const form = new Form(TASKS[name].fields, this.typed, submit, model.mask);
     this.place.replaceChildren(form.root);
   }
 

@@ -95,9 +95,9 @@ export function listTasks(tasks) {
 }
 
 function fillBlanks(answer) {
-  const { blanks, filled } = only(answer);
+  const { blanks, filled, mask } = only(answer);
   const tables = blanks.map((candidates, index) => barTable(
-    blanks.length === 1 ? "[MASK]" : `[MASK] ${index + 1}`,
+    blanks.length === 1 ? mask : `${mask} ${index + 1}`,
     candidates.map(({ token, probability }) => ({ name: token, share: probability })),
   ));
   return [written(filled), element("div", { class: "columns" }, tables)];

@@ -9,6 +9,7 @@ import numpy as np
 from pydantic import JsonValue
 
 from bertkit.inference.embeddings.settings import EmbedOptions
+from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.reranker import find_value
 from bertkit.inference.stream import TextOrIds
 from bertkit.serving.endpoint import Endpoint, RequestContext
@@ -54,6 +55,7 @@ class ListedModel:
     created: int
     owned_by: str
     tasks: list[str]
+    mask: str | None = None  # how a text has a blank; null if the model fills none
 
 
 @dataclass(frozen=True)
@@ -177,7 +179,9 @@ async def rank(
 def describe(call: RequestContext, name: str) -> ListedModel:
     """Return a model as OpenAI lists it, with its tasks."""
     loaded = call.service.models[name].loaded
-    return ListedModel(name, "model", loaded.changed, "bertkit", list(loaded.pipelines))
+    fill, tasks = loaded.pipelines.get("fill-mask"), list(loaded.pipelines)
+    mask = fill.loaded.tokenizer.mask if isinstance(fill, FillMask) else None
+    return ListedModel(name, "model", loaded.changed, "bertkit", tasks, mask)
 
 
 ENDPOINTS = (

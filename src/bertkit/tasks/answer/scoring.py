@@ -137,7 +137,9 @@ def find_answer(
     context: str, windows: Windows, logits: Logits, settings: AnswerSettings, threshold: float
 ) -> Answer:
     """Decode logits `[tokens, 2]` of all windows (start, end) to an answer."""
-    sizes = [windows.num_before + len(part) + 1 for part in windows.parts]
+    num_tokens = sum(map(len, windows.parts))
+    num_others = (len(logits) - num_tokens) // len(windows.parts)  # question and special tokens
+    sizes = [len(part) + num_others for part in windows.parts]
     parts = np.split(logits, np.cumsum(sizes)[:-1])
     spans = find_spans(windows, parts, settings)
     candidates = list(_list_candidates(context, windows, spans, settings.n_best))

@@ -153,7 +153,7 @@ def list_warnings(examples: Sequence[TagExample], scheme: Scheme | None) -> list
     blank = [example for example in examples if any(map(is_blank, example.words or ()))]
     if blank:
         lines.append(
-            f"{_count(blank)} words without a letter or sign; they are read as [UNK]; first"
+            f"{_count(blank)} words without a letter or sign; they are read as unknown; first"
             f" {blank[0].place}"
         )
     if scheme is None:

@@ -145,7 +145,9 @@ def test_odd_sentences_are_counted_and_the_first_is_named():
         TagExample(words=("Ada", "\u200b"), tags=("I-PER", "O"), place="line 4"),
         TagExample(words=("", "ran"), tags=("B-PER", "O"), place="line 7"),
     ]
-    blank = "2 sentences have words without a letter or sign; they are read as [UNK]; first line 4"
+    blank = (
+        "2 sentences have words without a letter or sign; they are read as unknown; first line 4"
+    )
     assert list_warnings(examples, None) == [blank]
     assert list_warnings(examples, "BIO") == [
         blank,

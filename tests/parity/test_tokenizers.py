@@ -14,6 +14,7 @@ from tests import tokenizer_folders
 from tests.tokenizer_folders import KINDS, TEXTS, make_tokenizer
 from tokenizers import Encoding, models, normalizers, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Engine
+from transformers import AutoTokenizer
 
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -193,3 +194,19 @@ def train(engine: Engine, trainer: Callable[..., Any], lines: list[str], **more:
 
 def sort_pieces(model: Any) -> list[str]:
     return sorted(model["vocab"], key=model["vocab"].__getitem__)
+
+
+def test_transformers_reads_what_is_saved_and_bertkit_what_it_saves(folder, tmp_path):
+    ours = Tokenizer.load(folder)
+    ours.save(tmp_path / "ours")
+    theirs = AutoTokenizer.from_pretrained(tmp_path / "ours")
+    theirs.save_pretrained(tmp_path / "theirs")
+    texts = [*TEXTS.values(), "a b  c."]
+    for tokenizer in (ours, Tokenizer.load(tmp_path / "theirs")):
+        ids, pairs = tokenizer.encode_batch(texts), tokenizer.encode_batch(texts, texts)
+        expected = theirs(texts, texts, padding=True, return_token_type_ids=True)
+        assert pairs.input_ids.tolist() == expected["input_ids"]
+        assert pairs.token_type_ids.tolist() == expected["token_type_ids"]
+        assert ids.input_ids.tolist() == theirs(texts, padding=True)["input_ids"]
+        assert tokenizer.mask_id == theirs.mask_token_id
+        assert tokenizer.special == ours.special

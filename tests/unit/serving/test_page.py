@@ -1,5 +1,6 @@
 """The page at `/`."""
 
+from tests.families import make_folder
 from tests.unit.serving.running import running
 
 
@@ -21,3 +22,15 @@ def test_the_page_is_open_and_may_only_ask_its_server(models, tmp_path):
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert answer.headers["referrer-policy"] == "no-referrer"
     assert answer.headers["cache-control"] == "no-cache"
+
+
+def test_a_model_that_fills_blanks_says_how_it_writes_them(models, tmp_path):
+    folder = make_folder(tmp_path, "roberta", "RobertaForMaskedLM")
+    served = {"words": models["words"], "reader": models["reader"], "roberta": folder}
+    with running(served) as client:
+        listed = client.get("/v1/models").json["data"]
+        text = "All human beings are <mask>."
+        filled = client.post("/v1/models/roberta/fill-mask", {"inputs": text}).json["results"]
+    masks = {one["id"]: one["mask"] for one in listed}
+    assert masks == {"words": "[MASK]", "reader": None, "roberta": "<mask>"}
+    assert filled["mask"] == "<mask>"

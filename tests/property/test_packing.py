@@ -8,8 +8,9 @@ from tests.closeness import assert_close
 from tests.unit.inference.small import build_config
 
 from bertkit.models.bert.encoder import BertModel
-from bertkit.nn.attention import attend_fused, attend_spelled_out
+from bertkit.nn.attention import attend_spelled_out
 from bertkit.nn.head_blocks import length_mask
+from bertkit.nn.kernels import attend_fused
 from bertkit.nn.packing import PackedBatch
 
 CONFIG = build_config(

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from bertkit.nn.attention import attend_flash, attend_fused, attend_rows, uses_flash
 from bertkit.nn.dropout import drop
 from bertkit.nn.head_blocks import HeadBlocks, lay_out_heads, length_mask
+from bertkit.nn.kernels import attend_flash, attend_fused, attend_rows, uses_flash
 from bertkit.nn.packing import PackedBatch
 
 

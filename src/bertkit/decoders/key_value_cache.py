@@ -10,8 +10,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from bertkit.nn.attention import SelfAttention, attend_fused
+from bertkit.nn.attention import SelfAttention
 from bertkit.nn.head_blocks import length_mask
+from bertkit.nn.kernels import attend_fused
 from bertkit.nn.packing import PackedBatch
 
 FIRST_CAPACITY = 32

@@ -17,9 +17,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from bertkit.base.errors import ForkError, InputError
-from bertkit.nn.attention import SelfAttention, attend_flash, attend_runs, attend_within, uses_flash
+from bertkit.nn.attention import SelfAttention
 from bertkit.nn.dropout import drop
 from bertkit.nn.head_blocks import HeadBlocks, group_lengths, lay_out_heads
+from bertkit.nn.kernels import attend_flash, attend_runs, attend_within, uses_flash
 from bertkit.nn.packed_ids import PackedIds
 
 

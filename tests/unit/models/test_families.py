@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 
 import pytest
 import torch
@@ -9,19 +10,21 @@ from tests.closeness import close
 from tests.families import FAMILIES, make_folder
 from tests.unit.inference.family_models import HEADS, build_family_config
 
+from bertkit import models
 from bertkit.base.errors import CheckpointError, SettingsError
 from bertkit.models.bert.architectures import ARCHITECTURES, expected_shapes
 from bertkit.models.bert.config import MULTIPLE_CHOICE, QUESTION_ANSWERING, TAGGING, BertConfig
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.models.bert.heads import BertForMaskedLM, BertForPreTraining
+from bertkit.models.bert.weights import without_memory
 from bertkit.models.distilbert.config import DistilBertConfig
 from bertkit.models.electra.config import ElectraConfig
-from bertkit.models.modernbert.config import ModernBertConfig
-from bertkit.models.modernbert.layers import GLOBAL, LOCAL
+from bertkit.models.modernbert.config import GLOBAL, LOCAL, ModernBertConfig
 from bertkit.models.mpnet.config import MPNetConfig
 from bertkit.models.open_model import OpenModel
 from bertkit.models.roberta.config import RobertaConfig
+from bertkit.nn.packing import PackedBatch
 
 SEQUENCES = "BertForSequenceClassification"
 
@@ -74,14 +77,18 @@ def test_rates_of_a_modernbert_are_of_its_own_parts():
         (ModernBertConfig, {"decoder_bias": False}, "decoder_bias must be True"),
         (ModernBertConfig, {"norm_bias": True}, "norm_bias, attention_bias, mlp_bias must be the"),
         (ModernBertConfig, {"num_attention_heads": 256}, "must be even, for rotary positions"),
-        (ModernBertConfig, {"layer_types": [GLOBAL, LOCAL, LOCAL]}, "each of 22 layers, got 3"),
+        (
+            ModernBertConfig,
+            {"layer_types": [GLOBAL, LOCAL, LOCAL]},
+            "must have 22 kinds, one for a layer, got 3",
+        ),
         (ModernBertConfig, {"rope_scaling": {"type": "yarn"}}, "rope_scaling isn't supported"),
         (
             ModernBertConfig,
             {"rope_parameters": {GLOBAL: {"rope_type": "linear"}}},
             "rope_type 'linear' isn't supported",
         ),
-        (ModernBertConfig, {"classifier_activation": "x"}, "unknown classifier_activation 'x'"),
+        (ModernBertConfig, {"classifier_activation": "x"}, "unknown activation 'x'"),
         (ModernBertConfig, {"is_decoder": True}, "is_decoder must be false: a modernbert reads"),
         (MPNetConfig, {"relative_attention_num_buckets": 64}, "must be 32"),
         (ElectraConfig, {"summary_type": "mean"}, "summary_type must be 'first'"),
@@ -171,3 +178,27 @@ def test_a_modernberts_head_of_words_begins_a_classifiers(tmp_path):
     assert torch.equal(model.pooler.dense.weight, words.masked_lm.dense.weight)
     assert torch.equal(model.pooler.norm.weight, words.masked_lm.norm.weight)
     assert OpenModel.open(folder).architecture == "BertForMaskedLM"
+
+
+def test_operations_of_windows_and_gates_are_counted_as_they_are():
+    """By hand: a window of 3 tokens sees 3 keys for each query, or all of a shorter sequence."""
+    sizes = {"num_hidden_layers": 1, "hidden_size": 8, "num_attention_heads": 2}
+    config = ModernBertConfig(
+        **sizes, intermediate_size=6, vocab_size=60000, layer_types=[LOCAL], local_attention=2
+    )
+    with without_memory():
+        encoder = BertModel(config).encoder
+    batch = PackedBatch.from_single([[5] * 10, [5] * 2])
+    pairs = 10 * 3 + 2 * 2
+    products = 12 * (3 * 64 + 64 + 2 * 8 * 6 + 8 * 6) + 2 * 8 * pairs
+    assert encoder.count_operations(batch) == 2.0 * 3 * products
+
+
+@pytest.mark.parametrize(
+    ("family", "limit"),
+    [("distilbert", 100), ("electra", 100), ("roberta", 100), ("mpnet", 250), ("modernbert", 250)],
+)
+def test_a_family_is_short(family, limit):
+    """A difference is a part of `nn`; a family says what it has."""
+    files = (Path(models.__file__).parent / family).glob("*.py")
+    assert sum(len(file.read_text().splitlines()) for file in files) <= limit

@@ -9,17 +9,12 @@ from tests.closeness import assert_close, close
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.attention import varlen
 
-from bertkit.nn import attention, packing
-from bertkit.nn.attention import (
-    SHORT,
-    SelfAttention,
-    attend_runs,
-    attend_spelled_out,
-    attend_within,
-    uses_flash,
-)
+from bertkit.nn import kernels, packing
+from bertkit.nn.attention import SelfAttention, attend_spelled_out
 from bertkit.nn.dropout import Dropout, drop
 from bertkit.nn.head_blocks import HeadLayout, group_lengths, lay_out_heads
+from bertkit.nn.kernels import SHORT, attend_runs, attend_within, uses_flash
+from bertkit.nn.masks import within
 from bertkit.nn.packing import PackedBatch
 
 
@@ -100,8 +95,9 @@ def build(lengths: tuple[int, ...]) -> tuple[torch.Tensor, PackedBatch]:
     return torch.randn(sum(lengths), 3, 2, 8, dtype=torch.float64), batch
 
 
-def attend(heads, batch, dropout_rate=0.0, *, is_causal=False):
-    return batch.attend(heads, SelfAttention(16, 2, dropout_rate, is_causal=is_causal))
+def attend(heads, batch, dropout_rate=0.0, *, is_causal=False, window=None):
+    layer = SelfAttention(16, 2, dropout_rate, is_causal=is_causal, window=window)
+    return batch.attend(heads, layer)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +140,7 @@ def test_what_is_learned_from_is_spelled_out_where_it_is_short(lengths, is_causa
         calls.append(given[0].shape[2])
         return attend_spelled_out(*given, **more)
 
-    monkeypatch.setattr(attention, "attend_spelled_out", spell_out)
+    monkeypatch.setattr(kernels, "attend_spelled_out", spell_out)
     heads, batch = build(lengths)
     expected = attend(heads, batch, is_causal=is_causal)
     assert not calls
@@ -177,6 +173,9 @@ def test_flash_is_for_what_its_kernel_takes(num_features, dtype, capability, exp
     assert not uses_flash(torch.empty(5, 3, 2, num_features, dtype=dtype))
 
 
+WINDOW = 6
+
+
 def attend_by_offsets(*words, **options):
     """What the kernel computes on a GPU, for calls that it takes."""
     given = KERNEL.bind(*words, **options).arguments
@@ -185,21 +184,25 @@ def attend_by_offsets(*words, **options):
     assert ends.dtype == other_ends.dtype == torch.int32
     assert (ends[-1], other_ends[-1]) == (len(query), len(key))
     assert (ends.diff().max(), other_ends.diff().max()) == (given["max_q"], given["max_k"])
-    is_causal = {(-1, 0): True, (-1, -1): False}[given["window_size"]]
+    before, after = given["window_size"]
+    assert (before, after) in {(-1, 0), (-1, -1), (WINDOW, WINDOW)}
+    is_causal, is_local = after == 0, before == WINDOW
     lengths, others = ends.diff().tolist(), other_ends.diff().tolist()
     contexts = []
     for row in zip(query.split(lengths), key.split(others), value.split(others), strict=True):
         heads = [part.transpose(0, 1)[None] for part in row]
-        context = attend_spelled_out(*heads, None, 0.0, is_causal=is_causal)
+        hidden = ~within(WINDOW).find_allowed(heads[0].shape[2], heads[1].shape[2])
+        bias = torch.zeros(1, *hidden.shape).masked_fill_(hidden, -torch.inf) if is_local else None
+        context = attend_spelled_out(*heads, None, 0.0, is_causal=is_causal, bias=bias)
         contexts.append(context[0].transpose(0, 1))
     return torch.cat(contexts)
 
 
-@pytest.mark.parametrize("is_causal", [False, True])
-def test_flash_is_called_as_its_kernel_wants_and_agrees(is_causal, monkeypatch):
+@pytest.mark.parametrize("layer", [{}, {"is_causal": True}, {"window": WINDOW}])
+def test_flash_is_called_as_its_kernel_wants_and_agrees(layer, monkeypatch):
     heads, batch = build((3, 70, 1, 5))
-    expected = attend(heads, batch, is_causal=is_causal)
+    expected = attend(heads, batch, **layer)
     monkeypatch.setattr(packing, "uses_flash", lambda values: True)
     monkeypatch.setattr(varlen, "varlen_attn", attend_by_offsets)
-    found = attend(heads, batch, is_causal=is_causal)
+    found = attend(heads, batch, **layer)
     assert_close(found, expected)

@@ -7,8 +7,9 @@ import torch
 from tests.closeness import assert_close
 from torch import Tensor
 
+from bertkit.checkpoints.families import FAMILIES
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.heads import BertForPreTraining, BertLMHeadModel
+from bertkit.models.bert.heads import BertForMaskedLM, BertForPreTraining, BertLMHeadModel
 from bertkit.nn.packing import PackedBatch
 
 pytestmark = [
@@ -51,6 +52,17 @@ def assert_near(exact: Tensor, fast: Tensor) -> None:
 @pytest.mark.parametrize("num_features", [64, 26])  # of a head; the kernel takes multiples of 8
 def test_half_precision_agrees_with_float32(num_features):
     model, batch = build(hidden_size=2 * num_features)
+    with torch.no_grad():
+        assert_near(*compute_both(lambda: model.score_words(model.encoder(batch))))
+
+
+@pytest.mark.parametrize("family", ["mpnet", "modernbert"])
+def test_half_precision_agrees_for_families_with_relative_positions(family):
+    kind = FAMILIES[family].config
+    torch.manual_seed(0)
+    changes = {"local_attention": 20} if family == "modernbert" else {}
+    config = kind.preset("mini", vocab_size=1000, pad_token_id=0, **changes)
+    model, batch = BertForMaskedLM(config).to(CUDA).eval(), draw(LENGTHS)
     with torch.no_grad():
         assert_near(*compute_both(lambda: model.score_words(model.encoder(batch))))
 

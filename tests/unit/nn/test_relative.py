@@ -6,7 +6,8 @@ import pytest
 import torch
 from tests.closeness import assert_close
 
-from bertkit.nn.attention import SelfAttention, attend_runs, attend_spelled_out, attend_within
+from bertkit.nn.attention import SelfAttention, attend_spelled_out
+from bertkit.nn.kernels import attend_runs, attend_within
 from bertkit.nn.masks import within
 from bertkit.nn.packing import PackedBatch
 from bertkit.nn.positions import find_buckets

@@ -13,11 +13,11 @@ from bertkit.checkpoints.families import Family, find_family
 from bertkit.checkpoints.names import EMBEDDINGS, HEADS, LAYER, EncoderNames
 from bertkit.checkpoints.transfer import FEATURE_BASED
 from bertkit.models.bert.config import (
+    CLASSIFICATION,
     ENCODER,
     MULTIPLE_CHOICE,
     QUESTION_ANSWERING,
     READ_TOKENS,
-    SEQUENCE_CLASSIFICATION,
     TAGGING,
     BertConfig,
     check_bidirectional,
@@ -57,7 +57,7 @@ ARCHITECTURES: dict[str, Architecture] = {
         (PRE_TRAINING, "heads", ("pooler", "masked_lm", "next_sentence")),
         (NEXT_SENTENCE, "heads", ("pooler", "next_sentence")),
         (MASKED_LM, "heads", ("masked_lm",)),
-        (SEQUENCE_CLASSIFICATION, "fine_tuning", ("pooler", "classifier")),
+        (CLASSIFICATION, "fine_tuning", ("pooler", "classifier")),
         (MULTIPLE_CHOICE, "fine_tuning", ("pooler", "classifier")),
         (TAGGING, "fine_tuning", ("classifier",)),
         (QUESTION_ANSWERING, "fine_tuning", ("qa_outputs",)),

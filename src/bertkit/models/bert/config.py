@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -57,7 +58,7 @@ ProblemType = Literal["single_label_classification", "multi_label_classification
 ENCODER = "BertModel"
 QUESTION_ANSWERING = "BertForQuestionAnswering"
 TAGGING = "BertForTokenClassification"
-SEQUENCE_CLASSIFICATION = "BertForSequenceClassification"
+CLASSIFICATION = "BertForSequenceClassification"
 MULTIPLE_CHOICE = "BertForMultipleChoice"
 READ_TOKENS = (QUESTION_ANSWERING, TAGGING)  # whose heads have no pooler in a BERT
 
@@ -71,6 +72,17 @@ ACTIVATIONS = (
     *("gelu", "gelu_new", "gelu_python", "gelu_pytorch_tanh"),
     *("mish", "relu", "silu", "swish", "tanh"),
 )
+
+
+def _check_activation(name: str) -> str:
+    if name not in ACTIVATIONS:
+        raise ValueError(
+            f"unknown activation {name!r:.80}; expected one of {', '.join(ACTIVATIONS)}"
+        )
+    return name
+
+
+Activation = Annotated[str, AfterValidator(_check_activation)]
 
 
 class BertConfig(ModelConfig):
@@ -110,6 +122,9 @@ class BertConfig(ModelConfig):
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, strict=True)
     model_types: ClassVar[tuple[str, ...]] = ("bert",)
     names: ClassVar[EncoderNames] = BERT
+    own_word_activation: ClassVar[str | None] = (
+        None  # of the masked LM head, if it isn't hidden_act
+    )
     their_keys: ClassVar[ConfigValues] = {}  # name of an attribute → that in the family's files
 
     model_type: str = "bert"
@@ -118,7 +133,7 @@ class BertConfig(ModelConfig):
     num_hidden_layers: Annotated[int, Field(ge=1, le=256)] = 12
     num_attention_heads: Size = 12
     intermediate_size: Size = 3072
-    hidden_act: str = "gelu"
+    hidden_act: Activation = "gelu"
     hidden_dropout_prob: Rate = 0.1
     attention_probs_dropout_prob: Rate = 0.1
     max_position_embeddings: Size = 512
@@ -169,7 +184,7 @@ class BertConfig(ModelConfig):
     @property
     def word_activation(self) -> str:
         """The activation of the masked LM head."""
-        return self.hidden_act
+        return self.own_word_activation or self.hidden_act
 
     @property
     def max_length(self) -> int:
@@ -230,15 +245,6 @@ class BertConfig(ModelConfig):
         if value and "bert" not in cls.model_types:
             raise ValueError(f"must be false: a {cls.model_types[0]} reads both ways here")
         return value
-
-    @field_validator("hidden_act")
-    @classmethod
-    def _activation_is_known(cls, name: str) -> str:
-        if name not in ACTIVATIONS:
-            raise ValueError(
-                f"unknown activation {name!r:.80}; expected one of {', '.join(ACTIVATIONS)}"
-            )
-        return name
 
     @property
     def is_bidirectional(self) -> bool:

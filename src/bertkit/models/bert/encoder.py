@@ -50,8 +50,12 @@ class BertEncoder(nn.Module):
     def forward(self, batch: TokenBatch) -> Float[Tensor, "tokens hidden"]:
         """Return T_i, the final hidden state, for each token."""
         tokens, bias = self.embeddings(batch), self.find_bias(batch)
+        recomputes = self.recomputes and self.training
         for layer in self.layers:
-            tokens = self._compute(layer, tokens, batch, bias)
+            inputs = (tokens, batch, None, bias)
+            tokens = (
+                checkpoint(layer, *inputs, use_reentrant=False) if recomputes else layer(*inputs)
+            )
         normalized: Tensor = self.final_norm(tokens)
         return normalized
 
@@ -62,20 +66,6 @@ class BertEncoder(nn.Module):
         assert isinstance(batch, PackedBatch), "no decoder has relative positions"
         bias: Tensor = self.relative_bias(max(batch.lengths))
         return bias
-
-    def _compute(
-        self,
-        layer: nn.Module,
-        tokens: Float[Tensor, "tokens hidden"],
-        batch: TokenBatch,
-        bias: Float[Tensor, "heads longest longest"] | None,
-    ) -> Float[Tensor, "tokens hidden"]:
-        computed: Tensor
-        if self.recomputes and self.training:
-            computed = checkpoint(layer, tokens, batch, None, bias, use_reentrant=False)
-        else:
-            computed = layer(tokens, batch, None, bias)
-        return computed
 
     def summary_states(self, batch: PackedBatch) -> Float[Tensor, "sequences hidden"]:
         """Return the final states of `summary_tokens` only; the last layer skips the others."""

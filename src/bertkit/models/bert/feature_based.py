@@ -31,11 +31,6 @@ class BertFeatureBased(FineTunedBert):
         initialize(self, config)
 
     @property
-    def last_linear(self) -> nn.Linear:
-        """As in `FineTunedBert`."""
-        return self.classifier
-
-    @property
     def head_layers(self) -> tuple[int, ...]:
         """As in `FineTunedBert`."""
         return LAYERS[self.head.layers]

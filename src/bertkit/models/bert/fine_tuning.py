@@ -7,7 +7,7 @@ Source: Devlin et al. 2018, section 4; multiple choice: section 4.4.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
@@ -27,6 +27,7 @@ class FineTunedBert(PretrainedBert):
     encoder: BertEncoder
     dropout: Dropout
     scored: Scored  # what has a row of logits
+    last: ClassVar[str] = "classifier"  # the last linear layer of the head
 
     def forward_packed(self, batch: PackedBatch, mask: PaddingMask) -> Any:
         """Return `scores`, those of tokens with zeros at padding."""
@@ -67,7 +68,8 @@ class FineTunedBert(PretrainedBert):
     @property
     def last_linear(self) -> nn.Linear:
         """The last linear layer of the head."""
-        raise NotImplementedError
+        linear: nn.Linear = getattr(self, self.last)
+        return linear
 
     def count_operations(self, batch: PackedBatch) -> float:
         """Count a training step's operations in the encoder; those of the head are few."""
@@ -97,11 +99,6 @@ class PooledBert(FineTunedBert):
         """Return C of each sequence."""
         pooled: Tensor = self.pooler(tokens, batch)
         return pooled
-
-    @property
-    def last_linear(self) -> nn.Linear:
-        """As in `FineTunedBert`."""
-        return self.classifier
 
     def count_operations(self, batch: PackedBatch) -> float:
         """As in `FineTunedBert`."""
@@ -145,11 +142,6 @@ class BertForTokenClassification(TokenBert):
         self.classifier = nn.Linear(config.hidden_size, config.num_labels)
         initialize(self, config)
 
-    @property
-    def last_linear(self) -> nn.Linear:
-        """As in `FineTunedBert`."""
-        return self.classifier
-
 
 @dataclass(frozen=True)
 class QuestionAnsweringOutput:
@@ -171,15 +163,12 @@ class BertForQuestionAnswering(TokenBert):
         SettingsError: `num_labels` isn't 2.
     """
 
+    last = "qa_outputs"  # its logits are those of start (0) and end (1)
+
     def __init__(self, config: BertConfig) -> None:
         super().__init__(config)
         self.qa_outputs = nn.Linear(config.hidden_size, 2)
         initialize(self, config)
-
-    @property
-    def last_linear(self) -> nn.Linear:
-        """The layer whose logits are those of start (0) and end (1)."""
-        return self.qa_outputs
 
     def forward_packed(self, batch: PackedBatch, mask: PaddingMask) -> QuestionAnsweringOutput:
         """Return `scores`, zeros at padding."""

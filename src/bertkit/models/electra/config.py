@@ -2,13 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from bertkit.models.bert.config import (
-    MULTIPLE_CHOICE,
-    SEQUENCE_CLASSIFICATION,
-    BertConfig,
-    Rate,
-    Size,
-)
+from bertkit.models.bert.config import CLASSIFICATION, MULTIPLE_CHOICE, BertConfig, Rate, Size
 from bertkit.models.electra.names import ELECTRA
 from bertkit.nn.parts import EncoderParts, HeadParts
 
@@ -18,15 +12,14 @@ class ElectraConfig(BertConfig):
 
     Attributes:
         embedding_size: features of the embeddings, which are projected to `hidden_size`.
-        summary_activation: the activation of the layer before a classifier of choices.
-        summary_last_dropout: dropout before a classifier of choices, unless `classifier_dropout` is
-            given.
+        summary_last_dropout: before a classifier of choices, unless `classifier_dropout` is given.
 
     Source: Clark et al. 2020, section 3 and appendix A.
     """
 
     model_types = ("electra",)
     names: ClassVar = ELECTRA
+    own_word_activation = "gelu"  # the exact one, whatever the encoder has
 
     model_type: str = "electra"
     embedding_size: Size = 128
@@ -48,7 +41,7 @@ class ElectraConfig(BertConfig):
         """As in `BertConfig`."""
         if architecture == MULTIPLE_CHOICE:
             return HeadParts(activation=self.summary_activation)
-        if architecture == SEQUENCE_CLASSIFICATION:
+        if architecture == CLASSIFICATION:
             return HeadParts(activation="gelu", drops_first=True)
         return None
 
@@ -57,8 +50,3 @@ class ElectraConfig(BertConfig):
         if architecture == MULTIPLE_CHOICE and self.classifier_dropout is None:
             return self.summary_last_dropout
         return super().find_dropout(architecture)
-
-    @property
-    def word_activation(self) -> str:
-        """As in `BertConfig`: the exact GELU, whatever the encoder has."""
-        return "gelu"

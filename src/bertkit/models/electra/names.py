@@ -23,8 +23,7 @@ ELECTRA = EncoderNames(
     parts={
         **PARTS,
         f"{PREFIX}embeddings_project": "encoder.embeddings",
-        "generator_predictions": "masked_lm",
-        "generator_lm_head": "masked_lm",
+        **dict.fromkeys(("generator_predictions", "generator_lm_head"), "masked_lm"),
         "discriminator_predictions": "discriminator",
         "sequence_summary": "pre_classifier",
         "classifier.dense": "pre_classifier",

@@ -1,4 +1,9 @@
-"""The sizes of a ModernBERT, under the names of `config.json`."""
+"""The sizes of a ModernBERT, under the names of `config.json`.
+
+Files have two spellings of the kinds of layers: how often one is global, with two bases of rotary
+positions, as published; or all kinds, with parameters for each, as transformers 5 writes them. The
+first is the one that all its versions read, so it is the one that is kept.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,18 +12,19 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from bertkit.models.bert.config import (
-    ACTIVATIONS,
     ENCODER,
     NOT_NONE,
+    Activation,
     BertConfig,
     Rate,
     Size,
     find_sizes,
 )
-from bertkit.models.modernbert.layers import GLOBAL, LOCAL, read_layers
 from bertkit.models.modernbert.names import MODERNBERT
 from bertkit.nn.parts import EncoderParts, HeadParts
 
+GLOBAL, LOCAL = "full_attention", "sliding_attention"
+THETAS = {GLOBAL: "global_rope_theta", LOCAL: "local_rope_theta"}
 Kind = Literal["full_attention", "sliding_attention"]
 Base = Annotated[float, Field(gt=1.0)]
 BIASES = ("norm_bias", "attention_bias", "mlp_bias")
@@ -35,9 +41,8 @@ class ModernBertConfig(BertConfig):
         layer_types: the kind of each layer, where that isn't so.
         global_rope_theta: base of the rotary positions of global layers.
         local_rope_theta: the same for local ones; None for that of global ones.
-        embedding_dropout: dropout on the embeddings; `hidden_dropout_prob` is `mlp_dropout`, that
-            within feed-forward networks.
-        classifier_activation: the activation of the layer before the last one of every head.
+        embedding_dropout: on the embeddings; `hidden_dropout_prob` is that within feed-forward.
+        classifier_activation: of the layer before the last one of every head.
         classifier_pooling: what a classifier of sequences reads: [CLS], or the mean of the tokens.
 
     Source: Warner et al. 2024, section 2.1 and appendix A.
@@ -75,7 +80,7 @@ class ModernBertConfig(BertConfig):
     mlp_bias: bool = False
     classifier_bias: bool = False
     decoder_bias: Literal[True] = True
-    classifier_activation: str = "gelu"
+    classifier_activation: Activation = "gelu"
     classifier_pooling: Literal["cls", "mean"] = "cls"
 
     @model_validator(mode="before")
@@ -93,13 +98,8 @@ class ModernBertConfig(BertConfig):
             raise ValueError(f"{', '.join(BIASES)} must be the same, all true or all false")
         if self.hidden_size // self.num_attention_heads % 2:
             raise ValueError("hidden_size / num_attention_heads must be even, for rotary positions")
-        if self.layer_types is not None and len(self.layer_types) != self.num_hidden_layers:
-            raise ValueError(
-                f"layer_types must have a kind for each of {self.num_hidden_layers} layers, got"
-                f" {len(self.layer_types)}"
-            )
-        if self.classifier_activation not in ACTIVATIONS:
-            raise ValueError(f"unknown classifier_activation {self.classifier_activation!r:.80}")
+        if (number := len(self.kinds)) != (layers := self.num_hidden_layers):
+            raise ValueError(f"layer_types must have {layers} kinds, one for a layer, got {number}")
         return self
 
     @property
@@ -111,13 +111,13 @@ class ModernBertConfig(BertConfig):
     @property
     def parts(self) -> EncoderParts:
         """As in `BertConfig`."""
-        bases = {GLOBAL: self.global_rope_theta}
-        bases[LOCAL] = self.local_rope_theta or self.global_rope_theta
-        windows = {GLOBAL: None, LOCAL: self.local_attention // 2}
+        base, window = self.global_rope_theta, self.local_attention // 2
+        local = (self.local_rope_theta or base, window)
+        parts = [(base, None) if kind == GLOBAL else local for kind in self.kinds]
         return EncoderParts(
             has_positions=False,
-            rotary_bases=tuple(bases[kind] for kind in self.kinds),
-            windows=tuple(windows[kind] for kind in self.kinds),
+            rotary_bases=tuple(own_base for own_base, _ in parts),
+            windows=tuple(own_window for _, own_window in parts),
             normalizes_first=True,
             has_first_norm=False,
             is_gated=True,
@@ -129,11 +129,7 @@ class ModernBertConfig(BertConfig):
         """As in `BertConfig`."""
         if architecture == ENCODER:
             return None
-        return HeadParts(
-            activation=self.classifier_activation,
-            has_norm=True,
-            pooling=self.classifier_pooling,
-        )
+        return HeadParts(self.classifier_activation, has_norm=True, pooling=self.classifier_pooling)
 
     def find_dropout(self, architecture: str) -> float:
         """As in `BertConfig`."""
@@ -143,12 +139,8 @@ class ModernBertConfig(BertConfig):
     @property
     def dropout_rates(self) -> Mapping[str, float]:
         """As in `BertConfig`."""
-        return {
-            "embeddings": self.embedding_dropout,
-            "attention": self.attention_probs_dropout_prob,
-            "inner": self.hidden_dropout_prob,
-            "feed_forward": 0.0,
-        }
+        rates = {"embeddings": self.embedding_dropout, "inner": self.hidden_dropout_prob}
+        return {**rates, "attention": self.attention_probs_dropout_prob, "feed_forward": 0.0}
 
     def find_deviation(self, weight: str) -> float:
         """As in `BertConfig`: less where a layer adds to the residual, more in the last one."""
@@ -159,8 +151,7 @@ class ModernBertConfig(BertConfig):
 
     def keep_layers(self, numbers: Sequence[int]) -> Self:
         """As in `BertConfig`, each layer of its kind."""
-        kinds = [self.kinds[number] for number in numbers]
-        kept = {"num_hidden_layers": len(kinds), "layer_types": kinds}
+        kept = {"num_hidden_layers": len(numbers), "layer_types": [self.kinds[n] for n in numbers]}
         return type(self)(**{**self.to_dict(), **kept})
 
     @classmethod
@@ -173,3 +164,32 @@ class ModernBertConfig(BertConfig):
     def word_activation(self) -> str:
         """As in `BertConfig`."""
         return self.classifier_activation
+
+
+def read_layers(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a config in the published spelling; `layer_types` stays where no step describes it.
+
+    Raises:
+        ValueError: rotary positions are scaled, which isn't supported.
+    """
+    read = {name: value for name, value in values.items() if name != "rope_parameters"}
+    if read.pop("rope_scaling", None) is not None:
+        raise ValueError("rope_scaling isn't supported")
+    rotary, kinds = values.get("rope_parameters"), read.get("layer_types")
+    for kind, key in THETAS.items():
+        found = rotary.get(kind) if isinstance(rotary, dict) else None
+        if isinstance(found, dict):
+            if (scaling := found.get("rope_type", "default")) != "default":
+                raise ValueError(f"rope_type {scaling!r:.80} isn't supported")
+            read |= {key: found["rope_theta"]} if "rope_theta" in found else {}
+    is_whole = isinstance(kinds, list) and len(kinds) == read.get("num_hidden_layers")
+    if step := find_step(kinds) if is_whole and kinds else None:
+        read = {**read, "layer_types": None, "global_attn_every_n_layers": step}
+    return read
+
+
+def find_step(kinds: list[Any]) -> int | None:
+    """Return n if layer 0 and every n-th one after it are global and no others, else None."""
+    step = kinds.index(GLOBAL, 1) if GLOBAL in kinds[1:] else len(kinds)
+    wanted = [LOCAL if number % step else GLOBAL for number in range(len(kinds))]
+    return step if kinds == wanted else None

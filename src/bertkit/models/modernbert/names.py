@@ -1,18 +1,12 @@
 """Tensor names of ModernBERT in Hugging Face's files."""
 
-from bertkit.checkpoints.names import (
-    EMBEDDINGS,
-    LAYER,
-    WORD_EMBEDDINGS,
-    EncoderNames,
-    with_parameters,
-)
+from bertkit.checkpoints.names import EMBEDDINGS, LAYER, EncoderNames, with_parameters
 
 PREFIX = "model."
 WORDS = f"{PREFIX}embeddings.tok_embeddings.weight"
 THEIR_LAYER = f"{PREFIX}layers.{{layer}}"
 NAMES = {
-    WORD_EMBEDDINGS: (WORDS,),
+    f"{EMBEDDINGS}.word.weight": (WORDS,),
     **with_parameters(
         {
             f"{EMBEDDINGS}.norm": [f"{PREFIX}embeddings.norm"],
@@ -33,6 +27,7 @@ NAMES = {
 }
 # The head of words becomes that of a classifier, which is trained on.
 HEAD = with_parameters({"pooler.dense": ["head.dense"], "pooler.norm": ["head.norm"]})
+TASKS = ("SequenceClassification", "MultipleChoice", "TokenClassification", "QuestionAnswering")
 MODERNBERT = EncoderNames(
     names=NAMES,
     parts={
@@ -46,11 +41,5 @@ MODERNBERT = EncoderNames(
     prefix=PREFIX,
     backbone=("embeddings", "layers", "final_norm"),
     copies={"decoder.weight": WORDS},
-    by_class={
-        f"BertFor{task}": HEAD
-        for task in (
-            *("SequenceClassification", "MultipleChoice"),
-            *("TokenClassification", "QuestionAnswering"),
-        )
-    },
+    by_class={f"BertFor{task}": HEAD for task in TASKS},
 )

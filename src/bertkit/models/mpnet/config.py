@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from bertkit.models.bert.config import SEQUENCE_CLASSIFICATION, BertConfig, Size
+from bertkit.models.bert.config import CLASSIFICATION, BertConfig, Size
 from bertkit.models.mpnet.names import MPNET
 from bertkit.nn.parts import EncoderParts, HeadParts
 
@@ -22,6 +22,7 @@ class MPNetConfig(BertConfig):
 
     model_types = ("mpnet",)
     names: ClassVar = MPNET
+    own_word_activation = "gelu"  # the exact one, whatever the encoder has
 
     model_type: str = "mpnet"
     vocab_size: Size = 30527
@@ -38,11 +39,6 @@ class MPNetConfig(BertConfig):
 
     def find_head(self, architecture: str) -> HeadParts | None:
         """As in `BertConfig`."""
-        if architecture == SEQUENCE_CLASSIFICATION:
+        if architecture == CLASSIFICATION:
             return HeadParts(drops_first=True)
         return super().find_head(architecture)
-
-    @property
-    def word_activation(self) -> str:
-        """As in `BertConfig`: the exact GELU, whatever the encoder has."""
-        return "gelu"

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from bertkit.models.bert.config import SEQUENCE_CLASSIFICATION, BertConfig, Size
+from bertkit.models.bert.config import CLASSIFICATION, BertConfig, Size
 from bertkit.models.roberta.names import ROBERTA
 from bertkit.nn.parts import EncoderParts, HeadParts
 
@@ -18,6 +18,7 @@ class RobertaConfig(BertConfig):
 
     model_types = ("roberta", "xlm-roberta", "camembert")
     names: ClassVar = ROBERTA
+    own_word_activation = "gelu"  # the exact one, whatever the encoder has
 
     model_type: str = "roberta"
     vocab_size: Size = 50265
@@ -33,11 +34,6 @@ class RobertaConfig(BertConfig):
 
     def find_head(self, architecture: str) -> HeadParts | None:
         """As in `BertConfig`."""
-        if architecture == SEQUENCE_CLASSIFICATION:
+        if architecture == CLASSIFICATION:
             return HeadParts(drops_first=True)
         return super().find_head(architecture)
-
-    @property
-    def word_activation(self) -> str:
-        """As in `BertConfig`: the exact GELU, whatever the encoder has."""
-        return "gelu"

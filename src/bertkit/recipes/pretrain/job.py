@@ -156,8 +156,6 @@ def load_source(
     return model
 
 
-# Keys of a config for the ids of [PAD], [CLS] and [SEP], which a BERT's doesn't have.
-ID_KEYS = ("pad_token_id", "bos_token_id", "eos_token_id")
 # With neighbor heads, random weights have a standard deviation of this / √hidden_size.
 SCALED_DEVIATION = 0.7
 
@@ -173,6 +171,13 @@ def find_trained_length(
     return min(max(model_max_length, settings.longest), config.max_length)
 
 
+def name_ids(tokenizer: Tokenizer) -> dict[str, int]:
+    """Return the ids of special tokens under the keys of a config, which a BERT's doesn't have."""
+    first, last = tokenizer.cls_id, tokenizer.sep_id
+    ids = {"pad_token_id": tokenizer.pad_id, "cls_token_id": first, "sep_token_id": last}
+    return {**ids, "bos_token_id": first, "eos_token_id": last}
+
+
 def build_config(settings: PretrainSettings, tokenizer: Tokenizer) -> BertConfig:
     """Build a new model's config from a preset or a file, with the tokenizer's vocabulary size."""
     assert settings.size is not None, "the settings have a size or a model"
@@ -180,8 +185,7 @@ def build_config(settings: PretrainSettings, tokenizer: Tokenizer) -> BertConfig
     changes = {"vocab_size": tokenizer.vocab_size, **settings.dropout_rates}
     if not settings.size.endswith(".json"):
         if settings.architecture != "bert":
-            ids = (tokenizer.pad_id, tokenizer.cls_id, tokenizer.sep_id)
-            changes |= dict(zip(ID_KEYS, ids, strict=True))
+            changes |= name_ids(tokenizer)
         if settings.architecture == "roberta":
             changes["type_vocab_size"] = count_segments(settings, tokenizer)
         if settings.initialization == "neighbors":

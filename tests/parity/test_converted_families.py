@@ -9,8 +9,10 @@ import transformers
 from tests.families import FAMILIES, FAMILY_HEADS, class_name, make_folder, make_model
 
 from bertkit.jobs.convert import convert
+from bertkit.jobs.export import export
 from bertkit.jobs.inspect import describe
 from bertkit.jobs.settings import ConvertSettings
+from bertkit.models.bert.heads import BertForMaskedLM
 
 every_head = pytest.mark.parametrize(("family", "head"), FAMILY_HEADS)
 
@@ -67,3 +69,16 @@ def test_shards_and_pickles_are_read(family: str, files: str, tmp_path: Path) ->
         assert len([*source.glob("model-*.safetensors")]) > 1
     convert(source, tmp_path / "ours", ConvertSettings(max_shard_size="20kB"))
     assert_equal_models(tmp_path / "ours", model)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_exported_folder_has_the_same_weights(family: str, tmp_path: Path) -> None:
+    source = make_folder(tmp_path / "theirs", family, "ForMaskedLM", with_tokenizer=False)
+    export(source, tmp_path / "onnx")
+    ours, again = (
+        BertForMaskedLM.from_pretrained(folder).state_dict()
+        for folder in (source, tmp_path / "onnx")
+    )
+    assert ours.keys() == again.keys()
+    for name, tensor in ours.items():
+        assert torch.equal(tensor, again[name]), name

@@ -1,1 +1,4 @@
-"""Text to token ids and back with WordPiece; vocabulary training. Start with `tokenizer.py`."""
+"""Text to token ids and back: WordPiece, Unigram and byte-level BPE; vocabulary training.
+
+Start with `tokenizer.py`.
+"""

@@ -164,7 +164,7 @@ def test_first_weights_of_a_modernbert_grow_with_no_depth():
 
 def test_a_class_that_a_family_lacks_is_refused(tmp_path):
     folder = make_folder(tmp_path, "modernbert", with_tokenizer=False)
-    with pytest.raises(CheckpointError, match="is a modernbert, which has no BertForPreTraining"):
+    with pytest.raises(CheckpointError, match="is ModernBERT, which has no BertForPreTraining"):
         BertForPreTraining.from_pretrained(folder)
     with pytest.raises(SettingsError, match="'electra' has no BertForPreTraining"):
         BertForPreTraining(ElectraConfig())
@@ -192,6 +192,17 @@ def test_operations_of_windows_and_gates_are_counted_as_they_are():
     pairs = 10 * 3 + 2 * 2
     products = 12 * (3 * 64 + 64 + 2 * 8 * 6 + 8 * 6) + 2 * 8 * pairs
     assert encoder.count_operations(batch) == 2.0 * 3 * products
+
+
+def test_what_a_reader_of_the_papers_reads_is_short():
+    """The nine files that docs/architecture.md names."""
+    root = Path(models.__file__).parents[1]
+    names = [
+        *(f"nn/{name}.py" for name in ("attention", "block", "embeddings")),
+        *(f"nn/{name}.py" for name in ("masks", "parts", "relative")),
+        *(f"models/bert/{name}.py" for name in ("encoder", "heads", "fine_tuning")),
+    ]
+    assert sum(len((root / name).read_text().splitlines()) for name in names) <= 1300
 
 
 @pytest.mark.parametrize(

@@ -134,8 +134,9 @@ class WordScoringBert(PretrainedBert):
 
     def count_operations(self, batch: PackedBatch, num_predicted: int) -> float:
         """Count a training step's operations, as in `BertEncoder`, with `num_predicted` words."""
-        hidden = self.config.hidden_size
-        words = 6.0 * num_predicted * hidden * (hidden + self.config.vocab_size)
+        dense, norm = self.masked_lm.dense, self.masked_lm.norm
+        scores = norm.weight.numel() * self.config.vocab_size
+        words = 6.0 * num_predicted * (dense.weight.numel() + scores)
         return self.encoder.count_operations(batch) + words
 
 

@@ -213,3 +213,18 @@ def test_a_family_is_short(family, limit):
     """A difference is a part of `nn`; a family says what it has."""
     files = (Path(models.__file__).parent / family).glob("*.py")
     assert sum(len(file.read_text().splitlines()) for file in files) <= limit
+
+
+@pytest.mark.parametrize("kind", [MPNetConfig, ModernBertConfig])
+def test_computing_blocks_again_changes_no_gradient(kind):
+    torch.manual_seed(0)
+    rates = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
+    model = BertForMaskedLM(kind.preset("3x64", vocab_size=100, pad_token_id=1, **rates)).train()
+    batch, gradients = PackedBatch.from_single([[5, 6, 7] * 30, [8, 9]]), []
+    for recomputes in (False, True):
+        model.encoder.recomputes = recomputes
+        model.zero_grad()
+        torch.manual_seed(1)
+        model.encoder(batch).pow(2).sum().backward()
+        gradients.append([weight.grad for weight in model.encoder.parameters()])
+    assert all(map(torch.equal, *gradients))

@@ -1,1 +1,1 @@
-"""BERT described once, in the steps of a graph; read `graph.py` first, then `bert.py`."""
+"""An encoder described once, in the steps of a graph; read `graph.py` first, then `bert.py`."""

@@ -18,10 +18,10 @@ from bertkit.inference.graphs.graph import JOINED, RELATIVE_BIAS, WORDS, Graph, 
 from bertkit.inference.graphs.quantization import quantize_rows
 from bertkit.inference.onnx.activations import ACTIVATIONS
 from bertkit.inference.onnx.graph import OnnxGraph
+from bertkit.inference.onnx.positions import FLOAT, Positions
 from bertkit.inference.onnx.sentences import write_pooling
 from bertkit.models.bert.config import BertConfig
 from bertkit.nn.parts import BERT_HEAD
-from bertkit.nn.positions import MAX_DISTANCE, find_buckets, rotary_frequencies
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 
 OPSET = 17
 INPUT_NAMES = ("input_ids", "attention_mask", "token_type_ids")
-# Far below any score, and well within the range of float16, in case the file is converted to it.
-MASKED_SCORE = -1e4
-FLOAT = 1  # ONNX's number of the type
 
 GraphPrecision: TypeAlias = Literal["fp32", "int8"]
 
@@ -41,6 +38,8 @@ class PaddedGraph(Graph[str]):
 
     In int8, only the encoder's matrices are integers.
     """
+
+    _positions: Positions
 
     def __init__(
         self,
@@ -52,9 +51,6 @@ class PaddedGraph(Graph[str]):
     ) -> None:
         super().__init__(config, weights, config.find_head(architecture) or BERT_HEAD)
         self.onnx, self.precision = onnx, precision
-        self._mask = self._places = ""
-        self._masks: dict[int | None, str] = {}
-        self._waves: dict[float, tuple[str, str]] = {}
 
     def write_encoder(self, inputs: Sequence[str]) -> str:
         """Write the encoder.
@@ -63,12 +59,10 @@ class PaddedGraph(Graph[str]):
             inputs: ids, attention mask, and segments if the model has several, `[batch, length]`.
         """
         onnx, (input_ids, attention_mask, *segments) = self.onnx, inputs
-        present = onnx.node("Unsqueeze", attention_mask, onnx.constant([1, 2]))
-        absent = onnx.node("Sub", onnx.constant(1.0), onnx.node("Cast", present, to=FLOAT))
-        self._mask = onnx.node("Mul", absent, onnx.constant(MASKED_SCORE))
         length = onnx.node("Shape", input_ids, start=1, end=2)
-        bounds = (onnx.constant([0]), length, onnx.constant([1]))
-        self._places = onnx.node("Range", *(onnx.node("Squeeze", bound) for bound in bounds))
+        biases = self._stored(RELATIVE_BIAS) if self.parts.num_buckets else ""
+        num_buckets = self.parts.num_buckets
+        self._positions = Positions(onnx, attention_mask, length, biases, num_buckets)
         embedded = onnx.node("Gather", self._stored(WORDS), input_ids)
         if self.config.type_vocab_size:
             table = self._stored("encoder.embeddings.token_type.weight")
@@ -141,68 +135,18 @@ class PaddedGraph(Graph[str]):
         split = onnx.constant([0, 0, self.config.num_attention_heads, num_features])
         query, key, value = (onnx.node("Reshape", part, split) for part in (query, key, value))
         if (base := self.parts.find_rotary_base(layer)) is not None:
-            query, key = self._turn(query, base), self._turn(key, base)
+            query, key = (self._positions.turn(each, base, num_features) for each in (query, key))
         parts, orders = (query, key, value), ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3])
         query, key, value = (
             onnx.node("Transpose", part, perm=order)
             for part, order in zip(parts, orders, strict=True)
         )
         product, root = onnx.node("MatMul", query, key), onnx.constant(math.sqrt(num_features))
-        mask = self._find_mask(self.parts.find_window(layer))
-        shares = onnx.node(
-            "Softmax", onnx.node("Add", onnx.node("Div", product, root), mask), axis=3
-        )
+        mask = self._positions.find_mask(self.parts.find_window(layer))
+        scores = onnx.node("Add", onnx.node("Div", product, root), mask)
+        shares = onnx.node("Softmax", scores, axis=3)
         context = onnx.node("Transpose", onnx.node("MatMul", shares, value), perm=[0, 2, 1, 3])
         return onnx.node("Reshape", context, onnx.constant([0, 0, self.config.hidden_size]))
-
-    def _find_mask(self, window: int | None) -> str:
-        """Write, once for each window, what is added to scores."""
-        if window not in self._masks:
-            self._masks[window] = self._write_mask(window)
-        return self._masks[window]
-
-    def _write_mask(self, window: int | None) -> str:
-        onnx, mask = self.onnx, self._mask
-        if window is None and not self.parts.num_buckets:
-            return mask
-        column = onnx.node("Unsqueeze", self._places, onnx.constant([1]))
-        distances = onnx.node("Sub", self._places, column)
-        if self.parts.num_buckets:
-            buckets = onnx.constant(find_buckets(self.parts.num_buckets).tolist(), "buckets")
-            far = (
-                onnx.node("Squeeze", onnx.constant([end])) for end in (-MAX_DISTANCE, MAX_DISTANCE)
-            )
-            near = onnx.node(
-                "Add", onnx.node("Clip", distances, *far), onnx.constant([MAX_DISTANCE])
-            )
-            chosen = onnx.node("Gather", buckets, near)
-            biases = onnx.node("Gather", self._stored(RELATIVE_BIAS), chosen)
-            mask = onnx.node("Add", mask, onnx.node("Transpose", biases, perm=[2, 0, 1]))
-        if window is not None:
-            is_far = onnx.node("Greater", onnx.node("Abs", distances), onnx.constant([window]))
-            mask = onnx.node("Where", is_far, onnx.constant(MASKED_SCORE), mask)
-        return mask
-
-    def _turn(self, heads: str, base: float) -> str:
-        """Write rotary positions for `[batch, length, heads, features]`."""
-        onnx = self.onnx
-        if base not in self._waves:
-            self._waves[base] = self._write_waves(base)
-        cosine, sine = self._waves[base]
-        first, second = onnx.split(heads, 2)
-        turned = onnx.node("Concat", onnx.node("Neg", second), first, axis=-1)
-        turned = onnx.node("Mul", turned, sine)
-        return onnx.node("Add", onnx.node("Mul", heads, cosine), turned)
-
-    def _write_waves(self, base: float) -> tuple[str, str]:
-        """Write cosine and sine of the angle of each pair of features, `[length, 1, features]`."""
-        onnx, num_heads = self.onnx, self.config.num_attention_heads
-        found = rotary_frequencies(base, self.config.hidden_size // num_heads).tolist()
-        frequencies = onnx.constant(found * 2, f"frequencies_{base}")
-        places = onnx.node("Cast", self._places, to=FLOAT)
-        places = onnx.node("Unsqueeze", places, onnx.constant([1, 2]))
-        angles = onnx.node("Mul", places, frequencies)
-        return onnx.node("Cos", angles), onnx.node("Sin", angles)
 
     def score_words(self, features: str) -> str:
         """Write the scores of all words for features of tokens.

@@ -9,7 +9,7 @@ from tests.e2e.small import run
 from tests.exhaustive import mark_all_but
 from tests.families import FAMILIES, make_folder
 from tests.parity.test_finetune import CASES, WITH_COMMAND
-from tests.unit.serving.running import running
+from tests.wings import needs
 
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -20,7 +20,7 @@ every_family = pytest.mark.parametrize("family", mark_all_but(SHOWN, FAMILIES))
 
 
 @every_family
-def test_words_are_filled_scored_and_viewed(family, tmp_path, capsys):
+def test_words_are_filled_and_scored(family, tmp_path, capsys):
     model = make_folder(tmp_path / "model", family, "ForMaskedLM")
     mask = Tokenizer.load(model).mask
     blank = TEXT.replace("beings", mask)
@@ -31,7 +31,14 @@ def test_words_are_filled_scored_and_viewed(family, tmp_path, capsys):
     shown, _ = run(capsys, "score", "--model", model, TEXT, OTHER, *EXACT)
     first, second, _ = shown.splitlines()
     assert (first.split("   ")[-1], second.split("   ")[-1]) == (TEXT, OTHER)
-    page = tmp_path / "page.html"
+
+
+@needs("interpret")
+@every_family
+def test_attention_is_viewed_with_legible_pieces(family, tmp_path, capsys):
+    model, page = make_folder(tmp_path / "model", family, "ForMaskedLM"), tmp_path / "page.html"
+    mask = Tokenizer.load(model).mask
+    blank = TEXT.replace("beings", mask)
     shown, _ = run(capsys, "view", "--model", model, blank, OTHER, "--output", page, *EXACT)
     assert " attends to " in shown
     assert mask.strip("<>[]") in page.read_text()
@@ -54,9 +61,12 @@ def test_texts_are_embedded_and_found(family, tmp_path, capsys):
     assert "problems" not in shown
 
 
+@needs("serving")
 @every_family
 @pytest.mark.parametrize("name", mark_all_but(["tag"], WITH_COMMAND))
 def test_a_task_is_trained_evaluated_exported_and_served(family, name, tmp_path, capsys):
+    from tests.unit.serving.running import running
+
     case = CASES[name]
     data, model, output = tmp_path / f"data.{case.ending}", tmp_path / "model", tmp_path / "output"
     data.write_text(case.content)

@@ -32,6 +32,7 @@ import bertkit
 from bertkit.base.errors import BertkitError
 from bertkit.base.wings import ANATOMIES, CONFIGS, list_installed, load_object
 from bertkit.checkpoints import huggingface, safetensors_file
+from bertkit.checkpoints.families import FAMILIES
 from bertkit.inference.torch_model import TorchModel
 from bertkit.jobs.inspect import describe
 from bertkit.models.open_model import OpenModel
@@ -246,6 +247,7 @@ def main(scratch: Path, modules: str, first: int, bug: str = "", only: str = "")
     for table in (CONFIGS, ANATOMIES):
         for address in list_installed(table).values():
             load_object(address)
+    assert all(family.config for family in FAMILIES.values())
     importlib.import_module("bertkit.checkpoints.pytorch_file")
     gc.collect()
     gc.freeze()  # what is loaded needn't be looked through before each case

@@ -43,7 +43,6 @@ def _list_values(units: Units) -> NDArray[np.int64]:
     values, nodes = list[NDArray[np.int64]](), np.zeros(1, dtype=np.int64)
     seen, labels = np.zeros(len(units), dtype=np.bool_), np.arange(1, 256)
     while len(nodes):
-        nodes = np.unique(nodes[~seen[nodes]])  # branches may be shared
         seen[nodes] = True
         own = units[nodes].astype(np.int64)
         bases = nodes ^ ((own >> 10) << ((own & (1 << 9)) >> 6))
@@ -51,7 +50,9 @@ def _list_values(units: Units) -> NDArray[np.int64]:
             raise ValueError("has a trie that points beyond its end")
         values.append(units[bases[(own >> 8) & 1 == 1]].astype(np.int64) & ((1 << 31) - 1))
         children = bases[:, None] ^ labels
-        nodes = children[units[children] & ((1 << 31) | 0xFF) == labels]
+        is_next = np.zeros(len(units), dtype=np.bool_)
+        is_next[children[units[children] & ((1 << 31) | 0xFF) == labels]] = True
+        nodes = np.flatnonzero(is_next & ~seen)  # branches may be shared
     return np.concatenate(values)
 
 

@@ -11,10 +11,12 @@ from tests.unit.inference.small import arrays_of
 
 from bertkit.inference.engines.openvino_engine import OpenVinoEngine, load_core
 from bertkit.inference.engines.torch_engine import TorchEngine
+from bertkit.inference.gradients import follow_gradients
 from bertkit.inference.graphs.bert import write_layers
 from bertkit.inference.graphs.graph import WORDS
 from bertkit.inference.graphs.numpy_graph import NumpyGraph
 from bertkit.inference.heads import SUMMARY_SCORES, TOKEN_SCORES
+from bertkit.inference.torch_model import find_network
 
 every_family = pytest.mark.parametrize("family", HERE)
 HAS_BF16 = "BF16" in load_core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
@@ -85,3 +87,15 @@ def test_angles_of_positions_are_not_rounded_to_bf16():
     (found,), (expected,) = start(model, (-1,), "bf16")(ids), start(model)(ids)
     error = np.abs(found - expected)
     assert error[-200:].mean() < 2 * error[:60].mean()  # five times, where angles are rounded
+
+
+@every_family
+def test_the_network_of_an_engine_gives_the_gradients_of_its_logits(family):
+    model = build_family_model(family, "BertForSequenceClassification")
+    model.classifier.weight.data *= 100.0  # so that texts differ
+    engine = start(model)
+    network, ids, other = find_network(engine), draw_ids(family, [9]), draw_ids(family, [9], 3)
+    found = follow_gradients(network, (other, ids), lambda logits: logits[0, 1], 64)
+    change = engine.logits(ids)[0, 1] - engine.logits(other)[0, 1]
+    assert abs(change) > 1e-2
+    assert_close(found.sum(), change, within=1e-3)

@@ -96,7 +96,11 @@ def _read_vocabulary(folder: Path, config: Object) -> Definition:
                 f" once: transformers.AutoTokenizer.from_pretrained({str(folder)!r})"
                 f".save_pretrained({str(folder)!r})"
             )
-        raise MissingFileError(f"{folder} has neither {VOCABULARY_FILE} nor {ENGINE_FILE}")
+        raise MissingFileError(
+            f"{folder} has neither {VOCABULARY_FILE} nor {ENGINE_FILE}; where a model of the Hub"
+            " has other files of a tokenizer, transformers.AutoTokenizer.from_pretrained(its id)"
+            ".save_pretrained(a folder) makes the latter"
+        )
     vocabulary = read_vocabulary(path)
     kind = config.get("tokenizer_class")
     if not (kind is None or kind in CLASSES):

@@ -55,6 +55,13 @@ class Definition:
         )
 
     @cached_property
+    def ids(self) -> dict[str, int]:
+        """The id of each entry."""
+        if self.file is not None:
+            return self.file.ids
+        return {token: index for index, token in enumerate(self.vocabulary)}
+
+    @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of all that decides which ids a text has."""
         parts: Sequence[str]

@@ -132,10 +132,9 @@ def check_listed(folder: Path, config: Object, definition: Definition) -> None:
         listed.append((path, token.get("content"), index))
     if (path := folder / ADDED_FILE).is_file():
         listed += [(path, *pair) for pair in read_object(path).items()]
-    ids = {token: index for index, token in enumerate(definition.vocabulary)}
     known = definition.controls if definition.kind == "WordPiece" else None
     for path, content, entry in listed:
-        check_added(str(path), content, entry, ids, known)
+        check_added(str(path), content, entry, definition.ids, known)
 
 
 def verify_files(folder: Path, names: Sequence[str]) -> None:

@@ -138,6 +138,7 @@ class PieceFile(NamedTuple):
         kind: the algorithm.
         table: the entries of the model.
         entries: the same, and behind them tokens that were added.
+        ids: the id of each entry.
         added: tokens that are found in texts before words are.
         normalizer: what is done to texts first, as the file says it.
         pre_tokenizer: what cuts them into words.
@@ -146,6 +147,7 @@ class PieceFile(NamedTuple):
     kind: Kind
     table: PieceTable
     entries: list[str]
+    ids: dict[str, int]
     added: list[AddedEntry]
     normalizer: JsonValue
     pre_tokenizer: JsonValue
@@ -176,7 +178,7 @@ class PieceFile(NamedTuple):
         parts = content.get("normalizer"), content.get("pre_tokenizer")
         build_normalizer(parts[0], source)
         build_words(parts[1], source)
-        return cls(kind, table, entries, added, *parts)
+        return cls(kind, table, entries, ids, added, *parts)
 
     def build_engine(self, controls: Collection[str]) -> Engine:
         """Build an engine of which no text becomes one of these entries."""

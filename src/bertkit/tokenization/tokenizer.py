@@ -75,7 +75,7 @@ class Tokenizer:
         self.settings, self.special = vocabulary.settings, vocabulary.special
         self._engine = start_engine(vocabulary)
         self._known_chunks = KnownChunks(self._engine, joins_words=self.kind == "WordPiece")
-        self._ids = {token: index for index, token in enumerate(self.vocabulary)}
+        self._ids = vocabulary.ids
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
             self._ids[token] for token in self.special
         )

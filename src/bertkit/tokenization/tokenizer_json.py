@@ -94,9 +94,8 @@ def _define_pieces(
     kind: Kind, text: str, content: Object, config: Object, source: str
 ) -> Definition:
     file = PieceFile.read(kind, content, source)
-    ids = {token: index for index, token in enumerate(file.entries)}
     frames = read_frames(content.get("post_processor"), source)
-    special = find_special(frames, config, ids, source, file.table.unknown)
+    special = find_special(frames, config, file.ids, source, file.table.unknown)
     listed = frozenset(one.content for one in file.added)
     controls = frozenset(special) | (listed & CONTROLS)
     return Definition(
@@ -105,7 +104,7 @@ def _define_pieces(
         special,
         controls,
         listed - controls,
-        number_frames(frames, ids, source),
+        number_frames(frames, file.ids, source),
         file=file,
         source=text,
         config=config,

@@ -184,6 +184,16 @@ def test_modernberts_layers_are_read_in_the_published_spelling(tmp_path):
     assert_same_outputs(theirs.double(), ours.double(), batch, "Model")
 
 
+@every_family
+def test_padding_on_the_left_changes_nothing(family, tmp_path):
+    folder = write(tmp_path, family, "ForMaskedLM")
+    theirs = load_theirs(folder, family, "ForMaskedLM").double()
+    ours = load_ours(folder, "ForMaskedLM").double()
+    batch = {name: rows.flip(1) for name, rows in random_batch(family, LENGTHS).items()}
+    with torch.no_grad():
+        assert_agreement(compute_ours(ours, batch), compute_theirs(theirs, batch))
+
+
 LONG = {"mpnet": [200, 131, 3], "modernbert": [900, 257, 40]}  # beyond all buckets, many windows
 
 

@@ -134,7 +134,8 @@ class OpenModel:
         replaced = LABEL_KEYS if self.changes.keys() & set(LABEL_KEYS) else ()
         saved = self.checkpoint.config.items()
         kept = {name: value for name, value in saved if name not in replaced}
-        return BertConfig.from_dict({**kept, **self.changes}, self.folder)
+        changes = self.family.config.rename(self.changes)
+        return BertConfig.from_dict({**kept, **changes}, self.folder)
 
     @cached_property
     def halves(self) -> tuple[BertConfig, ...]:
@@ -199,6 +200,13 @@ class OpenModel:
             )
         tokenizer = Tokenizer.load(self.tokenizer_folder)
         self.check_vocabulary(tokenizer.vocab_size)
+        offset = self.config.parts.position_offset if self.is_bert else 0
+        if offset and tokenizer.pad_id != offset - 1:
+            raise CheckpointError(
+                f"{self.folder}: positions begin behind the id of padding, which is {offset - 1} in"
+                f" config.json and {tokenizer.pad_id} in the vocabulary; fetch the model's own"
+                " tokenizer"
+            )
         return tokenizer
 
     def check_vocabulary(self, num_entries: int) -> None:

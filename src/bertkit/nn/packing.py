@@ -63,8 +63,8 @@ class PackedBatch:
     """Sequences laid end to end.
 
     Attributes:
-        position_ids: the position of each token in its sequence, from 0; for padded input, its
-            column.
+        position_ids: the position of each token in its sequence, from 0; for padded input, mostly
+            its column.
         lengths: tokens in each sequence, none of them 0; kept on the host, so that splitting the
             batch never waits for the device.
     """
@@ -122,8 +122,13 @@ class PackedBatch:
         input_ids: Int[Tensor, "batch length"],
         token_type_ids: Int[Tensor, "batch length"],
         mask: Bool[Tensor, "batch length"],
+        *,
+        counts_tokens: bool = False,
     ) -> Self:
         """Keep the tokens where `mask` is True; a token's position is its column.
+
+        Args:
+            counts_tokens: a position is the number of tokens before it instead, whatever padding.
 
         Raises:
             InputError: a row has no token.
@@ -131,8 +136,8 @@ class PackedBatch:
         lengths = tuple(mask.sum(dim=1).tolist())
         if not lengths or 0 in lengths:
             raise InputError("each row of attention_mask must have at least one token")
-        columns = torch.arange(input_ids.shape[1], device=input_ids.device).expand_as(input_ids)
-        return cls(input_ids[mask], token_type_ids[mask], columns[mask], lengths)
+        columns = mask.cumsum(dim=1) if counts_tokens else torch.ones_like(mask).cumsum(dim=1)
+        return cls(input_ids[mask], token_type_ids[mask], columns[mask] - 1, lengths)
 
     @cached_property
     def offsets(self) -> Int[Tensor, " sequences_and_one"]:

@@ -11,7 +11,7 @@ from tests.families import FAMILIES, make_folder
 from tests.unit.inference.family_models import HEADS, build_family_config
 
 from bertkit import models
-from bertkit.base.errors import CheckpointError, SettingsError
+from bertkit.base.errors import CheckpointError, InputError, SettingsError
 from bertkit.models.bert.architectures import ARCHITECTURES, expected_shapes
 from bertkit.models.bert.config import MULTIPLE_CHOICE, QUESTION_ANSWERING, TAGGING, BertConfig
 from bertkit.models.bert.encoder import BertModel
@@ -86,12 +86,24 @@ def test_rates_of_a_modernbert_are_of_its_own_parts():
         (
             ModernBertConfig,
             {"rope_parameters": {GLOBAL: {"rope_type": "linear"}}},
-            "rope_type 'linear' isn't supported",
+            "rope_type 'linear' isn't supported in",
         ),
         (ModernBertConfig, {"classifier_activation": "x"}, "unknown activation 'x'"),
         (ModernBertConfig, {"is_decoder": True}, "is_decoder must be false: a modernbert reads"),
         (MPNetConfig, {"relative_attention_num_buckets": 64}, "must be 32"),
+        (ModernBertConfig, {"rope_parameters": {"rope_type": "yarn"}}, "must be those of full_att"),
+        (
+            ModernBertConfig,
+            {"rope_parameters": {LOCAL: {"partial_rotary_factor": 0.5}}},
+            "partial_rotary_factor 0.5 isn't supported in rope_parameters",
+        ),
+        (ModernBertConfig, {"global_rope_theta": 1e300}, "global_rope_theta must be at most"),
+        (ModernBertConfig, {"layer_types": ["x"] * 1_000_000}, "layer_types.0 must be"),
         (ElectraConfig, {"summary_type": "mean"}, "summary_type must be 'first'"),
+        (RobertaConfig, {"pad_token_id": -2}, "pad_token_id must be at least 0"),
+        (RobertaConfig, {"pad_token_id": 600}, "must be more than 601, the row of position 0"),
+        (MPNetConfig, {"layer_norm_eps": -1.0}, "layer_norm_eps must be greater than 0"),
+        (DistilBertConfig, {"layer_norm_eps": 1e-5}, "layer_norm_eps must be"),
         (RobertaConfig, {"model_type": "bert"}, "expected 'roberta', got 'bert'"),
     ],
 )
@@ -133,8 +145,29 @@ def test_layers_that_are_left_keep_their_kinds():
     assert BertConfig().keep_layers([0, 5]).num_hidden_layers == 2
 
 
-def test_a_modernberts_epsilon_is_that_of_its_own_key():
+def test_the_keys_of_a_familys_files_count_more_than_berts(tmp_path):
     assert ModernBertConfig(norm_eps=1e-3, layer_norm_eps=1e-12).layer_norm_eps == 1e-3
+    folder = make_folder(tmp_path, "modernbert", with_tokenizer=False)
+    path = folder / "config.json"
+    stated = json.loads(path.read_text())
+    path.write_text(json.dumps({**stated, "hidden_act": "relu"}))
+    model = BertModel.from_pretrained(folder, hidden_dropout_prob=0.3)
+    assert (model.config.hidden_act, model.config.hidden_dropout_prob) == ("gelu", 0.3)
+
+
+@pytest.mark.parametrize("family", ["mpnet", "modernbert"])
+def test_padding_between_tokens_is_refused_where_distances_matter(family):
+    model, ids = BertModel(build_family_config(family)).eval(), torch.arange(7, 11)[None]
+    mask = torch.tensor([[1, 1, 0, 1]])
+    with pytest.raises(InputError, match="attention_mask has padding between tokens"):
+        model(ids, attention_mask=mask)
+    assert model(ids, attention_mask=torch.tensor([[0, 1, 1, 0]])).last_hidden_state.any()
+
+
+def test_a_vocabulary_with_padding_at_another_id_is_refused(tmp_path):
+    folder = make_folder(tmp_path, "roberta", pad_token_id=0)
+    with pytest.raises(CheckpointError, match=r"is 0 in config\.json and 1 in the vocab"):
+        _ = OpenModel.open(folder).tokenizer
 
 
 def test_first_weights_of_a_modernbert_grow_with_no_depth():

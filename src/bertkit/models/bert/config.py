@@ -51,6 +51,8 @@ class ModelConfig(BaseModel):
 
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 Size = Annotated[int, Field(ge=1, le=1 << 24)]
+TokenId = Annotated[int, Field(ge=0, le=1 << 24)]
+Epsilon = Annotated[float, Field(gt=0.0)]
 # A choice is a sequence, one of several that one example has.
 Scored = Literal["sequence", "token", "choice"]
 ProblemType = Literal["single_label_classification", "multi_label_classification", "regression"]
@@ -139,8 +141,8 @@ class BertConfig(ModelConfig):
     max_position_embeddings: Size = 512
     type_vocab_size: Size = 2
     initializer_range: Annotated[float, Field(gt=0.0)] = 0.02
-    layer_norm_eps: Annotated[float, Field(gt=0.0)] = 1e-12
-    pad_token_id: int = 0
+    layer_norm_eps: Epsilon = 1e-12
+    pad_token_id: TokenId = 0
     classifier_dropout: Annotated[Rate | None, NOT_NONE] = None
     id2label: Annotated[dict[int, str] | None, NOT_NONE] = None
     label2id: Annotated[dict[str, int] | None, NOT_NONE] = None
@@ -214,8 +216,7 @@ class BertConfig(ModelConfig):
         rest = {name: value for name, value in values.items() if name not in LABEL_KEYS}
         for ours, theirs in cls.their_keys.items():
             if theirs in rest:
-                value = rest.pop(theirs)
-                rest.setdefault(ours, value)
+                rest[ours] = rest.pop(theirs)
         return {**rest, **read_labels(values)}
 
     @field_validator("model_type")
@@ -257,6 +258,11 @@ class BertConfig(ModelConfig):
             raise ValueError(
                 f"hidden_size ({self.hidden_size}) must be a multiple of"
                 f" num_attention_heads ({self.num_attention_heads})"
+            )
+        if self.max_length < 1:
+            raise ValueError(
+                f"max_position_embeddings ({self.max_position_embeddings}) must be more than"
+                f" {self.parts.position_offset}, the row of position 0"
             )
         if self.problem_type == "single_label_classification" and self.num_labels == 1:
             raise ValueError(
@@ -310,8 +316,12 @@ class BertConfig(ModelConfig):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all keys for `config.json`, under the names of the family's files."""
-        values = super().to_dict()
-        return {self.their_keys.get(name, name): value for name, value in values.items()}
+        return self.rename(super().to_dict())
+
+    @classmethod
+    def rename(cls, values: ConfigValues) -> dict[str, Any]:
+        """Return values under the keys of the family's files, which count if both are there."""
+        return {cls.their_keys.get(name, name): value for name, value in values.items()}
 
 
 HEAD_FEATURES = 64

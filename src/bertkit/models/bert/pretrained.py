@@ -168,8 +168,14 @@ def pack_padded(
     ):
         if ids.numel() and (int(ids.min()) < 0 or int(ids.max()) >= limit):
             raise InputError(f"{name} must be from 0 to {limit - 1}")
-    mask = mask.to(torch.bool)
-    return PackedBatch.from_padded(input_ids, token_type_ids, mask), mask
+    mask, parts = mask.to(torch.bool), config.parts
+    num_runs = mask[:, 0].long() + (mask[:, 1:] & ~mask[:, :-1]).sum(dim=1)
+    if (parts.num_buckets or parts.windows) and int(num_runs.max()) > 1:
+        raise InputError("attention_mask has padding between tokens, whose distances matter here")
+    # With an offset, positions count tokens in transformers, too.
+    counts_tokens = parts.position_offset > 0
+    batch = PackedBatch.from_padded(input_ids, token_type_ids, mask, counts_tokens=counts_tokens)
+    return batch, mask
 
 
 def check_shapes(

@@ -37,7 +37,7 @@ class DistilBertConfig(BertConfig):
     model_type: str = "distilbert"
     num_hidden_layers: Annotated[int, Field(ge=1, le=256)] = 6
     type_vocab_size: Annotated[Literal[0], Field(exclude=True)] = 0
-    layer_norm_eps: Annotated[float, Field(exclude=True)] = 1e-12
+    layer_norm_eps: Annotated[float, Field(ge=1e-12, le=1e-12, exclude=True)] = 1e-12
     seq_classif_dropout: Rate = 0.2
     qa_dropout: Rate = 0.1
 

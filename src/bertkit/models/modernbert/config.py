@@ -16,8 +16,10 @@ from bertkit.models.bert.config import (
     NOT_NONE,
     Activation,
     BertConfig,
+    Epsilon,
     Rate,
     Size,
+    TokenId,
     find_sizes,
 )
 from bertkit.models.modernbert.names import MODERNBERT
@@ -26,7 +28,8 @@ from bertkit.nn.parts import EncoderParts, HeadParts
 GLOBAL, LOCAL = "full_attention", "sliding_attention"
 THETAS = {GLOBAL: "global_rope_theta", LOCAL: "local_rope_theta"}
 Kind = Literal["full_attention", "sliding_attention"]
-Base = Annotated[float, Field(gt=1.0)]
+Kinds = Annotated[list[Kind], Field(fail_fast=True)]
+Base = Annotated[float, Field(gt=1.0, le=1e12)]
 BIASES = ("norm_bias", "attention_bias", "mlp_bias")
 
 
@@ -65,13 +68,13 @@ class ModernBertConfig(BertConfig):
     attention_probs_dropout_prob: Rate = 0.0
     max_position_embeddings: Size = 8192
     type_vocab_size: Annotated[Literal[0], Field(exclude=True)] = 0
-    layer_norm_eps: Annotated[float, Field(gt=0.0)] = 1e-5
-    pad_token_id: int = 50283
+    layer_norm_eps: Epsilon = 1e-5
+    pad_token_id: TokenId = 50283
     classifier_dropout: Rate | None = 0.0
     position_embedding_type: Annotated[str | None, Field(exclude=True)] = None  # says nothing
     local_attention: Annotated[int, Field(ge=2, le=1 << 24)] = 128
     global_attn_every_n_layers: Size = 3
-    layer_types: Annotated[list[Kind] | None, NOT_NONE] = None
+    layer_types: Annotated[Kinds | None, NOT_NONE] = None
     global_rope_theta: Base = 160_000.0
     local_rope_theta: Base | None = 10_000.0
     embedding_dropout: Rate = 0.0
@@ -86,11 +89,7 @@ class ModernBertConfig(BertConfig):
     @model_validator(mode="before")
     @classmethod
     def _read_layers(cls, values: object) -> object:
-        if not isinstance(values, dict):
-            return values
-        if "norm_eps" in values:  # published configs have BERT's key, too, which counts for nothing
-            values = {name: value for name, value in values.items() if name != "layer_norm_eps"}
-        return read_layers(values)
+        return read_layers(values) if isinstance(values, dict) else values
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
@@ -170,18 +169,20 @@ def read_layers(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return a config in the published spelling; `layer_types` stays where no step describes it.
 
     Raises:
-        ValueError: rotary positions are scaled, which isn't supported.
+        ValueError: rotary positions are scaled, or described otherwise.
     """
     read = {name: value for name, value in values.items() if name != "rope_parameters"}
     if read.pop("rope_scaling", None) is not None:
         raise ValueError("rope_scaling isn't supported")
-    rotary, kinds = values.get("rope_parameters"), read.get("layer_types")
-    for kind, key in THETAS.items():
-        found = rotary.get(kind) if isinstance(rotary, dict) else None
-        if isinstance(found, dict):
-            if (scaling := found.get("rope_type", "default")) != "default":
-                raise ValueError(f"rope_type {scaling!r:.80} isn't supported")
-            read |= {key: found["rope_theta"]} if "rope_theta" in found else {}
+    rotary, kinds = values.get("rope_parameters") or {}, read.get("layer_types")
+    if not isinstance(rotary, dict) or rotary.keys() - THETAS.keys():
+        raise ValueError(f"rope_parameters must be those of {GLOBAL} and {LOCAL}")
+    for kind, found in rotary.items():
+        for name, value in found.items() if isinstance(found, dict) else ():
+            if name == "rope_theta":
+                read[THETAS[kind]] = value
+            elif value != "default":
+                raise ValueError(f"{name} {value!r:.80} isn't supported in rope_parameters")
     is_whole = isinstance(kinds, list) and len(kinds) == read.get("num_hidden_layers")
     if step := find_step(kinds) if is_whole and kinds else None:
         read = {**read, "layer_types": None, "global_attn_every_n_layers": step}

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from bertkit.models.bert.config import CLASSIFICATION, BertConfig, Size
+from bertkit.models.bert.config import CLASSIFICATION, BertConfig, Epsilon, Size, TokenId
 from bertkit.models.mpnet.names import MPNET
 from bertkit.nn.parts import EncoderParts, HeadParts
 
@@ -28,8 +28,8 @@ class MPNetConfig(BertConfig):
     vocab_size: Size = 30527
     max_position_embeddings: Size = 514
     type_vocab_size: Annotated[Literal[0], Field(exclude=True)] = 0
-    layer_norm_eps: float = 1e-5
-    pad_token_id: int = 1
+    layer_norm_eps: Epsilon = 1e-5
+    pad_token_id: TokenId = 1
     relative_attention_num_buckets: Literal[32] = 32  # whatever it says, transformers takes 32
 
     @property

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from bertkit.models.bert.config import CLASSIFICATION, BertConfig, Size
+from bertkit.models.bert.config import CLASSIFICATION, BertConfig, Epsilon, Size, TokenId
 from bertkit.models.roberta.names import ROBERTA
 from bertkit.nn.parts import EncoderParts, HeadParts
 
@@ -24,8 +24,8 @@ class RobertaConfig(BertConfig):
     vocab_size: Size = 50265
     max_position_embeddings: Size = 514
     type_vocab_size: Size = 1
-    layer_norm_eps: float = 1e-5
-    pad_token_id: int = 1
+    layer_norm_eps: Epsilon = 1e-5
+    pad_token_id: TokenId = 1
 
     @property
     def parts(self) -> EncoderParts:

@@ -18,7 +18,7 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import InputError, pluralize
 from bertkit.base.json_files import read_json
 from bertkit.base.progress import announce
-from bertkit.checkpoints.families import FAMILIES
+from bertkit.checkpoints.families import FAMILIES, find_family
 from bertkit.data.order import ExampleOrder
 from bertkit.data.shards import Shard, ShardSet
 from bertkit.models.bert.architectures import IS_NEXT, has_class
@@ -209,7 +209,8 @@ def build_config(settings: PretrainSettings, tokenizer: Tokenizer) -> BertConfig
         raise InputError(
             f"{path} is a {kind!s:.40}; leave out architecture, {settings.architecture}"
         )
-    config = BertConfig.from_dict({**content, **changes, **direction}, path)
+    changes = find_family(content).config.rename({**changes, **direction})
+    config = BertConfig.from_dict({**content, **changes}, path)
     return check_config(config, settings, tokenizer, path)
 
 

@@ -136,7 +136,6 @@ class InspectedModel(AnyInspected):
                 given to a model that takes single texts.
         """
         tokenizer, texts = self.tokenizer, [text] if pair is None else [text, pair]
-        describe = tokenizer.describe_piece
         encoding = tokenizer.encode(text, pair, read_mask=True)
         lengths = [len(ids) for ids in tokenizer.piece_ids(texts, read_mask=True)]
         for name, length in zip(("the text", "the second text"), lengths, strict=False):
@@ -146,7 +145,11 @@ class InspectedModel(AnyInspected):
         if pair is not None:
             self.loaded.check_pairs()
         num_first = None if pair is None else tokenizer.find_starts(*lengths)[1]
-        words, tokens = number_words(encoding, tokenizer), [*map(describe, encoding.ids)]
+        words = number_words(encoding, tokenizer)
+        tokens = [
+            tokenizer.describe_piece(id_, begins_text=word >= 0 > before)
+            for id_, word, before in zip(encoding.ids, words, (-1, *words), strict=False)
+        ]
         legible = replace(encoding, tokens=tokens)
         return EncodedText(text, pair, legible, words, num_first, tokenizer.special)
 

@@ -11,6 +11,7 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import (
     CheckpointError,
     InputError,
+    MissingFileError,
     SettingsError,
     UnsafeFileError,
     storage_errors,
@@ -37,11 +38,11 @@ from bertkit.models.bert.arrays import describe_config, store_head
 from bertkit.models.bert.feature_head import describe_modules
 from bertkit.models.open_model import OpenModel
 from bertkit.tasks.saved import requires_pairs
-from bertkit.tokenization.folder import read_folder, write_folder
+from bertkit.tokenization.folder import FILES_OF_OTHERS, read_folder, write_folder
 from bertkit.tokenization.names import ADDED_FILE, CONFIG_FILE, ENGINE_FILE, VOCABULARY_FILE
 
 # The files of a tokenizer that bertkit can't read; they are copied unchanged.
-FOREIGN_FILES = (VOCABULARY_FILE, ENGINE_FILE, CONFIG_FILE, ADDED_FILE)
+FOREIGN_FILES = (VOCABULARY_FILE, ENGINE_FILE, CONFIG_FILE, ADDED_FILE, *FILES_OF_OTHERS)
 # Other files to copy: documentation, a fine-tuned model's task, the names of the special tokens.
 OTHER_FILES = ("README.md", "LICENSE", "LICENSE.txt", TASK_FILE, "special_tokens_map.json")
 MUST_LOWERCASE = "other programs must lowercase texts: the tokenizer doesn't"
@@ -69,11 +70,10 @@ def write_tokenizer(source: OpenModel, folder: Path, sentences: SentenceModel | 
     the maximum length, and that texts are lowercased.
     """
     home = source.folder
-    if not source.has_tokenizer:
-        note = f"there is no tokenizer: {home} has neither {VOCABULARY_FILE} nor {ENGINE_FILE}"
-        return {}, (note,)
     try:
         definition = read_folder(home)
+    except MissingFileError as error:
+        return {}, (f"there is no tokenizer: {error}",)
     except InputError as error:
         note = f"bertkit can't read the tokenizer; it was copied unchanged ({error})"
         return copy_files(home, folder, FOREIGN_FILES), (note, *list_unknown(source, sentences))

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic import JsonValue
 
-from bertkit.base.errors import BertkitError, pluralize
+from bertkit.base.errors import BertkitError, MissingFileError, pluralize
 from bertkit.base.json_files import read_json
 from bertkit.base.wings import ANATOMIES, load_object
 from bertkit.checkpoints import tensorflow
@@ -202,9 +202,10 @@ def describe(path: str | Path, *, revision: str | None = None) -> ModelDescripti
         return {} if config is None else anatomy.count_expected(config, architecture)
 
     def read_tokenizer() -> dict[str, Any] | None:
-        if not opened.has_tokenizer:
+        try:
+            definition = read_folder(opened.folder)
+        except MissingFileError:
             return None
-        definition = read_folder(opened.folder)
         opened.check_vocabulary(num_entries := len(definition.vocabulary))
         if definition.kind == "WordPiece":
             return {"entries": num_entries, **definition.settings.model_dump()}

@@ -12,6 +12,7 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.earlier_settings import update_settings
 from bertkit.base.errors import BertkitError, CheckpointError
 from bertkit.base.settings import Settings, select, validate
+from bertkit.checkpoints.families import find_family
 from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.data.tables.records import RecordTable, open_records
 from bertkit.data.tables.settings import LayoutSettings, RecordSettings
@@ -95,9 +96,11 @@ def load_task(folder: Path, config: BertConfig, architecture: str | None) -> "An
         name = "regress" if name == "classify" and is_number else name
         saved = SavedTask(task=name, settings=as_long_as_it_takes)
     else:
+        family = find_family({"model_type": config.model_type})
         raise CheckpointError(
             f"{folder} isn't a fine-tuned model: it has no {TASK_FILE}, and its architecture is"
-            f" {architecture}; make one with `bertkit finetune`"
+            f" {architecture and family.their_class(architecture)}; make one with"
+            " `bertkit finetune`"
         )
     if saved.task not in TASKS:
         raise CheckpointError(

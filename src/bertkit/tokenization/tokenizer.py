@@ -24,6 +24,7 @@ from bertkit.tokenization.encoding import (
     weave,
 )
 from bertkit.tokenization.engine import (
+    CONTINUATION,
     PLAIN_WORD,
     UNUSED,
     KnownChunks,
@@ -160,9 +161,11 @@ class Tokenizer:
         """The entries as people read them; `##` marks a piece that continues a word."""
         return self._spelling.descriptions
 
-    def describe_piece(self, index: int) -> str:
-        """Return an entry as people read it."""
-        return self.descriptions[index]
+    def describe_piece(self, index: int, *, begins_text: bool = False) -> str:
+        """Return an entry as people read it; what begins a text doesn't continue a word."""
+        shown = self.descriptions[index]
+        is_marked = begins_text and self.kind != "WordPiece" and self.is_continuation[index]
+        return shown.removeprefix(CONTINUATION) if is_marked else shown
 
     @cached_property
     def _mask_engine(self) -> Engine:

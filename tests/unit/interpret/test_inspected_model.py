@@ -1,6 +1,7 @@
 """A model of any kind is loaded, reads a text, and is observed."""
 
 import pytest
+from tests.families import make_folder
 from tests.unit.inference.small import save_run, save_small
 
 from bertkit.base.errors import InputError
@@ -33,3 +34,10 @@ def test_a_pair_is_numbered_through_but_refused_by_a_model_of_single_texts(inspe
 def test_texts_without_words_or_too_long_are_refused(inspected, texts, message):
     with pytest.raises(InputError, match=message):
         inspected.read(*texts)
+
+
+def test_no_text_begins_with_a_piece_that_continues_a_word(tmp_path):
+    model = InspectedModel.load(make_folder(tmp_path, "roberta"))
+    encoded = model.read("be born", "be")
+    assert encoded.find("b") == 1
+    assert not any(encoded.tokens[at + 1].startswith("##") for at in (0, encoded.num_first - 1))

@@ -196,6 +196,16 @@ def test_a_tokenizer_that_is_not_berts_is_copied_as_it_is(source, output):
         assert (output / name).read_bytes() == (source / name).read_bytes()
 
 
+def test_files_of_which_a_tokenizer_is_made_are_copied_too(source, output):
+    for name in ("vocab.txt", ENGINE, "tokenizer_manifest.json"):
+        (source / name).unlink()
+    (source / "sentencepiece.bpe.model").write_bytes(b"pieces")
+    result = convert(source, output)
+    assert "it was copied unchanged" in result.notes[0]
+    assert "sentencepiece.bpe.model alone" in result.notes[0]
+    assert (output / "sentencepiece.bpe.model").read_bytes() == b"pieces"
+
+
 def test_tokens_that_were_added_in_the_first_years_are_copied_too(source, output):
     for name in ("tokenizer_manifest.json", ENGINE, "tokenizer_config.json"):
         (source / name).unlink()

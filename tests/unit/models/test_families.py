@@ -213,6 +213,14 @@ def test_a_modernberts_head_of_words_begins_a_classifiers(tmp_path):
     assert OpenModel.open(folder).architecture == "BertForMaskedLM"
 
 
+def test_a_classifiers_first_layer_is_no_head_of_words(tmp_path):
+    folder = make_folder(tmp_path, "modernbert", "ForSequenceClassification", with_tokenizer=False)
+    with pytest.raises(CheckpointError, match="no masked_lm head, which ModernBertForMaskedLM"):
+        BertForMaskedLM.from_pretrained(folder)
+    model = BertForMaskedLM.from_pretrained(folder, new_heads=True)
+    assert model.new_heads == ("masked_lm",)
+
+
 def test_operations_of_windows_and_gates_are_counted_as_they_are():
     """By hand: a window of 3 tokens sees 3 keys for each query, or all of a shorter sequence."""
     sizes = {"num_hidden_layers": 1, "hidden_size": 8, "num_attention_heads": 2}

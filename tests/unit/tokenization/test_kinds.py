@@ -188,3 +188,10 @@ def test_runs_of_spaces_are_entries_of_modernbert(tokenizers):
     assert tokenizer.token_lengths[four] == 0
     address = tokenizer.token_to_id("|||IP_ADDRESS|||")
     assert tokenizer.piece_ids(["x |||IP_ADDRESS||| y"])[0].count(address) == 1
+
+
+def test_the_first_piece_of_a_text_is_described_as_the_beginning_of_a_word(tokenizers):
+    tokenizer = tokenizers["roberta"]
+    [[first, *_]] = tokenizer.piece_ids(["b"])
+    assert tokenizer.describe_piece(first) == "##b"
+    assert tokenizer.describe_piece(first, begins_text=True) == "b"

@@ -40,16 +40,17 @@ def read_weights(
     Args:
         expected: shapes by our name.
     """
-    names = find_family(checkpoint.config).names
+    family = find_family(checkpoint.config)
+    names, title = family.names, family.their_class(architecture)
     table, theirs = names.table(architecture), names.list_heads(checkpoint.tensors)
     missing = list_missing(checkpoint, expected, table)
     if missing and not new_heads:
         raise CheckpointError(
             f"{checkpoint.folder} has no {' and no '.join(missing)} head, which"
-            f" {architecture} needs; load a model that has it, or train it with"
+            f" {title} needs; load a model that has it, or train it with"
             f" {_name_command(missing, theirs)}"
         )
-    _check_labels(checkpoint, expected, architecture, table)
+    _check_labels(checkpoint, expected, title, table)
     from_file = {
         name: shape for name, shape in expected.items() if name.partition(".")[0] not in missing
     }
@@ -64,13 +65,21 @@ def read_weights(
 def list_missing(
     checkpoint: Checkpoint, expected: Mapping[str, tuple[int, ...]], table: NameTable
 ) -> tuple[str, ...]:
-    """Return the heads of which the checkpoint has no tensor."""
-    is_there: dict[str, bool] = {}
+    """Return the heads of which the checkpoint has no tensor.
+
+    The layers of a head may be two parts of a file, of which each counts: the first layer that
+    predicts a ModernBERT's words is also that of its classifiers.
+    """
+    wanted, found = set[tuple[str, str]](), set[tuple[str, str]]()
     for name in expected:
         head = name.partition(".")[0]
-        has_part = any(their in checkpoint.tensors for their in table.their_names(name))
-        is_there[head] = is_there.get(head, False) or has_part
-    return tuple(head for head in HEADS if not is_there.get(head, True))
+        for their in table.their_names(name):
+            part = (head, table.find_part(their))
+            wanted.add(part)
+            if their in checkpoint.tensors:
+                found.add(part)
+    missing = {head for head, _ in wanted - found}
+    return tuple(head for head in HEADS if head in missing)
 
 
 def _name_command(missing: tuple[str, ...], found: tuple[str, ...]) -> str:
@@ -88,10 +97,10 @@ def _name_command(missing: tuple[str, ...], found: tuple[str, ...]) -> str:
 def _check_labels(
     checkpoint: Checkpoint,
     expected: Mapping[str, tuple[int, ...]],
-    architecture: str,
+    title: str,
     table: NameTable,
 ) -> None:
-    """Check that a trained head has as many labels as the config says."""
+    """Check that a trained head has as many labels as the config of a class says."""
     for head in ("classifier", "qa_outputs"):
         name = f"{head}.weight"
         if name not in expected:
@@ -103,7 +112,7 @@ def _check_labels(
         if len(shape) == 2 and shape[0] != wanted:
             raise CheckpointError(
                 f"{checkpoint.folder} has a {head} for {shape[0]:,} labels, and"
-                f" {architecture} with this config has {wanted:,}; keep the"
+                f" {title} with this config has {wanted:,}; keep the"
                 " checkpoint's num_labels and id2label, or load a checkpoint without this head"
             )
 

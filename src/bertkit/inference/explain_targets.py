@@ -98,6 +98,23 @@ def _list_entities(prediction: Tagging, encoded: Encoded, logits: Logits) -> Ite
         yield Target(f"{entity.type} {entity.text}", score)
 
 
+def _find_window(windows: Windows, tokens: tuple[int, int]) -> tuple[int, tuple[int, int]]:
+    """Return the window that has most of an answer, and the places of its first and last token.
+
+    Where several pieces are bytes of one character, the first one of the answer's characters may be
+    in another window than the answer.
+    """
+    owner, (first, last) = int(windows.owners[tokens[0]]), tokens
+
+    def rate(number: int) -> tuple[int, bool]:
+        part = windows.parts[number]
+        return min(last, part.stop - 1) - max(first, part.start), number == owner
+
+    part = windows.parts[number := max(range(len(windows.parts)), key=rate)]
+    shift = windows.num_before - part.start
+    return number, (max(first, part.start) + shift, min(last, part.stop - 1) + shift)
+
+
 def _list_answers(prediction: Answer, encoded: Encoded) -> Iterator[Target]:
     """List the answer: that it begins and ends at its tokens, in the window where it was found.
 
@@ -108,9 +125,7 @@ def _list_answers(prediction: Answer, encoded: Encoded) -> Iterator[Target]:
     if prediction.start is not None and prediction.stop is not None:
         tokens = find_tokens(windows.offsets, (prediction.start, prediction.stop))
         assert tokens is not None, "an answer has a token"
-        number = int(windows.owners[tokens[0]])
-        shift = windows.num_before - windows.parts[number].start
-        first, last = tokens[0] + shift, tokens[1] + shift
+        number, (first, last) = _find_window(windows, tokens)
     begin = sum(len(one.ids) for one in encoded.sequences[:number])
     stop = begin + len(encoded.sequences[number].ids)
 

@@ -13,8 +13,11 @@ from bertkit.base import extras
 from bertkit.base.errors import MissingExtraError, SettingsError
 from bertkit.inference import explain
 from bertkit.inference.explain_inputs import find_written_words, join_words
+from bertkit.inference.explain_targets import list_targets
 from bertkit.inference.predictor import Predictor
 from bertkit.inference.torch_model import find_network
+from bertkit.tasks.answer.scoring import Answer, Windows, find_owners
+from bertkit.tasks.batch import Encoded, TokenSequence
 from bertkit.tasks.choose import ChooseSettings
 from bertkit.tasks.choose.task import Choose
 from bertkit.tasks.classify import ClassifySettings
@@ -183,6 +186,21 @@ def test_an_answer_is_explained_by_question_and_context(models):
     assert {word.part for word in one.words} == {"question", "context"}
     assert sum(word.weight != 0 for word in one.words) > 3
     assert 0 < one.value < 1
+
+
+def test_an_answer_of_bytes_is_explained_in_a_window_that_has_it(models):
+    # Tokens 3 and 4 are bytes of one character: the answer begins with the second, in window 1.
+    parts = (range(4), range(4, 7))
+    offsets = np.array([(0, 1), (1, 2), (2, 3), (3, 4), (3, 4), (4, 5), (5, 6)])
+    windows = Windows(parts, find_owners(parts, len(offsets)), offsets, num_before=2)
+    sequences = tuple(TokenSequence([0] * (3 + len(part)), [0] * (3 + len(part))) for part in parts)
+    encoded = Encoded(sequences, alignment=windows)
+    logits = np.random.default_rng(0).normal(size=(13, 2))
+    answer = Answer("bc", 3, 5, 1.0, None, ())
+    [target] = list_targets(models["answer"].task, answer, encoded, logits)
+    logs = logits[7:] - np.log(np.exp(logits[7:]).sum(axis=0))
+    share = np.exp(logs[2, 0] + logs[3, 1])
+    assert_near(target.score(logits), np.log(share / (1 - share)))
 
 
 def test_nothing_to_explain_is_no_error(models):

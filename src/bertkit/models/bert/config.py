@@ -244,7 +244,10 @@ class BertConfig(ModelConfig):
     @classmethod
     def _reads_both_ways(cls, value: bool) -> bool:
         if value and "bert" not in cls.model_types:
-            raise ValueError(f"must be false: a {cls.model_types[0]} reads both ways here")
+            raise ValueError(
+                f"must be false: a {cls.model_types[0]} reads both ways here; only a BERT is"
+                " trained to continue texts"
+            )
         return value
 
     @property

@@ -220,8 +220,8 @@ def check_config(
     """Return the config; raise if it doesn't fit the objective or the requested length."""
     if not has_class(config.names, OBJECTIVES[settings.objective].model_kind.__name__):
         raise InputError(
-            f"{source} is a {config.model_type}, which doesn't predict the next sentence; train it"
-            " on masked words alone, with the objective mlm"
+            f"{source} is a {FAMILIES[config.model_type].title}, which doesn't predict the next"
+            " sentence; train it on masked words alone, with the objective mlm"
         )
     has_embeddings = config.parts.has_positions and config.parts.embedding_size is None
     if settings.initialization == "neighbors" and not has_embeddings:

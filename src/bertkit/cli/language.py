@@ -55,7 +55,8 @@ def fill_mask(
         bertkit fill-mask --model google-bert/bert-base-uncased "Paris is in [MASK]."
 
     Args:
-        texts: Texts with at least one [MASK] each; - alone reads standard input.
+        texts: Texts with at least one [MASK] each, or <mask> for a RoBERTa or MPNet; - alone reads
+            standard input.
         json: Print one JSON object per text.
     """
     check_standard_output()

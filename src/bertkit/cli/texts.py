@@ -42,8 +42,8 @@ PROBLEMS = {
     "unknown_only": "with unknown words only",
     "truncated": "truncated to {max_length} tokens",
     "windowed": "split into windows of {max_length} tokens",
-    "with_nul": "with NUL characters, which were removed",
-    "undecodable": "with bytes that aren't UTF-8, which were removed",
+    "with_nul": "with NUL characters",
+    "undecodable": "with bytes that aren't UTF-8, read as \ufffd",
 }
 
 

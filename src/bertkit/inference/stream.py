@@ -60,8 +60,8 @@ class TextCounts(InputCounts):
     unknown_only: int = 0  # with no word in the vocabulary; encoded as [UNK] …
     truncated: int = 0  # of which the end was cut off
     windowed: int = 0  # split into parts
-    with_nul: int = 0  # with a NUL, which is dropped because BERT drops all control characters
-    undecodable: int = 0  # with bytes that aren't valid UTF-8, which are dropped too
+    with_nul: int = 0  # with a NUL, which WordPiece drops, as all control characters
+    undecodable: int = 0  # with bytes that aren't valid UTF-8, read as U+FFFD
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
-"""Attention as fast as PyTorch has it: within padded rows, runs of equal length, and windows.
+"""Fast kernels of attention: padded rows, runs of equal length, windows, and flash attention.
 
-`attend_within` takes what applies to a layer. All compute what `attend_spelled_out` says.
+`attend_within` chooses the one of a layer. All compute the same as `attend_spelled_out`.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""What an encoder and its heads are made of, where families of models differ.
+"""The parts of an encoder and its heads in which families of models differ.
 
 The defaults are BERT's. The modules of `nn` and the graphs of the engines read these parts and know
 no family; a family's config states what differs. This file doesn't import torch.
@@ -21,10 +21,12 @@ class EncoderParts:
         rotary_bases: for each layer, the base of its rotary position embeddings; empty for none.
         windows: for each layer, the largest distance at which a token attends to another one, or
             None for any; empty if that is so in all layers.
-        normalizes_first: whether layer norms come before sub-layers; one follows the last block.
+        normalizes_first: whether layer norms come before sub-layers (pre-norm); one follows the
+            last block.
         has_first_norm: whether the first attention has a layer norm, though its input, the
             embeddings, is normalized.
-        is_gated: whether the inner layer of a feed-forward network is multiplied by a gate.
+        is_gated: whether a feed-forward network is a gated linear unit: its inner layer, half of
+            which is activated, is multiplied by the other half.
         has_biases: whether linear layers of the blocks, and all layer norms, have biases.
         has_head_biases: whether the dense layers of heads have biases.
     """
@@ -58,9 +60,9 @@ class HeadParts:
     """What a head computes before its last linear layer.
 
     Attributes:
-        activation: the activation behind the head's dense layer.
+        activation: the activation after the head's dense layer.
         has_norm: whether a layer norm follows it.
-        drops_first: whether dropout comes before the dense layer, too.
+        drops_first: whether dropout comes before the dense layer, and not only after it.
         pooling: what represents a sequence: [CLS], or the mean of its tokens.
     """
 

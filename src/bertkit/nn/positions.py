@@ -34,7 +34,7 @@ def find_buckets(num_buckets: int) -> Int64[np.ndarray, " distances"]:
 
 
 def rotary_frequencies(base: float, num_features: int) -> Float32[np.ndarray, " pairs"]:
-    """Return the angle by which a position turns each pair of a head's features.
+    """Return the angle by which a position rotates each pair of a head's features.
 
     Powers are rounded to float32 as published models round them: at high positions another last bit
     would be another angle.
@@ -48,7 +48,7 @@ def rotary_frequencies(base: float, num_features: int) -> Float32[np.ndarray, " 
 def rotary_waves(
     base: float, num_features: int, length: int
 ) -> Float32[np.ndarray, "2 length features"]:
-    """Return cosine and sine of the angle by which each position turns each feature of a head."""
+    """Return cosine and sine of the angle by which each position rotates each feature of a head."""
     frequencies = np.tile(rotary_frequencies(base, num_features), 2)
     angles = np.arange(length, dtype=np.float32)[:, None] * frequencies
     return np.stack([np.cos(angles), np.sin(angles)])

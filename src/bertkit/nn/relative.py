@@ -1,4 +1,4 @@
-"""Positions relative to a token: biases of attention's scores, and rotations of query and key.
+"""Relative positions: biases of attention's scores, and rotary position embeddings.
 
 Source: Raffel et al. 2020, "Exploring the Limits of Transfer Learning with a Unified Text-to-Text
 Transformer", section 2.1; Su et al. 2021, "RoFormer: Enhanced Transformer with Rotary Position
@@ -31,7 +31,7 @@ class RelativeBias(nn.Module):
 
 
 class RotaryPositions(nn.Module):
-    """Turns each pair of features of query and key by an angle that grows with the position.
+    """Rotates each pair of features of query and key by an angle that grows with the position.
 
     A product of a query and a key then depends on their distance. A pair is one feature of the
     first half of a head and one of the second.
@@ -47,13 +47,13 @@ class RotaryPositions(nn.Module):
     def forward(
         self, heads: Float[Tensor, "tokens 3 heads features"], position_ids: Int[Tensor, " tokens"]
     ) -> Float[Tensor, "tokens 3 heads features"]:
-        """Return the heads with turned queries and keys; the angles are computed in float32."""
+        """Return the heads with rotated queries and keys; the angles are computed in float32."""
         frequencies = find_frequencies(self.base, heads.shape[-1]).to(heads.device)
         angles = (position_ids[:, None].float() * frequencies)[:, None, None]
         cosine, sine = angles.cos().to(heads.dtype), angles.sin().to(heads.dtype)
         first, second = heads[:, :2].chunk(2, dim=-1)
-        turned = (first * cosine - second * sine, second * cosine + first * sine)
-        return torch.cat([torch.cat(turned, dim=-1), heads[:, 2:]], dim=1)
+        rotated = (first * cosine - second * sine, second * cosine + first * sine)
+        return torch.cat([torch.cat(rotated, dim=-1), heads[:, 2:]], dim=1)
 
 
 @lru_cache

@@ -1,4 +1,4 @@
-"""DistilBERT: half of BERT's layers, trained to predict what BERT predicts; without segments.
+"""DistilBERT: a BERT with half the layers, distilled from BERT; without segments and pooler.
 
 Source: Sanh et al. 2019, "DistilBERT, a distilled version of BERT: smaller, faster, cheaper and
 lighter".

@@ -49,6 +49,8 @@ def update_settings(saved: Mapping[str, Any]) -> dict[str, Any]:
         settings = {name: value for name, value in settings.items() if name not in SIZES}
     if "start_from" in settings and "model" in settings:  # which was the size of a new one then
         settings["size"] = settings.pop("model")
+    if "objective" in settings:  # of pre-training, whose models were all BERTs
+        settings.setdefault("architecture", "bert")
     if (best_by := settings.pop("best_by", None)) is not None:
         metric = settings.get("metric", "auto")  # most tasks had no such setting
         settings["metric"] = "loss" if best_by == "loss" else metric

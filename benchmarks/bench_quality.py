@@ -20,7 +20,7 @@ import torch
 
 from bertkit.data.shards import ShardSet
 from bertkit.models.bert.heads import BertForPreTraining
-from bertkit.recipes.pretrain.job import build_config
+from bertkit.recipes.pretrain.new_model import build_config
 from pretraining_sides import SIDES, prepare_documentation
 from program import build_parser, write_figures
 from quality_side import build_settings

@@ -86,3 +86,22 @@ def test_a_file_of_sizes_says_its_own_architecture(workshop, tmp_path, capsys):
     words = begin(workshop, tmp_path / "run", "roberta", size=workshop / "nano.json")
     _, error = run(capsys, *words, code=2)
     assert "nano.json is a bert; leave out architecture, roberta" in error
+
+
+PAPER = ("--recipe", "paper", "--objective", "mlm")
+
+
+def test_padding_of_a_file_of_sizes_is_that_of_the_vocabulary(workshop, tmp_path, capsys):
+    sizes = json.loads((workshop / "nano.json").read_text())
+    (path := tmp_path / "sizes.json").write_text(
+        json.dumps({**sizes, "model_type": "roberta", "type_vocab_size": 2, "pad_token_id": 1})
+    )
+    words = begin(workshop, output := tmp_path / "run", "bert", *PAPER, size=path)
+    run(capsys, *words)
+    assert BertForMaskedLM.from_pretrained(output).config.pad_token_id == 0
+    shown, _ = run(capsys, "fill-mask", "--model", output, "the cat [MASK].", "--device", "cpu")
+    assert "the cat [MASK]." in shown
+    path.write_text(json.dumps({**sizes, "model_type": "mpnet"}))
+    words = begin(workshop, tmp_path / "other", "bert", *PAPER, size=path)
+    _, error = run(capsys, *words, code=2)
+    assert "MPNet has padding as entry 1, and the shards' vocabulary as entry 0" in error

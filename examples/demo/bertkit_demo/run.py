@@ -23,7 +23,8 @@ from bertkit.inference.loading import LoadedModel
 from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.recipes.prepare.run import prepare
 from bertkit.recipes.pretrain.corpus import describe_corpus
-from bertkit.recipes.pretrain.job import build_config, build_new_model, held_out_batches
+from bertkit.recipes.pretrain.job import held_out_batches
+from bertkit.recipes.pretrain.new_model import build_config, build_new_model
 from bertkit.recipes.pretrain.run import pretrain
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.train_tokenizer import train_tokenizer

@@ -197,9 +197,13 @@ def show(name: str) -> str:
 def count_parameters(
     shapes: Mapping[str, tuple[int, ...]], names: "NameTable | EncoderNames"
 ) -> dict[str, int]:
-    """Count parameters by part, for shapes by foreign name; tied copies aren't counted."""
+    """Count parameters by part, the encoder's first; tied copies aren't counted.
+
+    Args:
+        shapes: by foreign name.
+    """
     parts: Counter[str] = Counter()
     for name, shape in shapes.items():
         if name not in names.dropped and names.copies.get(name) not in shapes:
             parts[names.find_part(name)] += math.prod(shape)
-    return dict(parts)
+    return dict(sorted(parts.items(), key=lambda part: not part[0].startswith("encoder.")))

@@ -1,7 +1,6 @@
 """The parts of a pre-training run: data, model, machine, and the job for the training loop."""
 
 import copy
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -16,15 +15,12 @@ from numpy.typing import NDArray
 from bertkit.base import wings
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import InputError, pluralize
-from bertkit.base.json_files import read_json
 from bertkit.base.progress import announce
-from bertkit.checkpoints.families import FAMILIES, find_family
 from bertkit.data.order import ExampleOrder
 from bertkit.data.shards import Shard, ShardSet
-from bertkit.models.bert.architectures import IS_NEXT, has_class
-from bertkit.models.bert.config import BertConfig, describe_direction, find_sizes
+from bertkit.models.bert.architectures import IS_NEXT
+from bertkit.models.bert.config import BertConfig, describe_direction
 from bertkit.models.bert.heads import BertForMaskedLM, BertForPreTraining, WordScoringBert
-from bertkit.models.bert.neighbor_heads import attend_to_neighbors
 from bertkit.models.open_model import OpenModel
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.reports.text import format_percent
@@ -156,10 +152,6 @@ def load_source(
     return model
 
 
-# With neighbor heads, random weights have a standard deviation of this / √hidden_size.
-SCALED_DEVIATION = 0.7
-
-
 def find_trained_length(
     settings: PretrainSettings, model_max_length: int | None, config: BertConfig
 ) -> int | None:
@@ -169,94 +161,6 @@ def find_trained_length(
     if model_max_length is None:
         return None
     return min(max(model_max_length, settings.longest), config.max_length)
-
-
-def name_ids(tokenizer: Tokenizer) -> dict[str, int]:
-    """Return the ids of special tokens under the keys of a config, which a BERT's doesn't have."""
-    first, last = tokenizer.cls_id, tokenizer.sep_id
-    ids = {"pad_token_id": tokenizer.pad_id, "cls_token_id": first, "sep_token_id": last}
-    return {**ids, "bos_token_id": first, "eos_token_id": last}
-
-
-def build_config(settings: PretrainSettings, tokenizer: Tokenizer) -> BertConfig:
-    """Build a new model's config from a preset or a file, with the tokenizer's vocabulary size."""
-    assert settings.size is not None, "the settings have a size or a model"
-    direction = OBJECTIVES[settings.objective].model_kind.direction
-    changes = {"vocab_size": tokenizer.vocab_size, **settings.dropout_rates}
-    if not settings.size.endswith(".json"):
-        if settings.architecture != "bert":
-            changes |= name_ids(tokenizer)
-        if settings.architecture == "roberta":
-            changes["type_vocab_size"] = count_segments(settings, tokenizer)
-        if settings.initialization == "neighbors":
-            hidden_size = find_sizes(settings.size)["hidden_size"]
-            changes["initializer_range"] = SCALED_DEVIATION / math.sqrt(hidden_size)
-        config = FAMILIES[settings.architecture].config.preset(
-            settings.size, **changes, **direction
-        )
-        return check_config(config, settings, tokenizer, Path(settings.size))
-    path = Path(settings.size)
-    content = read_json(path, limit_bytes=1 << 20)
-    if not isinstance(content, dict):
-        raise InputError(f"{path} holds a {type(content).__name__}; expected a config's object")
-    if (way := describe_direction(content)) and not describe_direction(direction):
-        raise InputError(
-            f"{path} says {', '.join(direction)}, {way}, and the objective {settings.objective} is"
-            " bidirectional; remove it there, or choose another objective"
-        )
-    kind = content.get("model_type", "bert")
-    if settings.architecture not in ("bert", kind):
-        raise InputError(
-            f"{path} is a {kind!s:.40}; leave out architecture, {settings.architecture}"
-        )
-    changes = find_family(content).config.rename({**changes, **direction})
-    config = BertConfig.from_dict({**content, **changes}, path)
-    return check_config(config, settings, tokenizer, path)
-
-
-def check_config(
-    config: BertConfig, settings: PretrainSettings, tokenizer: Tokenizer, source: Path
-) -> BertConfig:
-    """Return the config; raise if it doesn't fit the objective or the requested length."""
-    if not has_class(config.names, OBJECTIVES[settings.objective].model_kind.__name__):
-        raise InputError(
-            f"{source} is a {FAMILIES[config.model_type].title}, which doesn't predict the next"
-            " sentence; train it on masked words alone, with the objective mlm"
-        )
-    has_embeddings = config.parts.has_positions and config.parts.embedding_size is None
-    if settings.initialization == "neighbors" and not has_embeddings:
-        raise InputError(
-            f"{source} is a {config.model_type}, whose first layer can't begin with heads that"
-            " attend to neighboring tokens; give --recipe paper, or --architecture modernbert"
-        )
-    num_segments = count_segments(settings, tokenizer)
-    if 0 < config.type_vocab_size < num_segments:
-        raise InputError(
-            f"{source}: type_vocab_size must be at least {num_segments}, for sentences A and B,"
-            f" and is {config.type_vocab_size}"
-        )
-    if config.max_length < settings.longest:
-        name = "max_length" if settings.long_length is None else "long_length"
-        raise InputError(
-            f"{name} ({settings.longest}) is more than the {config.max_length} tokens that the"
-            " model takes; make it smaller"
-        )
-    return config
-
-
-def count_segments(settings: PretrainSettings, tokenizer: Tokenizer) -> int:
-    """Count the token types of the objective's examples."""
-    frame = tokenizer.template[OBJECTIVES[settings.objective].num_texts - 1]
-    return 1 + max(frame.types)
-
-
-def build_new_model(config: BertConfig, settings: PretrainSettings) -> WordScoringBert:
-    """Build a model with initial weights from the seed, on the CPU."""
-    torch.manual_seed(settings.seed)
-    model = OBJECTIVES[settings.objective].model_kind(config)
-    if settings.initialization == "neighbors":
-        attend_to_neighbors(model.encoder)
-    return model
 
 
 COUNTED_PAIRS = 4096

@@ -17,14 +17,12 @@ from bertkit.models.bert.config import BertConfig
 from bertkit.models.open_model import OpenModel
 from bertkit.recipes.pretrain.job import (
     PretrainingJob,
-    build_config,
-    build_new_model,
-    check_config,
     find_objective,
     find_trained_length,
     load_source,
     open_source,
 )
+from bertkit.recipes.pretrain.new_model import build_config, build_new_model, check_config
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.reports.notebook import show_metrics
 from bertkit.tasks.objectives.settings import ObjectiveName

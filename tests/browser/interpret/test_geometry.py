@@ -54,7 +54,7 @@ def test_special_tokens_are_shown_when_asked_for_and_places_are_joined(open_page
     assert page.locator(".plane-main line.pieces").count() == 1
     assert page.locator(".plane-main line.same").count() == 3  # the, cat, a
     assert not marks(page).first.is_visible()
-    page.get_by_label("with [CLS] and [SEP]").check()
+    page.get_by_label("with special tokens").check()
     assert marks(page).first.is_visible()
     assert all(mark.is_visible() for mark in marks(page).all())
 

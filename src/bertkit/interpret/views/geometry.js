@@ -65,7 +65,7 @@ class TokenPlanes {
     this.shares = element("p", { class: "plane-shares", "aria-live": "polite" });
     this.special = element("input", { type: "checkbox", onchange: () => this.show(this.layer) });
     this.detail = element("div", { class: "plane-detail", "aria-live": "polite" });
-    const choice = element("label", {}, this.special, " with [CLS] and [SEP]");
+    const choice = element("label", {}, this.special, " with special tokens");
     const main = element("div", { class: "plane-main" }, choice, this.plot.root, this.shares);
     this.root = element("div", { class: "plane-row" }, main, this.detail);
   }

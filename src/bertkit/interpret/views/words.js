@@ -6,7 +6,7 @@ import { formatShare } from "./numbers.js";
 import { WordTable } from "./word_table.js";
 
 const MODES = [
-  { value: "hidden", text: "hidden", title: "each token in turn is replaced by [MASK]" },
+  { value: "hidden", text: "hidden", title: "each token in turn is replaced by the mask token" },
   { value: "read", text: "as read", title: "the model sees the token itself" },
 ];
 

@@ -50,17 +50,22 @@ class ObjectiveReport:
     trial: str  # a general text for it
     choose_texts: Callable[[ShardSet, Tokenizer, int], Sequence[str]]  # held-out ones for it
 
-    def choose_trial(self, shards: ShardSet | None) -> tuple[str, str]:
+    def choose_trial(
+        self, shards: ShardSet | None, checkpoint: Path | None = None
+    ) -> tuple[str, str]:
         """Choose a command that tries a model, with a text from held-out sentences.
 
         The text is general English if the shards are unknown, damaged, or have no such sentence.
+        The mask is that of the shards' tokenizer, or else of a checkpoint's.
         """
         texts, trial = list[str](), self.trial
-        if shards is not None:
-            with suppress(BertkitError):  # a run is useful without an example
+        with suppress(BertkitError):  # a run is useful without an example
+            if shards is not None:
                 tokenizer = shards.load_tokenizer()
                 trial = trial.replace(OF_BERT.mask, tokenizer.mask)
                 texts += self.choose_texts(shards, tokenizer, 1)
+            elif checkpoint is not None:
+                trial = trial.replace(OF_BERT.mask, Tokenizer.load(checkpoint).mask)
         return self.command, texts[0] if texts else trial
 
 

@@ -274,7 +274,7 @@ def list_commands(facts: RunFacts) -> list[str]:
         return [f"bertkit {facts.task} --help", f"bertkit evaluate {output} TEST-FILE"]
     if facts.checkpoint is None:
         return ["bertkit pretrain --help"]
-    command, text = find_report(facts.objective).choose_trial(facts.shards)
+    command, text = find_report(facts.objective).choose_trial(facts.shards, facts.checkpoint)
     return [
         f"bertkit {command} {run} {quote(text)}",
         f"bertkit inspect {run}",

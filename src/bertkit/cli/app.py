@@ -265,4 +265,4 @@ def check_installed(names: Collection[str], app: App) -> None:
 def list_flags(command: App) -> set[str]:
     """The flags of a command, without dashes before them."""
     arguments = command.assemble_argument_collection()
-    return {flag.lstrip("-") for argument in arguments for flag in argument.names}
+    return {flag.lstrip("-") for argument in arguments if argument.parse for flag in argument.names}

@@ -26,6 +26,8 @@ def fails(capsys, words) -> str:
         # Nothing is near.
         (["embed", "a.txt", "--lora"], "no option --lora (see"),
         ([*FINETUNE, "--train", "a.csv", "--gamma", "2"], "no option --gamma (see"),
+        # It is set in Python only.
+        (["pretrain", "--data", "a", "--initialization", "random"], "--initialization (see"),
         # Other programs' names.
         ([*FINETUNE, "--train", "a.csv", "--lr", "1"], "did you mean --learning-rate?"),
         (["convert", "a/", "b/", "--lr", "1"], "no option --lr (see"),

@@ -162,6 +162,9 @@ def test_padding_between_tokens_is_refused_where_distances_matter(family):
     with pytest.raises(InputError, match="attention_mask has padding between tokens"):
         model(ids, attention_mask=mask)
     assert model(ids, attention_mask=torch.tensor([[0, 1, 1, 0]])).last_hidden_state.any()
+    for shape in ((0, 4), (2, 0)):
+        with pytest.raises(InputError, match="each row of attention_mask must have at least one"):
+            model(torch.zeros(shape, dtype=torch.long))
 
 
 def test_a_vocabulary_with_padding_at_another_id_is_refused(tmp_path):

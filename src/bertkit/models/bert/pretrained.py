@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor, nn
 
@@ -169,13 +170,18 @@ def pack_padded(
         if ids.numel() and (int(ids.min()) < 0 or int(ids.max()) >= limit):
             raise InputError(f"{name} must be from 0 to {limit - 1}")
     mask, parts = mask.to(torch.bool), config.parts
-    num_runs = mask[:, 0].long() + (mask[:, 1:] & ~mask[:, :-1]).sum(dim=1)
-    if (parts.num_buckets or parts.windows) and int(num_runs.max()) > 1:
+    if (parts.num_buckets or parts.windows) and has_gaps(mask):
         raise InputError("attention_mask has padding between tokens, whose distances matter here")
     # With an offset, positions count tokens in transformers, too.
     counts_tokens = parts.position_offset > 0
     batch = PackedBatch.from_padded(input_ids, token_type_ids, mask, counts_tokens=counts_tokens)
     return batch, mask
+
+
+def has_gaps(mask: PaddingMask) -> bool:
+    """Whether a row has padding between tokens."""
+    begins = F.pad(mask.int(), (1, 0)).diff(dim=1) == 1
+    return bool((begins.sum(dim=1) > 1).any())
 
 
 def check_shapes(

@@ -102,6 +102,7 @@ def test_rates_of_a_modernbert_are_of_its_own_parts():
         (ElectraConfig, {"summary_type": "mean"}, "summary_type must be 'first'"),
         (RobertaConfig, {"pad_token_id": -2}, "pad_token_id must be at least 0"),
         (RobertaConfig, {"pad_token_id": 600}, "must be more than 601, the row of position 0"),
+        (ModernBertConfig, {"vocab_size": 97}, r"pad_token_id \(50283\) must be below vocab_size"),
         (MPNetConfig, {"layer_norm_eps": -1.0}, "layer_norm_eps must be greater than 0"),
         (DistilBertConfig, {"layer_norm_eps": 1e-5}, "layer_norm_eps must be"),
         (RobertaConfig, {"model_type": "bert"}, "expected 'roberta', got 'bert'"),

@@ -262,6 +262,10 @@ class BertConfig(ModelConfig):
                 f"hidden_size ({self.hidden_size}) must be a multiple of"
                 f" num_attention_heads ({self.num_attention_heads})"
             )
+        if self.pad_token_id >= self.vocab_size:
+            raise ValueError(
+                f"pad_token_id ({self.pad_token_id}) must be below vocab_size ({self.vocab_size})"
+            )
         if self.max_length < 1:
             raise ValueError(
                 f"max_position_embeddings ({self.max_position_embeddings}) must be more than"

@@ -9,12 +9,14 @@ run in one process on two threads, in turns; a round begins with another side ea
 - Embedding: the sets of `text_sets.py`, as in `bench_embed.py`, beside sentence-transformers at
   its default batch size and at the best of five, in float32 and in bf16. `bertkit` runs in the
   precision that it takes by itself. The vectors are compared.
-- Steps of training: forward, backward, clipping and fused AdamW in float32, beside transformers
-  with SDPA attention where the family has it. `words` is the masked language model with 15 % of the
-  tokens to predict, `labels` the classification of sequences. Both get the same batches of texts in
-  random order, and `grouped` is transformers with batches of texts of similar length, which have
-  hardly any padding. Freed memory is kept for all, as `bertkit pretrain` keeps it. Before, the
-  losses of a batch without dropout are compared. Speed is in real tokens per second.
+- Steps of training: forward, backward, clipping and fused AdamW, beside transformers with SDPA
+  attention where the family has it, in float32, which is its default, and in bf16. `bertkit` takes
+  steps in the precision that it chooses by itself, and in float32. `words` is the masked language
+  model with 15 % of the tokens to predict, `labels` the classification of sequences. Both get the
+  same batches of texts in random order, and `grouped` is transformers with batches of texts of
+  similar length, which have hardly any padding. Freed memory is kept for all, as `bertkit pretrain`
+  keeps it. Before, the losses of a batch without dropout in float32 are compared. Speed is in real
+  tokens per second.
 """
 
 import random
@@ -41,7 +43,7 @@ from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.models.bert.heads import BertForMaskedLM
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.device import prepare_memory
+from bertkit.training.device import choose_precision, prepare_memory
 from devices import Place
 from embedding_peers import MAX_LENGTH, build_sentence_transformers, encode, load_embedder
 from program import build_parser, list_versions, write_figures
@@ -222,19 +224,24 @@ def step(
     head = kind.__name__.removeprefix("Bert")
     model = getattr(transformers, f"{bench.prefix}{head}").from_pretrained(bench.folder / "encoder")
     model.save_pretrained(bench.folder / head)
-    ours, theirs = (
-        Stepper(each, bench.place) for each in (kind.from_pretrained(bench.folder / head), model)
-    )
+    own = kind.from_pretrained(bench.folder / head)
+    size, place = own.config.hidden_size, bench.place
+    chosen = replace(place, precision=choose_precision("auto", place.device, "training", size))
+    in_bf16 = replace(place, precision="bf16")
     random_order, grouped = drawn
-    sides = {
-        "bertkit": (ours, loss_of, [batch for batch, _ in random_order]),
-        "transformers": (theirs, find_their_loss, [batch for _, batch in random_order]),
+    packed, padded = zip(*random_order, strict=True)
+    theirs = Stepper(model, place)
+    sides: dict[str, tuple[Stepper, Callable[..., Tensor], Sequence[Any]]] = {
+        "bertkit": (Stepper(own, chosen), loss_of, packed),
+        "bertkit" + IN_FP32: (Stepper(own, place), loss_of, packed),
+        "transformers": (theirs, find_their_loss, padded),
+        "transformers" + IN_BF16: (Stepper(model, in_bf16), find_their_loss, padded),
         "grouped": (theirs, find_their_loss, [batch for _, batch in grouped]),
     }
     losses = {
         side: stepper.find_loss(partial(find, stepper.model, batches[0]))
         for side, (stepper, find, batches) in sides.items()
-        if side != "grouped"
+        if side in ("bertkit" + IN_FP32, "transformers")
     }
     bench.place.check_losses(f"{bench.prefix}{head}", losses)
     queues = {side: iter(batches) for side, (_, _, batches) in sides.items()}
@@ -248,9 +255,11 @@ def step(
         side: [each["attention_mask"] for _, each in batches[1:]]
         for side, batches in (("transformers", random_order), ("grouped", grouped))
     }
-    counts = {"bertkit": masks["transformers"], **masks}
     rates = {
-        side: [time / int(mask.sum()) for time, mask in zip(times, counts[side], strict=True)]
+        side: [
+            time / int(mask.sum())
+            for time, mask in zip(times, masks.get(side, masks["transformers"]), strict=True)
+        ]
         for side, times in seconds.items()
     }
     return {
@@ -260,7 +269,7 @@ def step(
             side: 1 - float(torch.cat([mask.flatten() for mask in each]).float().mean())
             for side, each in masks.items()
         },
-        **compare_rates(rates, 1, "tokens", ["bertkit"], ["transformers", "grouped"]),
+        **compare_rates(rates, 1, "tokens", [*sides][:2], [*sides][2:]),
         "seconds": seconds,
     }
 
@@ -286,7 +295,7 @@ def describe(result: dict[str, Any]) -> str:
     title = f"{result['family']}, {result['set']}, {result['part']}"
     if result["part"] == "embed":
         return f"{title}\n{describe_embedding(result)}"
-    columns = ("", "side", "speed", "bertkit is, beside transformers", "beside grouped")
+    columns = ("", "side", "speed", *(f"beside {peer}" for peer in result["ratios"]["bertkit"]))
     return "\n".join([begin_table(*columns), *describe_rates(title, result, "tokens")])
 
 

@@ -134,7 +134,7 @@ class OpenModel:
         replaced = LABEL_KEYS if self.changes.keys() & set(LABEL_KEYS) else ()
         saved = self.checkpoint.config.items()
         kept = {name: value for name, value in saved if name not in replaced}
-        changes = self.family.config.rename(self.changes)
+        changes = self.family.config.rename_keys(self.changes)
         return BertConfig.from_dict({**kept, **changes}, self.folder)
 
     @cached_property

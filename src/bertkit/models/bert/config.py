@@ -323,10 +323,10 @@ class BertConfig(ModelConfig):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all keys for `config.json`, under the names of the family's files."""
-        return self.rename(super().to_dict())
+        return self.rename_keys(super().to_dict())
 
     @classmethod
-    def rename(cls, values: ConfigValues) -> dict[str, Any]:
+    def rename_keys(cls, values: ConfigValues) -> dict[str, Any]:
         """Return values under the keys of the family's files, which count if both are there."""
         return {cls.their_keys.get(name, name): value for name, value in values.items()}
 

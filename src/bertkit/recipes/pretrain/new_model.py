@@ -62,7 +62,7 @@ def _read_config(
             f"{path} is a {kind!s:.40}; leave out architecture, {settings.architecture}"
         )
     ids = {} if kind == "bert" else name_ids(tokenizer)
-    changes = find_family(content).config.rename({**changes, **ids, **direction})
+    changes = find_family(content).config.rename_keys({**changes, **ids, **direction})
     return BertConfig.from_dict({**content, **changes}, path)
 
 

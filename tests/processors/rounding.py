@@ -78,8 +78,8 @@ def change_torch(module: ModuleType, share: float) -> None:
     forward, summary_states, hidden_states = kind.forward, kind.summary_states, kind.hidden_states
     kind.forward = lambda self, batch: round_otherwise(forward(self, batch), share)
     kind.summary_states = lambda self, batch: round_otherwise(summary_states(self, batch), share)
-    kind.hidden_states = lambda self, batch: (
-        round_otherwise(states, share) for states in hidden_states(self, batch)
+    kind.hidden_states = lambda self, *words: (
+        round_otherwise(states, share) for states in hidden_states(self, *words)
     )
 
 

@@ -28,6 +28,10 @@ def with_parameters(layers: Mapping[str, Sequence[str]]) -> dict[str, tuple[str,
     }
 
 
+# A classifier of sequences whose own first layer stands in the pooler's place, in several families.
+TWO_LAYERS = with_parameters(
+    {"pooler.dense": ["classifier.dense"], "classifier": ["classifier.out_proj"]}
+)
 # Our name: Hugging Face's names. `{layer}` counts from 0.
 BERT_NAMES: dict[str, tuple[str, ...]] = {
     WORD_EMBEDDINGS: ("bert.embeddings.word_embeddings.weight",),

@@ -210,7 +210,7 @@ class BertConfig(ModelConfig):
 
     @model_validator(mode="before")
     @classmethod
-    def _labels_agree(cls, values: object) -> object:
+    def _keys_are_ours(cls, values: object) -> object:
         if not isinstance(values, dict):  # an encoder-decoder's config may have anything here
             return values
         rest = {name: value for name, value in values.items() if name not in LABEL_KEYS}

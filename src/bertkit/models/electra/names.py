@@ -1,12 +1,12 @@
 """Tensor names of ELECTRA's generator and discriminator in Hugging Face's files."""
 
-from bertkit.checkpoints.names import EMBEDDINGS, EncoderNames, rename_encoder, with_parameters
+from bertkit.checkpoints.names import TWO_LAYERS, EncoderNames, rename_encoder, with_parameters
 
 PREFIX = "electra."
 HEAD_NAMES = {
     **with_parameters(
         {
-            f"{EMBEDDINGS}.projection": [f"{PREFIX}embeddings_project"],
+            "encoder.embeddings.projection": [f"{PREFIX}embeddings_project"],
             "masked_lm.dense": ["generator_predictions.dense"],
             "masked_lm.norm": ["generator_predictions.LayerNorm"],
             "discriminator.dense": ["discriminator_predictions.dense"],
@@ -33,9 +33,7 @@ ELECTRA = EncoderNames(
     copies={"generator_lm_head.weight": f"{PREFIX}embeddings.word_embeddings.weight"},
     dropped=(f"{PREFIX}embeddings.position_ids",),
     by_class={
-        "BertForSequenceClassification": with_parameters(
-            {"pooler.dense": ["classifier.dense"], "classifier": ["classifier.out_proj"]}
-        ),
+        "BertForSequenceClassification": TWO_LAYERS,
         "BertForMultipleChoice": with_parameters({"pooler.dense": ["sequence_summary.summary"]}),
     },
 )

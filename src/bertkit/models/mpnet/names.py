@@ -1,6 +1,12 @@
 """Tensor names of MPNet in Hugging Face's files."""
 
-from bertkit.checkpoints.names import LAYER, EncoderNames, rename_encoder, with_parameters
+from bertkit.checkpoints.names import (
+    LAYER,
+    TWO_LAYERS,
+    EncoderNames,
+    rename_encoder,
+    with_parameters,
+)
 
 PREFIX = "mpnet."
 THEIR_LAYER = f"{PREFIX}encoder.layer.{{layer}}"
@@ -39,9 +45,5 @@ MPNET = EncoderNames(
         "lm_head.decoder.bias": "lm_head.bias",
     },
     dropped=(f"{PREFIX}embeddings.position_ids",),
-    by_class={
-        "BertForSequenceClassification": with_parameters(
-            {"pooler.dense": ["classifier.dense"], "classifier": ["classifier.out_proj"]}
-        )
-    },
+    by_class={"BertForSequenceClassification": TWO_LAYERS},
 )

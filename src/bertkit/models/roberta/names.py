@@ -1,6 +1,6 @@
 """Tensor names of RoBERTa, XLM-RoBERTa and CamemBERT in Hugging Face's files."""
 
-from bertkit.checkpoints.names import EncoderNames, rename_encoder, with_parameters
+from bertkit.checkpoints.names import TWO_LAYERS, EncoderNames, rename_encoder, with_parameters
 
 PREFIX = "roberta."
 NAMES, PARTS = rename_encoder(PREFIX)
@@ -29,9 +29,5 @@ ROBERTA = EncoderNames(
         "lm_head.decoder.bias": "lm_head.bias",
     },
     dropped=("roberta.embeddings.position_ids",),
-    by_class={
-        "BertForSequenceClassification": with_parameters(
-            {"pooler.dense": ["classifier.dense"], "classifier": ["classifier.out_proj"]}
-        )
-    },
+    by_class={"BertForSequenceClassification": TWO_LAYERS},
 )
